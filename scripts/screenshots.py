@@ -1,0 +1,177 @@
+"""Takes the README's pictures: the asset graph, an asset's page, a trajectory. Needs chromium; starts everything else.
+
+    python scripts/screenshots.py docs/images
+
+Works on the workspace that DARKROOM_HOME names, where `make demo` has run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import websockets
+
+from assets.home import prepare_dagster_home
+from pipelines.tables import TableKey
+from pipelines.viewer import write_page
+from pipelines.workspace import Workspace
+
+START_SECONDS = 90
+GRAPH = "/assets/grpo_checkpoint?view=lineage&lineageScope=upstream&lineageDepth=10"
+ASSET = "/assets/crop/trajectories?view=partitions&partition={partition}"
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/images"),
+    partition: Annotated[str, typer.Option(help="Which partition the asset's page shows.")] = "demo-0000",
+) -> None:
+    """Writes asset_graph.png, asset_page.png and trajectory.png into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with Workspace.from_environment() as workspace:
+        prepare_dagster_home(workspace)
+        page = workspace.home / "views" / "trajectory.html"
+        write_page(page, workspace.dataset("sft", "crop"), limit=1, key=TableKey(("sft_dataset",), "crop"))
+    with webserver() as url, browser() as port:
+        shots = [
+            (f"{url}{GRAPH}", (1900, 800), "verdicts", folder / "asset_graph.png"),
+            (f"{url}{ASSET.format(partition=partition)}", (1500, 1300), "rows_in", folder / "asset_page.png"),
+            (page.as_uri(), (1240, 740), "Answer", folder / "trajectory.png"),
+        ]
+        for address, size, text, path in shots:
+            asyncio.run(take(port, address, size, text, path))
+            print(path)
+
+
+@contextmanager
+def webserver() -> Iterator[str]:
+    """Dagster's webserver on this graph, on a free port; stopped by its process group."""
+    port = free_port()
+    command = [sys.executable, "-m", "dagster_webserver", "-m", "assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
+    with running(command):
+        wait_for(f"http://127.0.0.1:{port}/server_info")
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def browser() -> Iterator[int]:
+    """A headless chromium; yields the port of its debugging protocol."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        raise SystemExit("chromium is not installed; `make screenshots` installs it")
+    port = free_port()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = [
+            program,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            f"--user-data-dir={profile}",
+            f"--remote-debugging-port={port}",
+            "about:blank",
+        ]
+        with running(command):
+            wait_for(f"http://127.0.0.1:{port}/json/version")
+            yield port
+
+
+async def take(port: int, address: str, size: tuple[int, int], text: str, path: Path) -> None:
+    """Opens ``address``, waits until ``text`` is on the page and the page stands still, and saves a picture."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
+        tab = next(tab for tab in json.load(answer) if tab["type"] == "page")
+    async with websockets.connect(tab["webSocketDebuggerUrl"], max_size=None) as connection:
+        numbers = iter(range(1, 10_000))
+
+        async def call(method: str, **params: Any) -> Any:
+            number = next(numbers)
+            await connection.send(json.dumps({"id": number, "method": method, "params": params}))
+            while True:
+                said = json.loads(await connection.recv())
+                if said.get("id") == number:
+                    return said["result"]
+
+        width, height = size
+        await call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        await call("Page.enable")
+        await call("Page.navigate", url=address)
+        await until_shown(call, text, address)
+        shot = await call("Page.captureScreenshot", format="png")
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+
+async def until_shown(call: Any, text: str, address: str) -> None:
+    """Waits for ``text``, then for two equal readings of the page. Raises ``TimeoutError`` with what was there."""
+    deadline, before = time.monotonic() + START_SECONDS, ""
+    while time.monotonic() < deadline:
+        await asyncio.sleep(2)
+        reading = await call("Runtime.evaluate", expression="document.body.innerText", returnByValue=True)
+        seen = reading["result"].get("value", "")
+        if text in seen and seen == before:
+            return
+        before = seen
+    raise TimeoutError(f"{address} did not show {text!r} in {START_SECONDS} s; it showed {before[:400]!r}")
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[None]:
+    """A process of its own group, killed whole at the end; its output is shown when it dies too early."""
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            yield
+        finally:
+            died = process.poll()
+            if died is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if died is not None:
+                output.seek(0)
+                print(output.read().decode(errors="replace")[-2000:], file=sys.stderr)
+
+
+def wait_for(url: str) -> None:
+    """Waits until something answers at ``url``."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except (urllib.error.URLError, ConnectionError, TimeoutError) as fault:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"nothing answered at {url} in {START_SECONDS} s") from fault
+            time.sleep(0.3)
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    typer.run(main)
