@@ -1,0 +1,1 @@
+"""Human annotation in Label Studio: rounds, geometry, quality."""

@@ -1,0 +1,58 @@
+"""Privileged facts must not show: a trained model never has them, so an example must not lean on them."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+from pipelines.checks.base import Case
+from pipelines.records import Check
+
+_TELLTALE = re.compile(
+    r"ground[ -]?truth|bounding[ -]box(?:es)? (?:provided|given|coordinates)"
+    r"|(?:provided|given|supplied|specified|known) (?:region|box|bounding|coordinates|area|hint|angle)"
+    r"|(?:region|box|coordinates|angle|hint)s? (?:(?:is|are|was|were) )?(?:provided|given|supplied|specified)"
+    r"|according to the (?:hint|metadata|file ?name|prompt)|file ?name (?:says|suggests|indicates)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\d)")
+
+
+def hint_stays_hidden(case: Case) -> Check:
+    """No thought and no comment repeats a number of the hint or speaks of being told.
+
+    Numbers count when they are part of the hint, have two digits or more, and are neither in the question nor in its
+    answer, where anyone may read them.
+    """
+    secret = _secret_numbers(case)
+    for where, text in _prose(case):
+        if told := _TELLTALE.search(text):
+            return Check("hint_stays_hidden", False, detail=f"{where} says {told[0]!r}")
+        if leaked := sorted(secret.intersection(_NUMBER.findall(text))):
+            return Check("hint_stays_hidden", False, detail=f"{where} repeats {', '.join(leaked)} from the hint")
+    return Check("hint_stays_hidden", True)
+
+
+def _secret_numbers(case: Case) -> set[str]:
+    sample = case.sample
+    public = " ".join([sample.question, *sample.choices, sample.answer])
+    told = {number for value in case.hint.values() for number in _NUMBER.findall(str(value))}
+    return {number for number in told if len(number) > 1} - set(_NUMBER.findall(public))
+
+
+def _prose(case: Case) -> Iterator[tuple[str, str]]:
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        yield f"the thought of round {n}", turn.thought
+        yield f"a comment of round {n}", "\n".join(_comments(turn.code))
+    yield "the final thought", case.trajectory.final_thought
+
+
+def _comments(code: str) -> Iterator[str]:
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return  # what the tokenizer could read has been yielded; code that does not parse fails `executes`

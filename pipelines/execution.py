@@ -1,0 +1,122 @@
+"""Executions on the record: what a program printed and showed, from the ledger or from the sandbox.
+
+An execution is determined by the sandbox, the limits, the input images, the seed and every program of the session so
+far. What the ledger knows is not executed again; when a later program is new, the session is opened and the earlier
+ones are replayed first, so that their variables are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
+from typing import Any
+
+import sandbox
+from pipelines.digest import digest
+from pipelines.images import ImageStore
+from pipelines.ledger import Act, Ledger
+from pipelines.records import ImageRef, Observation, from_row, to_row
+from pipelines.rejects import Reason, RowFault
+
+
+class Sandboxes:
+    """Sessions of one pool, started when the first program has to be executed. Closes with ``async with``."""
+
+    def __init__(self, store: ImageStore, ledger: Ledger, *, limits: sandbox.Limits | None = None) -> None:
+        self._store, self._ledger = store, ledger
+        self.limits = limits or sandbox.Limits()
+        self._pool: sandbox.SandboxPool | None = None
+        self._starting = asyncio.Lock()
+        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+        self.n_executed = self.n_recalled = 0
+
+    async def __aenter__(self) -> Sandboxes:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._pool is not None:
+            await asyncio.to_thread(self._pool.close)
+
+    @asynccontextmanager
+    async def session(self, images: Sequence[ImageRef], *, seed: int) -> AsyncIterator[RecordedSession]:
+        """One rollout's session over ``images``; it costs nothing until a program must be executed."""
+        async with AsyncExitStack() as resources:
+            yield RecordedSession(self, tuple(images), seed, resources)
+
+    async def _open(self, images: tuple[ImageRef, ...], seed: int, resources: AsyncExitStack) -> sandbox.Session:
+        pool = await self._started_pool()
+        data = [self._store.read(image) for image in images]
+        group = await asyncio.to_thread(pool.group, images=data)
+        resources.push_async_callback(asyncio.to_thread, group.close)
+        session = await asyncio.to_thread(group.session, seed=seed)
+        resources.push_async_callback(asyncio.to_thread, session.close)
+        return session
+
+    async def _started_pool(self) -> sandbox.SandboxPool:
+        async with self._starting:
+            if self._pool is None:
+                self._pool = await asyncio.to_thread(sandbox.SandboxPool, limits=self.limits)
+            return self._pool
+
+
+class RecordedSession:
+    """One rollout's executions. State lives across its programs, whether they are recalled or executed."""
+
+    def __init__(
+        self, sandboxes: Sandboxes, images: tuple[ImageRef, ...], seed: int, resources: AsyncExitStack
+    ) -> None:
+        self._sandboxes, self._images, self._seed, self._resources = sandboxes, images, seed, resources
+        self._programs: list[str] = []
+        self._session: sandbox.Session | None = None
+
+    async def run(self, code: str) -> Observation:
+        """What ``code`` gives after all earlier programs. Raises ``RowFault`` when the sandbox itself fails."""
+        request = self._request(code)
+        home = self._sandboxes
+        n_before = home.n_executed
+        act = await home._ledger.once("sandbox", request, lambda: self._execute(code))
+        home.n_recalled += home.n_executed == n_before
+        self._programs.append(code)
+        return from_row(Observation, act.result)
+
+    def _request(self, code: str) -> dict[str, Any]:
+        return {
+            "sandbox": sandbox.sandbox_digest(),
+            "limits": asdict(self._sandboxes.limits),
+            "images": [image.sha256 for image in self._images],
+            "seed": self._seed,
+            "programs": [*self._programs, code],
+        }
+
+    async def _execute(self, code: str) -> Act:
+        home = self._sandboxes
+        async with home._slots:
+            try:
+                session = await self._replayed()
+                seen = await session.arun(code)
+            except sandbox.SandboxUnavailable:
+                raise  # not this row's fault: no row can be executed
+            except sandbox.SandboxError as fault:
+                raise RowFault(Reason.SANDBOX_FAILED, f"{type(fault).__name__}: {fault}") from fault
+        home.n_executed += 1
+        return Act(to_row(self._stored(seen, code)), seconds=seen.seconds)
+
+    async def _replayed(self) -> sandbox.Session:
+        if self._session is None:
+            self._session = await self._sandboxes._open(self._images, self._seed, self._resources)
+            for program in self._programs:
+                await self._session.arun(program)
+        return self._session
+
+    def _stored(self, seen: sandbox.Observation, code: str) -> Observation:
+        """The observation with its images in the store, derived from the session's first image by this program."""
+        parent = self._images[0].sha256 if self._images else None
+        made_by = digest([*self._programs, code])
+        store = self._sandboxes._store
+        shown = tuple(store.add_pixels(image.pixels, parent=parent, made_by=made_by) for image in seen.images)
+        edits = [to_row(edit) for edit in seen.edits]
+        row = {"status": str(seen.status), "text": seen.text, "images": [to_row(image) for image in shown]}
+        return from_row(Observation, {**row, "error": seen.error, "edits": edits})

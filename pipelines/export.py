@@ -1,0 +1,142 @@
+"""Shipped datasets: a folder that the Hugging Face ``datasets`` library reads with nothing of Darkroom imported.
+
+``<folder>/train-00000-of-00001.parquet`` with the images' bytes embedded, and ``README.md``, the card. One row is one
+trajectory with its sample's question; ``images`` holds every image that the row shows, in order: first the question's
+(``n_question_images`` of them), then those of the observations, which name them by index.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import Features, Image, List, Value
+
+from pipelines.images import ImageStore
+from pipelines.records import ImageRef, Sample, Trajectory, to_row
+
+_text, _int, _float = Value("string"), Value("int64"), Value("float64")
+_observation = {
+    "status": _text,
+    "text": _text,
+    "images": List(Value("int32")),
+    "error": _text,
+    "edits": List({"kind": _text, "before": _text, "after": _text}),
+}
+FEATURES = Features(
+    {
+        "trajectory_id": _text,
+        "sample_id": _text,
+        "family": _text,
+        "protocol": _text,
+        "source": _text,
+        "source_row": _text,
+        "license": _text,
+        "category": _text,
+        "question": _text,
+        "choices": List(_text),
+        "images": List(Image()),
+        "n_question_images": Value("int32"),
+        "rounds": List({"thought": _text, "code": _text, "observation": _observation}),
+        "final_thought": _text,
+        "answer": _text,
+        "loss_policy": _text,
+        "checks": List({"name": _text, "passed": Value("bool"), "score": _float, "detail": _text}),
+        "usage": {"calls": _int, "prompt_tokens": _int, "completion_tokens": _int, "cost_usd": _float},
+        "provenance": {
+            "policy": _text,
+            "model": _text,
+            "revision": _text,
+            "sampling": _text,
+            "prompt_digest": _text,
+            "sandbox_digest": _text,
+            "seed": _int,
+            "code_version": _text,
+        },
+        "image_refs": List(
+            {
+                "sha256": _text,
+                "width": _int,
+                "height": _int,
+                "mode": _text,
+                "format": _text,
+                "parent": _text,
+                "made_by": _text,
+            }
+        ),
+    }
+)
+"""The columns of a shipped dataset of trajectories, as ``datasets`` features."""
+
+ROWS_PER_GROUP = 64
+"""Rows of one parquet row group: with embedded images, what a reader holds in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A written dataset: where it is and how much."""
+
+    folder: Path
+    n_rows: int
+    n_images: int
+    n_bytes: int
+
+
+def write_dataset(
+    folder: Path, pairs: Iterable[tuple[Sample, Trajectory]], *, store: ImageStore, card: str, split: str = "train"
+) -> Shipped:
+    """Writes trajectories with their samples as one parquet file and the card; streams by row group.
+
+    The folder's files are replaced whole, the parquet file first. Rows keep the order of ``pairs``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{split}-00000-of-00001.parquet"
+    part = folder / f".{path.name}.{uuid4().hex}"
+    n_rows = n_images = 0
+    with pq.ParquetWriter(part, _arrow_schema(), compression="zstd") as writer:
+        for rows in _batches((_row(sample, trajectory, store) for sample, trajectory in pairs), ROWS_PER_GROUP):
+            writer.write_table(pa.Table.from_pylist(rows, schema=_arrow_schema()))
+            n_rows += len(rows)
+            n_images += sum(len(row["images"]) for row in rows)
+    os.replace(part, path)
+    (folder / "README.md").write_text(card)
+    return Shipped(folder, n_rows, n_images, path.stat().st_size)
+
+
+def _row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str, Any]:
+    shown = trajectory.shown_images
+    position = len(trajectory.images)
+    row = to_row(trajectory)
+    for turn in row["rounds"]:
+        n = len(turn["observation"]["images"])
+        turn["observation"]["images"] = list(range(position, position + n))
+        position += n
+    row["images"] = [{"bytes": store.read(image), "path": _file_name(image)} for image in shown]
+    row["image_refs"] = [to_row(image) for image in shown]
+    row["n_question_images"] = len(trajectory.images)
+    for name in ("source", "source_row", "license", "category", "question", "choices"):
+        row[name] = getattr(sample, name)
+    return row
+
+
+def _file_name(image: ImageRef) -> str:
+    return f"{image.sha256[:16]}.{image.format.lower()}"
+
+
+def _arrow_schema() -> pa.Schema:
+    # the same key that `datasets` writes: without it the image structs would be read as plain structs
+    info = {"info": {"features": FEATURES.to_dict()}}
+    return FEATURES.arrow_schema.with_metadata({"huggingface": json.dumps(info)})
+
+
+def _batches(rows: Iterator[dict[str, Any]], size: int) -> Iterator[Sequence[dict[str, Any]]]:
+    while batch := list(islice(rows, size)):
+        yield batch

@@ -1,0 +1,102 @@
+"""Boxes, and the one border where other coordinate frames become ours.
+
+Ours: ``(x1, y1, x2, y2)``, integers, pixels of the stored original, top-left origin, right and bottom exclusive.
+Angles (elsewhere) are degrees, counter-clockwise, as in PIL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels of the stored original; ``x2`` and ``y2`` lie just outside it."""
+
+    x1: int
+    y1: int
+    x2: int
+    y2: int
+
+    @property
+    def width(self) -> int:
+        """Pixels from left to right."""
+        return self.x2 - self.x1
+
+    @property
+    def height(self) -> int:
+        """Pixels from top to bottom."""
+        return self.y2 - self.y1
+
+    @property
+    def area(self) -> int:
+        """Pixels inside; 0 for an empty or inverted box."""
+        return max(0, self.width) * max(0, self.height)
+
+    def contains(self, other: Box, *, slack: int = 0) -> bool:
+        """Whether ``other`` lies inside, each side allowed to stick out by ``slack`` pixels."""
+        return (
+            self.x1 - slack <= other.x1
+            and self.y1 - slack <= other.y1
+            and self.x2 + slack >= other.x2
+            and self.y2 + slack >= other.y2
+        )
+
+    def intersection(self, other: Box) -> Box:
+        """The common rectangle; its area is 0 when there is none."""
+        return Box(max(self.x1, other.x1), max(self.y1, other.y1), min(self.x2, other.x2), min(self.y2, other.y2))
+
+    def grown(self, pixels: int) -> Box:
+        """The same box with every side moved outwards by ``pixels``."""
+        return Box(self.x1 - pixels, self.y1 - pixels, self.x2 + pixels, self.y2 + pixels)
+
+    def clipped(self, width: int, height: int) -> Box:
+        """The part inside an image of ``width`` x ``height`` pixels."""
+        return self.intersection(Box(0, 0, width, height))
+
+    def fits(self, width: int, height: int) -> bool:
+        """Whether the box is not empty and lies inside an image of ``width`` x ``height`` pixels."""
+        return self.area > 0 and Box(0, 0, width, height).contains(self)
+
+
+def box_from_corners(corners: Sequence[float]) -> Box:
+    """Pixel corners ``x1, y1, x2, y2``, possibly fractional: the smallest box that covers them.
+
+    Raises ``ValueError`` when there are not four finite numbers or when the corners are inverted.
+    """
+    if len(corners) != 4 or not all(math.isfinite(value) for value in corners):
+        raise ValueError(f"a box needs four finite numbers x1, y1, x2, y2; found {list(corners)!r}")
+    x1, y1, x2, y2 = corners
+    if x2 <= x1 or y2 <= y1:
+        raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(corners)!r}")
+    return Box(math.floor(x1), math.floor(y1), math.ceil(x2), math.ceil(y2))
+
+
+def box_from_xywh(box: Sequence[float]) -> Box:
+    """``x, y, width, height`` in pixels (COCO, V*)."""
+    if len(box) != 4:
+        raise ValueError(f"a box needs four numbers x, y, width, height; found {list(box)!r}")
+    x, y, width, height = box
+    return box_from_corners((x, y, x + width, y + height))
+
+
+def box_from_fractions(fractions: Sequence[float], width: int, height: int) -> Box:
+    """Corners as fractions 0..1 of an image of ``width`` x ``height`` pixels."""
+    if len(fractions) != 4 or not all(0 <= value <= 1 for value in fractions):
+        raise ValueError(f"fractions of an image lie in 0..1; found {list(fractions)!r}")
+    x1, y1, x2, y2 = fractions
+    # 1e-9 keeps 0.1 * 30 = 3.0000000000000004 from growing the box by a pixel
+    return box_from_corners(
+        (
+            math.floor(x1 * width + 1e-9),
+            math.floor(y1 * height + 1e-9),
+            math.ceil(x2 * width - 1e-9),
+            math.ceil(y2 * height - 1e-9),
+        )
+    )
+
+
+def box_from_percent(percent: Sequence[float], width: int, height: int) -> Box:
+    """Corners in percent 0..100 of an image of ``width`` x ``height`` pixels."""
+    return box_from_fractions([value / 100 for value in percent], width, height)

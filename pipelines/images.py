@@ -1,0 +1,102 @@
+"""The image store: every image once, by the sha256 of its bytes, as the bytes it came in.
+
+``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing; a write is
+seen whole or not at all, so a killed process leaves no half image behind.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+from uuid import uuid4
+
+import fsspec
+from PIL import Image
+
+from pipelines.decoding import MAX_PIXELS, probe
+from pipelines.digest import digest_bytes
+from pipelines.records import ImageRef
+
+
+class ImageMissing(Exception):
+    """An image that a table refers to is not in the store."""
+
+
+class ImageStore:
+    """Images by content.
+
+    >>> store = ImageStore("data/images")
+    >>> ref = store.ingest(Path("street.jpg").read_bytes())
+    >>> store.open(ref).size == (ref.width, ref.height)
+    True
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._fs, self._root = fsspec.core.url_to_fs(url)
+        self._local = isinstance(self._fs, fsspec.implementations.local.LocalFileSystem)
+
+    def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
+        """Stores an image from outside and returns the one to use: itself, or its upright 8-bit form.
+
+        Raises ``RowFault`` with a typed reason when ``data`` is not one sound image (``pipelines/decoding.py``).
+        """
+        found = probe(data, max_pixels=max_pixels)
+        original = ImageRef(self._put(data), found.width, found.height, found.mode, found.format)
+        if found.plain is None:
+            return original
+        return self.add_pixels(found.plain, parent=original.sha256, made_by=f"ingest: {found.made_by}")
+
+    def add_pixels(self, image: Image.Image, *, parent: str | None = None, made_by: str | None = None) -> ImageRef:
+        """Stores pixels that were made here, as a PNG without metadata (equal pixels give equal bytes)."""
+        clean = Image.frombytes(image.mode, image.size, image.tobytes())
+        buffer = io.BytesIO()
+        clean.save(buffer, "PNG", compress_level=1)  # level 6 takes five times as long for a tenth fewer bytes
+        sha256 = self._put(buffer.getvalue())
+        return ImageRef(sha256, image.width, image.height, image.mode, "PNG", parent=parent, made_by=made_by)
+
+    def read(self, ref: ImageRef | str) -> bytes:
+        """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were."""
+        sha256 = ref if isinstance(ref, str) else ref.sha256
+        path = self._path(sha256)
+        try:
+            data = cast(bytes, self._fs.cat_file(path))
+        except FileNotFoundError as fault:
+            raise ImageMissing(f"{path} is not in the image store; materialise `samples` again") from fault
+        if digest_bytes(data) != sha256:
+            raise ImageMissing(f"{path} was changed: its bytes no longer have the digest of its name; delete it")
+        return data
+
+    def open(self, ref: ImageRef) -> Image.Image:
+        """The decoded image."""
+        image = Image.open(io.BytesIO(self.read(ref)))
+        image.load()
+        return image
+
+    def with_origin(self, ref: ImageRef, *, parent: str, made_by: str) -> ImageRef:
+        """``ref`` as an image derived from ``parent`` by the code whose digest is ``made_by``."""
+        return replace(ref, parent=parent, made_by=made_by)
+
+    def _path(self, sha256: str) -> str:
+        return f"{self._root}/{sha256[:2]}/{sha256}"
+
+    def _put(self, data: bytes) -> str:
+        sha256 = digest_bytes(data)
+        path = self._path(sha256)
+        if self._fs.exists(path):
+            return sha256
+        if self._local:
+            _write_whole(Path(path), data)
+        else:
+            self._fs.pipe_file(path, data)  # object stores show an object only when it is complete
+        return sha256
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{uuid4().hex}")
+    part.write_bytes(data)
+    os.replace(part, path)

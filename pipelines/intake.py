@@ -1,0 +1,111 @@
+"""Intake: a source's rows become samples; what is damaged, wrong or there twice becomes a typed reject."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipelines.answers import matches
+from pipelines.digest import digest
+from pipelines.images import ImageStore
+from pipelines.records import ImageRef, Reject, Sample, Truth, to_row
+from pipelines.rejects import Reason, RowFault, reject
+from pipelines.sources.base import BadRow, Source, SourceRow
+
+STAGE = "samples"
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """One shard taken in: ``n_in`` counts every row that the source gave."""
+
+    samples: list[Sample]
+    rejects: list[Reject]
+    n_in: int
+
+
+def take_in(source: Source, shard: int, store: ImageStore) -> Intake:
+    """The shard's samples, in the source's order, and its rejects. Images are stored on the way."""
+    samples: dict[str, Sample] = {}
+    rejects: list[Reject] = []
+    n_in = 0
+    for row in source.rows(shard):
+        n_in += 1
+        try:
+            sample = _sample(source.name, row, store)
+            if sample.sample_id in samples:
+                raise RowFault(Reason.DUPLICATE, f"the same content as {samples[sample.sample_id].source_row}")
+        except RowFault as fault:
+            rejects.append(_rejected(source.name, row, fault))
+        else:
+            samples[sample.sample_id] = sample
+    return Intake(list(samples.values()), rejects, n_in)
+
+
+def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
+    if isinstance(row, BadRow):
+        raise RowFault(Reason(row.reason), row.evidence)
+    _check_texts(row)
+    images = tuple(_stored(data, n, store) for n, data in enumerate(row.images))
+    _check_boxes(row.truth, images)
+    content = {
+        "images": [image.sha256 for image in images],
+        "question": row.question,
+        "choices": list(row.choices),
+        "answer": row.answer,
+        "truth": to_row(row.truth),
+    }
+    return Sample(
+        sample_id=digest(content),
+        source=source,
+        source_row=row.row,
+        license=row.license,
+        images=images,
+        question=row.question,
+        choices=row.choices,
+        answer=row.answer,
+        truth=row.truth,
+        category=row.category,
+    )
+
+
+def _check_texts(row: SourceRow) -> None:
+    if not row.question.strip():
+        raise RowFault(Reason.MALFORMED_ROW, "the question is empty")
+    if not row.answer.strip():
+        raise RowFault(Reason.MALFORMED_ROW, "the answer is empty")
+    if row.choices:
+        try:
+            fits = any(matches(row.answer, choice.strip()[:1], row.choices) for choice in row.choices)
+        except ValueError as fault:
+            raise RowFault(Reason.MALFORMED_ROW, str(fault)) from fault
+        if not fits:
+            raise RowFault(Reason.MALFORMED_ROW, f"the answer {row.answer!r} is none of the choices")
+
+
+def _stored(data: bytes, n: int, store: ImageStore) -> ImageRef:
+    try:
+        return store.ingest(data)
+    except RowFault as fault:
+        raise RowFault(fault.reason, f"image {n}: {fault.evidence}") from fault
+
+
+def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
+    for box in truth.boxes:
+        if box.image >= len(images):
+            raise RowFault(Reason.BOX_OUTSIDE_IMAGE, f"the box of {box.label!r} is in image {box.image}, there is none")
+        image = images[box.image]
+        if not box.box.fits(image.width, image.height):
+            raise RowFault(
+                Reason.BOX_OUTSIDE_IMAGE,
+                f"the box {tuple(box.box)} of {box.label!r} is not inside {image.width}x{image.height}",
+            )
+
+
+def _rejected(source: str, row: SourceRow | BadRow, fault: RowFault) -> Reject:
+    content = row.content if isinstance(row, BadRow) else _without_bytes(row)
+    return reject(fault.reason, fault.evidence, stage=STAGE, row=content, source=source, source_row=row.row)
+
+
+def _without_bytes(row: SourceRow) -> dict[str, Any]:
+    return {**asdict(row), "images": [f"{len(data)} bytes" for data in row.images]}

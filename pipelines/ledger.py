@@ -1,0 +1,150 @@
+"""The ledger: every paid or slow act, once, keyed by the digest of all that determines it.
+
+An act is a policy's turn, a judge's vote, a sandbox run. Its result is durable before its row counts as done, so a run
+killed at any moment pays for nothing twice: the next run finds the act here. SQLite by default, PostgreSQL by URL
+(``postgresql+psycopg://…``, extra ``postgres``). The ledger outlives runs, tables and recipes; it is also the one
+place where measured times are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pipelines.digest import digest
+
+_metadata = sa.MetaData()
+_acts = sa.Table(
+    "acts",
+    _metadata,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False, index=True),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("result", sa.Text, nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("cost_usd", sa.Float, nullable=False),
+    sa.Column("made_at", sa.String(32), nullable=False),
+)
+
+
+class LedgerUnavailable(Exception):
+    """The ledger's database cannot be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What an act gave, what it took, what it cost."""
+
+    result: Mapping[str, Any]
+    seconds: float = 0.0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The acts of one kind, added up."""
+
+    acts: int
+    seconds: float
+    cost_usd: float
+
+
+class Ledger:
+    """Acts by key.
+
+    >>> with Ledger("sqlite:///data/ledger.sqlite") as ledger:
+    ...     act = await ledger.once("policy", request, call)  # calls only if nobody has before
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = sa.make_url(url)
+        self._engine = _engine(self.url)
+        try:
+            _metadata.create_all(self._engine)
+        except sa.exc.SQLAlchemyError as fault:
+            raise LedgerUnavailable(
+                f"cannot open the ledger at {self.url.render_as_string()}: {_first_line(fault)}. "
+                "Set DARKROOM_LEDGER to a URL that this machine can reach, or unset it for SQLite."
+            ) from fault
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes every connection."""
+        self._engine.dispose()
+
+    def get(self, key: str) -> Act | None:
+        """The act made under ``key``, if one was."""
+        query = sa.select(_acts.c.result, _acts.c.seconds, _acts.c.cost_usd).where(_acts.c.key == key)
+        with self._engine.connect() as connection:
+            row = connection.execute(query).first()
+        return None if row is None else Act(json.loads(row.result), row.seconds, row.cost_usd)
+
+    def put(self, key: str, kind: str, request: Mapping[str, Any], act: Act) -> Act:
+        """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
+        values = {
+            "key": key,
+            "kind": kind,
+            "request": json.dumps(request, sort_keys=True, ensure_ascii=False),
+            "result": json.dumps(act.result, sort_keys=True, ensure_ascii=False),
+            "seconds": act.seconds,
+            "cost_usd": act.cost_usd,
+            "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        }
+        insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
+        with self._engine.begin() as connection:
+            written = connection.execute(insert(_acts).values(values).on_conflict_do_nothing()).rowcount
+        if written:
+            return act
+        first = self.get(key)
+        assert first is not None, f"the ledger lost {key} between two statements"
+        return first
+
+    async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
+        """The act that ``request`` determines: from the ledger, or performed now and written before it is returned."""
+        key = act_key(kind, request)
+        found = self.get(key)
+        if found is not None:
+            return found
+        return self.put(key, kind, request, await perform())
+
+    def totals(self) -> dict[str, Totals]:
+        """Count, seconds and cost of the acts of each kind."""
+        columns = (sa.func.count(), sa.func.sum(_acts.c.seconds), sa.func.sum(_acts.c.cost_usd))
+        query = sa.select(_acts.c.kind, *columns).group_by(_acts.c.kind).order_by(_acts.c.kind)
+        with self._engine.connect() as connection:
+            return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
+
+
+def act_key(kind: str, request: Mapping[str, Any]) -> str:
+    """The key of an act: the digest of its kind and of all that determines it."""
+    return digest({"kind": kind, "request": request})
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, pool_pre_ping=True)
+    engine = sa.create_engine(url, connect_args={"timeout": 60})
+
+    @sa.event.listens_for(engine, "connect")
+    def _pragmas(connection: Any, _record: Any) -> None:
+        # WAL with NORMAL survives the death of the process at any moment, and is 20 times as fast as FULL
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    return engine
+
+
+def _first_line(fault: Exception) -> str:
+    return str(fault).splitlines()[0]

@@ -1,0 +1,51 @@
+"""What is said to a policy: messages of text and pictures, free of any vendor's format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipelines.records import ImageRef
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image of the store."""
+
+    image: ImageRef
+
+
+Part = Text | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+def message(role: Role, *parts: Part | str) -> Message:
+    """A message; strings become text."""
+    return Message(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def as_json(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """Messages with images as their sha256: what the ledger's keys are made of."""
+    return [
+        {
+            "role": said.role,
+            "parts": [part.text if isinstance(part, Text) else {"image": part.image.sha256} for part in said.parts],
+        }
+        for said in messages
+    ]

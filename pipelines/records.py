@@ -1,0 +1,326 @@
+"""The records, as frozen dataclasses and as pyarrow schemas: the one place where schemas live.
+
+A ``Sample`` is a question about images with what is known to be true; a ``Trajectory`` is one rollout on it; a
+``Reject`` is a row that a stage took out, with the reason. Tables carry ``ImageRef`` (the bytes lie once in the image
+store); only exports embed bytes. Measured times are in the ledger, never in a table: tables of two runs are equal
+byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, TypeVar
+
+import cattrs
+import pyarrow as pa
+
+from pipelines.geometry import Box
+
+Status = Literal["ok", "error", "blocked", "timeout", "memory", "killed", "protocol"]
+LossPolicy = Literal["last_round", "all_rounds"]
+Disposition = Literal["rejected", "quarantined"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRef:
+    """An image of the store: ``sha256`` of its bytes; a derived one names its parent and what made it."""
+
+    sha256: str
+    width: int
+    height: int
+    mode: str
+    format: str
+    parent: str | None = None
+    made_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TruthBox:
+    """Where something is: pixels of ``images[image]``, top-left origin, right and bottom exclusive."""
+
+    label: str
+    x1: int
+    y1: int
+    x2: int
+    y2: int
+    image: int = 0
+
+    @property
+    def box(self) -> Box:
+        """The rectangle alone."""
+        return Box(self.x1, self.y1, self.x2, self.y2)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is known about a sample. Privileged: no policy sees it unless the recipe says so."""
+
+    boxes: tuple[TruthBox, ...] = ()
+    angle: float | None = None
+    contrast: float | None = None
+    count: int | None = None
+    details: str | None = None
+    """Anything else, as JSON (a maths problem's verifier and its parameters, for instance)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A question about images. ``sample_id`` is the digest of its content, wherever it came from."""
+
+    sample_id: str
+    source: str
+    source_row: str
+    license: str
+    images: tuple[ImageRef, ...]
+    question: str
+    choices: tuple[str, ...]
+    answer: str
+    truth: Truth
+    category: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One rewrite that the sandbox made to the code."""
+
+    kind: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came back from one execution; the images that it shows are references into the store."""
+
+    status: Status
+    text: str
+    images: tuple[ImageRef, ...] = ()
+    error: str | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One turn of a policy that wrote code, and what the sandbox answered."""
+
+    thought: str
+    code: str
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check's verdict; ``score`` where the check measures, ``detail`` for a person."""
+
+    name: str
+    passed: bool
+    score: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the policy was paid for. ``cost_usd`` is 0 where the policy has no price."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cost_usd + other.cost_usd,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All that determined a trajectory: policy, model and revision, sampling (JSON), prompt, sandbox, seed, code."""
+
+    policy: str
+    model: str
+    revision: str
+    sampling: str
+    prompt_digest: str
+    sandbox_digest: str
+    seed: int
+    code_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The opening turn of a rollout: what the policy wrote before anything was executed."""
+
+    trajectory_id: str
+    sample_id: str
+    family: str
+    images: tuple[ImageRef, ...]
+    """What the policy sees: the sample's images, or what the recipe made of them (rotated, faded)."""
+    hint: str
+    """What the recipe told the policy or did to the images, as JSON: privileged."""
+    text: str
+    usage: Usage
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One rollout: rounds of thought, code and observation, then the answer."""
+
+    trajectory_id: str
+    sample_id: str
+    family: str
+    protocol: str
+    images: tuple[ImageRef, ...]
+    rounds: tuple[Round, ...]
+    final_thought: str
+    answer: str
+    loss_policy: LossPolicy
+    checks: tuple[Check, ...]
+    usage: Usage
+    provenance: Provenance
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed; a trajectory that was not checked has not passed."""
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    @property
+    def shown_images(self) -> tuple[ImageRef, ...]:
+        """Every image of the row, in the order in which it appears."""
+        return self.images + tuple(image for turn in self.rounds for image in turn.observation.images)
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that a stage took out: the row itself (JSON), the stage, the typed reason and the evidence.
+
+    ``rejected`` rows were judged and failed; ``quarantined`` rows could not be judged (a damaged image, an endpoint
+    that gave up) and may pass once the cause is mended.
+    """
+
+    stage: str
+    family: str
+    reason: str
+    check: str
+    disposition: Disposition
+    evidence: str
+    source: str
+    source_row: str
+    sample_id: str
+    trajectory_id: str
+    row: str = field(repr=False)
+
+
+def _struct(**fields: pa.DataType) -> pa.StructType:
+    return pa.struct(list(fields.items()))
+
+
+def _schema(**fields: pa.DataType) -> pa.Schema:
+    return pa.schema(list(fields.items()))
+
+
+_text, _int, _float, _bool = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+_image = _struct(sha256=_text, width=_int, height=_int, mode=_text, format=_text, parent=_text, made_by=_text)
+_box = _struct(label=_text, x1=_int, y1=_int, x2=_int, y2=_int, image=_int)
+_truth = _struct(boxes=pa.list_(_box), angle=_float, contrast=_float, count=_int, details=_text)
+_edit = _struct(kind=_text, before=_text, after=_text)
+_observation = _struct(status=_text, text=_text, images=pa.list_(_image), error=_text, edits=pa.list_(_edit))
+_round = _struct(thought=_text, code=_text, observation=_observation)
+_check = _struct(name=_text, passed=_bool, score=_float, detail=_text)
+_usage = _struct(calls=_int, prompt_tokens=_int, completion_tokens=_int, cost_usd=_float)
+_provenance = _struct(
+    policy=_text,
+    model=_text,
+    revision=_text,
+    sampling=_text,
+    prompt_digest=_text,
+    sandbox_digest=_text,
+    seed=_int,
+    code_version=_text,
+)
+
+SAMPLE = _schema(
+    sample_id=_text,
+    source=_text,
+    source_row=_text,
+    license=_text,
+    images=pa.list_(_image),
+    question=_text,
+    choices=pa.list_(_text),
+    answer=_text,
+    truth=_truth,
+    category=_text,
+)
+DRAFT = _schema(
+    trajectory_id=_text,
+    sample_id=_text,
+    family=_text,
+    images=pa.list_(_image),
+    hint=_text,
+    text=_text,
+    usage=_usage,
+    provenance=_provenance,
+)
+TRAJECTORY = _schema(
+    trajectory_id=_text,
+    sample_id=_text,
+    family=_text,
+    protocol=_text,
+    images=pa.list_(_image),
+    rounds=pa.list_(_round),
+    final_thought=_text,
+    answer=_text,
+    loss_policy=_text,
+    checks=pa.list_(_check),
+    usage=_usage,
+    provenance=_provenance,
+)
+REJECT = _schema(
+    stage=_text,
+    family=_text,
+    reason=_text,
+    check=_text,
+    disposition=_text,
+    evidence=_text,
+    source=_text,
+    source_row=_text,
+    sample_id=_text,
+    trajectory_id=_text,
+    row=_text,
+)
+
+Record = Sample | Draft | Trajectory | Reject
+SCHEMAS: Mapping[type[Any], pa.Schema] = {Sample: SAMPLE, Draft: DRAFT, Trajectory: TRAJECTORY, Reject: REJECT}
+R = TypeVar("R")
+
+
+@cache
+def _converter() -> cattrs.Converter:
+    return cattrs.Converter(forbid_extra_keys=True)
+
+
+def to_row(record: Any) -> dict[str, Any]:
+    """A record (or a part of one) as plain dicts, lists and scalars."""
+    row: dict[str, Any] = _converter().unstructure(record)
+    return row
+
+
+def from_row(kind: type[R], row: Mapping[str, Any]) -> R:
+    """The record of a row. Raises ``cattrs.BaseValidationError`` when the row does not have its fields."""
+    return _converter().structure(row, kind)
+
+
+def to_table(kind: type[R], records: Iterable[R]) -> pa.Table:
+    """Records of one kind as a table of that kind's schema."""
+    return pa.Table.from_pylist([to_row(record) for record in records], schema=SCHEMAS[kind])
+
+
+def from_table(kind: type[R], table: pa.Table) -> list[R]:
+    """The records of a table."""
+    return [from_row(kind, row) for row in table.to_pylist()]

@@ -1,0 +1,98 @@
+"""Why rows are taken out: the typed reasons, and what each one means for the row.
+
+``rejected``: judged and failed. ``quarantined``: could not be judged, and may pass once the cause is mended.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Any
+
+from pipelines.records import Disposition, Reject
+
+
+class Reason(StrEnum):
+    """Every reason for which a stage takes a row out."""
+
+    # intake
+    MALFORMED_ROW = "malformed_row"
+    WRONG_TYPE = "wrong_type"
+    MISSING_IMAGE = "missing_image"
+    EMPTY_IMAGE = "empty_image"
+    UNREADABLE_IMAGE = "unreadable_image"
+    TRUNCATED_IMAGE = "truncated_image"
+    ANIMATED_IMAGE = "animated_image"
+    TOO_LARGE_IMAGE = "too_large_image"
+    BOX_OUTSIDE_IMAGE = "box_outside_image"
+    DUPLICATE = "duplicate"
+    # prepare
+    NOT_APPLICABLE = "not_applicable"
+    UNSUITABLE = "unsuitable"
+    # draft and run
+    POLICY_FAILED = "policy_failed"
+    SANDBOX_FAILED = "sandbox_failed"
+    TRUNCATED_TURN = "truncated_turn"
+    MALFORMED_TURN = "malformed_turn"
+    TOO_MANY_ROUNDS = "too_many_rounds"
+    # verdicts
+    CHECK_FAILED = "check_failed"
+    # any stage: a fault of a recipe or a check, caught so that the run goes on
+    STAGE_FAILED = "stage_failed"
+
+
+_REJECTED = {
+    Reason.DUPLICATE,
+    Reason.NOT_APPLICABLE,
+    Reason.UNSUITABLE,
+    Reason.TRUNCATED_TURN,
+    Reason.MALFORMED_TURN,
+    Reason.TOO_MANY_ROUNDS,
+    Reason.CHECK_FAILED,
+}
+
+RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})
+"""Reasons whose cause lies outside the row: a stage that has such rejects is run again by the next materialisation."""
+
+
+class RowFault(Exception):
+    """A row's failure, on its way to becoming a ``Reject``: the reason and the evidence."""
+
+    def __init__(self, reason: Reason, evidence: str) -> None:
+        super().__init__(f"{reason}: {evidence}")
+        self.reason = reason
+        self.evidence = evidence
+
+
+def disposition(reason: Reason) -> Disposition:
+    """Whether rows with this reason were judged (``rejected``) or could not be (``quarantined``)."""
+    return "rejected" if reason in _REJECTED else "quarantined"
+
+
+def reject(
+    reason: Reason,
+    evidence: str,
+    *,
+    stage: str,
+    row: dict[str, Any],
+    family: str = "",
+    check: str = "",
+    source: str = "",
+    source_row: str = "",
+    sample_id: str = "",
+    trajectory_id: str = "",
+) -> Reject:
+    """The reject of ``row``, which is kept whole, as JSON."""
+    return Reject(
+        stage=stage,
+        family=family,
+        reason=reason.value,
+        check=check,
+        disposition=disposition(reason),
+        evidence=evidence,
+        source=source,
+        source_row=source_row,
+        sample_id=sample_id,
+        trajectory_id=trajectory_id,
+        row=json.dumps(row, sort_keys=True, ensure_ascii=False, default=str),
+    )

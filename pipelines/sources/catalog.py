@@ -1,0 +1,124 @@
+"""The catalog: the embedded source and every source that a user added, one YAML file each below ``<home>/sources``.
+
+kind: jsonl
+questions: /data/streets/questions.jsonl
+path: /data/streets
+columns: {images: image, question: question, answer: answer, boxes: boxes}
+n_shards: 4
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipelines.sources.base import Source
+from pipelines.sources.demo import DemoSource
+from pipelines.sources.faults import SourceFault
+from pipelines.sources.jsonl import JsonLinesSource
+from pipelines.sources.mapping import Columns
+from pipelines.sources.tabular import TabularSource
+
+EMBEDDED = "demo"
+"""The name of the source that is always there."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+class SourceConfig(BaseModel):
+    """One source as its file has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["jsonl", "parquet", "huggingface"]
+    path: str
+    questions: str | None = None
+    columns: Columns = Columns()
+    config: str | None = None
+    split: str = "train"
+    revision: str | None = None
+    n_shards: int = Field(default=1, ge=1)
+    license: str = ""
+
+    def open(self, name: str) -> Source:
+        """The source. Raises ``SourceFault`` when its files are not there."""
+        if self.kind == "jsonl":
+            folder = Path(self.path)
+            questions = Path(self.questions) if self.questions else folder / "metadata.jsonl"
+            return JsonLinesSource(name, questions, folder, self.columns, n_shards=self.n_shards, license=self.license)
+        return TabularSource(
+            name,
+            self.path,
+            self.columns,
+            parquet=self.kind == "parquet",
+            config=self.config,
+            split=self.split,
+            revision=self.revision,
+            n_shards=self.n_shards,
+            license=self.license,
+        )
+
+
+def partition_key(source: str, shard: int) -> str:
+    """``streets-0003``: the partition of a shard."""
+    return f"{source}-{shard:04d}"
+
+
+class Catalog:
+    """Sources by name, with the partitions that their shards are."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, name: str, config: SourceConfig) -> Path:
+        """Writes a source's file, whole. Raises ``SourceFault`` for a name that cannot be one."""
+        if not _NAME.fullmatch(name) or name == EMBEDDED:
+            raise SourceFault(f"a source is named in lower case, like 'streets', and not 'demo'; found {name!r}")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{name}.yaml"
+        part = path.with_suffix(".part")
+        part.write_text(yaml.safe_dump(config.model_dump(exclude_defaults=True), sort_keys=False))
+        os.replace(part, path)
+        return path
+
+    def configs(self) -> dict[str, SourceConfig]:
+        """The added sources. Raises ``SourceFault`` that names the file and the field."""
+        return {path.stem: _read(path) for path in sorted(self.folder.glob("*.yaml"))}
+
+    def open(self, name: str) -> Source:
+        """One source."""
+        if name == EMBEDDED:
+            return DemoSource()
+        configs = self.configs()
+        if name not in configs:
+            raise SourceFault(f"there is no source {name!r}; there are {', '.join(['demo', *configs])}")
+        return configs[name].open(name)
+
+    def partitions(self) -> dict[str, tuple[str, int]]:
+        """Every partition with its source and shard: the demo's first, then the added sources' by name."""
+        return dict(self._partitions())
+
+    def _partitions(self) -> Iterator[tuple[str, tuple[str, int]]]:
+        shards: Mapping[str, int] = {
+            EMBEDDED: DemoSource().n_shards,
+            **{name: config.n_shards for name, config in self.configs().items()},
+        }
+        for name, n_shards in shards.items():
+            yield from ((partition_key(name, shard), (name, shard)) for shard in range(n_shards))
+
+
+def _read(path: Path) -> SourceConfig:
+    try:
+        return SourceConfig.model_validate(yaml.safe_load(path.read_text()) or {})
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise SourceFault(f"{path}: {field}: {first['msg']}") from fault
+    except yaml.YAMLError as fault:
+        raise SourceFault(f"{path} is not YAML: {fault}") from fault

@@ -1,0 +1,197 @@
+"""A column mapping: which columns of somebody's rows hold the image, the question, the answer, the boxes.
+
+    columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_frame="xywh")
+
+A row's value becomes what a sample needs or a typed ``BadRow`` that says which column held what.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pipelines.decoding import probe
+from pipelines.geometry import Box, box_from_corners, box_from_fractions, box_from_percent, box_from_xywh
+from pipelines.records import Truth, TruthBox
+from pipelines.rejects import Reason, RowFault
+from pipelines.sources.base import BadRow, SourceRow
+
+BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Columns(BaseModel):
+    """Names of columns; ``None`` for what a source does not have.
+
+    ``images`` may hold one image or a list: bytes, a ``datasets`` image struct, a path, a data URL. ``choices`` may
+    hold a list, or texts that already begin with their letters. ``boxes`` holds one box or a list of them, in
+    ``box_frame``, or objects with ``box`` and ``label``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    images: str | None = "image"
+    question: str = "question"
+    answer: str = "answer"
+    choices: str | None = None
+    boxes: str | None = None
+    box_frame: BoxFrame = "corners"
+    category: str | None = None
+    row_id: str | None = None
+
+    def used(self) -> list[str]:
+        """The columns that must be there."""
+        names = (self.images, self.question, self.answer, self.choices, self.boxes, self.category, self.row_id)
+        return [name for name in names if name]
+
+
+def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow | BadRow:
+    """One row by ``columns``. ``where`` names it for a person; relative image paths are below ``folder``."""
+    try:
+        images = tuple(_images(row, columns, folder))
+        return SourceRow(
+            row=where,
+            images=images,
+            question=_text(row, columns.question),
+            answer=_answer(row, columns),
+            choices=_choices(row, columns),
+            truth=Truth(boxes=tuple(_boxes(row, columns, images))),
+            category=_text(row, columns.category) if columns.category and row.get(columns.category) else "",
+            license=license,
+        )
+    except RowFault as fault:
+        return BadRow(where, fault.reason.value, fault.evidence, _readable(row))
+
+
+def _text(row: Mapping[str, Any], column: str) -> str:
+    value = row.get(column)
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {_describe(value)}")
+
+
+def _answer(row: Mapping[str, Any], columns: Columns) -> str:
+    """The answer; an index into the choices becomes its letter."""
+    value = row.get(columns.answer)
+    if columns.choices and isinstance(value, int) and not isinstance(value, bool):
+        n = len(row.get(columns.choices) or ())
+        if not 0 <= value < n:
+            raise RowFault(Reason.MALFORMED_ROW, f"column {columns.answer!r}: choice {value} of {n}")
+        return LETTERS[value]
+    return _text(row, columns.answer)
+
+
+def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
+    value = row.get(columns.choices) if columns.choices else None
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or not all(isinstance(choice, str) for choice in value):
+        raise RowFault(
+            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {_describe(value)}"
+        )
+    lettered = all(choice[:2] == f"{LETTERS[n]}." for n, choice in enumerate(value[: len(LETTERS)]))
+    return tuple(choice if lettered else f"{LETTERS[n]}. {choice}" for n, choice in enumerate(value))
+
+
+def _images(row: Mapping[str, Any], columns: Columns, folder: Path) -> Iterable[bytes]:
+    value = row.get(columns.images) if columns.images else None
+    if value is None or value == "":
+        if columns.images and columns.images in row:
+            raise RowFault(Reason.MISSING_IMAGE, f"column {columns.images!r} is empty")
+        return
+    for image in value if isinstance(value, list | tuple) else [value]:
+        yield _image_bytes(image, str(columns.images), folder)
+
+
+def _image_bytes(value: Any, column: str, folder: Path) -> bytes:
+    if isinstance(value, Mapping) and value.get("bytes") is not None:
+        return bytes(value["bytes"])
+    if isinstance(value, Mapping) and value.get("path"):
+        value = value["path"]
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str) and value.startswith("data:"):
+        return _data_url(value, column)
+    if isinstance(value, str):
+        return _file_bytes(folder / value)
+    raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected an image or a path, found {_describe(value)}")
+
+
+def _data_url(url: str, column: str) -> bytes:
+    try:
+        return base64.b64decode(url.partition(",")[2], validate=True)
+    except binascii.Error as fault:
+        raise RowFault(Reason.UNREADABLE_IMAGE, f"column {column!r}: a data URL that is not base64: {fault}") from fault
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as fault:
+        raise RowFault(Reason.MISSING_IMAGE, f"there is no file {path}") from fault
+    except OSError as fault:
+        raise RowFault(Reason.UNREADABLE_IMAGE, f"{path}: {fault.strerror}") from fault
+
+
+def _boxes(row: Mapping[str, Any], columns: Columns, images: Sequence[bytes]) -> Iterable[TruthBox]:
+    value = row.get(columns.boxes) if columns.boxes else None
+    if not value:
+        return
+    convert = _converter(columns.box_frame, images)
+    for box in [value] if _is_box(value) else value:
+        label = box.get("label", "") if isinstance(box, Mapping) else ""
+        corners = box.get("box") if isinstance(box, Mapping) else box
+        if corners is None or not _is_box(corners):
+            raise RowFault(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {corners!r}")
+        try:
+            yield TruthBox(str(label), *convert(corners))
+        except ValueError as fault:
+            raise RowFault(Reason.MALFORMED_ROW, f"column {columns.boxes!r}: {fault}") from fault
+
+
+def _is_box(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 4 and all(isinstance(side, int | float) for side in value)
+
+
+def _converter(frame: BoxFrame, images: Sequence[bytes]) -> Callable[[Sequence[float]], Box]:
+    if frame == "corners":
+        return box_from_corners
+    if frame == "xywh":
+        return box_from_xywh
+    width, height = _size(images)
+    relative = box_from_fractions if frame == "fractions" else box_from_percent
+    return lambda sides: relative(sides, width, height)
+
+
+def _size(images: Sequence[bytes]) -> tuple[int, int]:
+    """Of the first image, upright: the frame in which relative boxes are given."""
+    if not images:
+        raise RowFault(Reason.MISSING_IMAGE, "boxes relative to an image, but no image")
+    found = probe(images[0])
+    return found.plain.size if found.plain is not None else (found.width, found.height)
+
+
+def _describe(value: Any) -> str:
+    return "nothing" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
+
+
+def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row for a person: bytes become their number."""
+    return {name: _short(value) for name, value in row.items()}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, Mapping):
+        return {name: _short(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(inner) for inner in value]
+    return value

@@ -1,0 +1,38 @@
+"""A task: a sample as one recipe prepared it, ready for a rollout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipelines.messages import Message
+from pipelines.records import ImageRef, Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a recipe makes of a sample: the images to show, and what it tells the policy or did to the images."""
+
+    images: tuple[ImageRef, ...]
+    hint: Mapping[str, Any] = field(default_factory=dict)
+    """Privileged facts (JSON), named as the prompt's slots name them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One rollout to be made."""
+
+    trajectory_id: str
+    family: str
+    sample: Sample
+    images: tuple[ImageRef, ...]
+    hint: Mapping[str, Any]
+    opening: tuple[Message, ...]
+    """The conversation before the first turn."""
+    seed: int
+
+
+def question_text(sample: Sample) -> str:
+    """The question as a policy reads it: its choices, if it has any, one per line below."""
+    return "\n".join([sample.question, *sample.choices])

@@ -1,0 +1,84 @@
+"""What tests of several packages need: a workspace of their own, and a small source with real pixels."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from pipelines.records import Truth, TruthBox
+from pipelines.sources.base import BadRow, SourceRow
+from pipelines.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test reads or writes the developer's data, asks the developer's endpoint, or looks for a hub."""
+    monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for variable in ("DAGSTER_HOME", "DARKROOM_IMAGES", "DARKROOM_LEDGER", "DARKROOM_POLICY", "DARKROOM_RECIPES"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path / "home")}) as opened:
+        yield opened
+
+
+def textured(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
+    """Smooth noise: every region of it looks different, and it survives JPEG and resampling."""
+    noise = np.random.default_rng(seed).integers(0, 255, (size[1] // 8, size[0] // 8, 3), dtype=np.uint8)
+    return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
+
+
+def signed(seed: int, text: str, box: tuple[int, int, int, int]) -> bytes:
+    """A textured picture with ``text`` on a small sign, as JPEG bytes."""
+    image = textured(seed)
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=(250, 250, 250))
+    draw.text((box[0] + 4, box[1] + 4), text, fill=(0, 0, 0))
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=92)
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class SmallSource:
+    """``n_rows`` pictures with a sign; row 1 has no box, and the last row's image is damaged."""
+
+    n_rows: int = 6
+    name: str = "small"
+    n_shards: int = 1
+    fingerprint: str = "small"
+    extra: tuple[SourceRow | BadRow, ...] = field(default=())
+
+    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
+        for n in range(self.n_rows):
+            yield self._row(n)
+        yield from self.extra
+
+    def _row(self, n: int) -> SourceRow:
+        box = (40 + 60 * n, 60 + 30 * n, 88 + 60 * n, 84 + 30 * n)
+        image = signed(n, f"S{n}X", box)
+        boxes = () if n == 1 else (TruthBox("sign", *box),)
+        damaged = n == self.n_rows - 1
+        return SourceRow(
+            row=f"row/{n}",
+            images=(image[: len(image) // 2] if damaged else image,),
+            question=f"What does sign number {n} say?",
+            answer=f"S{n}X",
+            truth=Truth(boxes=boxes),
+            category="OCR",
+            license="CC0-1.0",
+        )
+
+
+@pytest.fixture
+def small_source() -> SmallSource:
+    return SmallSource()

@@ -1,0 +1,287 @@
+"""The engine, with the real sandbox, ledger and store: what it promises about rows, resuming and bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipelines import engine
+from pipelines.engine import STAGES, Family
+from pipelines.policies import Completion, Identity, OraclePolicy, PolicyFault, PolicyUnavailable, Turn
+from pipelines.recipes import load_recipes
+from pipelines.recipes.base import Recipe
+from pipelines.records import Check, Reject, Trajectory
+from pipelines.stages import Report
+from pipelines.tables import TableMissing
+from pipelines.workspace import Workspace
+
+PARTITION = "small-0000"
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return load_recipes()["crop"]
+
+
+@pytest.fixture
+def family(workspace: Workspace, recipe: Recipe, small_source) -> Family:
+    engine.intake(workspace, small_source, 0, PARTITION)
+    return Family(workspace, recipe, PARTITION)
+
+
+def oracle(recipe: Recipe) -> OraclePolicy:
+    return OraclePolicy(recipe.script, revision=recipe.digest)
+
+
+def run_all(family: Family, policy: Callable[[], object] | None = None) -> dict[str, Report]:
+    make = policy or (lambda: oracle(family.recipe))
+    return {
+        "drafts": family.draft(make()),
+        "runs": family.run(make()),
+        "verdicts": family.check(),
+        "trajectories": family.keep(),
+        "rejects": family.collect_rejects(),
+    }
+
+
+class Scripted:
+    """A policy that writes what it is told to: a fake only where money would be spent."""
+
+    concurrency = 4
+
+    def __init__(self, write: Callable[[Turn], Completion]) -> None:
+        self.identity = Identity("scripted", "scripted")
+        self._write = write
+        self.n_turns = 0
+
+    async def check(self) -> None:
+        pass
+
+    async def write(self, turn: Turn) -> Completion:
+        self.n_turns += 1
+        return self._write(turn)
+
+    async def close(self) -> None:
+        pass
+
+
+def table_bytes(home: Path) -> dict[str, bytes]:
+    root = home / "tables"
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
+
+
+def test_every_sample_becomes_a_trajectory_or_a_reject(family: Family) -> None:
+    reports = run_all(family)
+    tables = family.workspace.tables
+    n_samples = tables.n_rows(family.samples_key)
+    assert n_samples == 5
+    assert reports["trajectories"].n_out + reports["rejects"].n_out == n_samples
+    for report in reports.values():
+        assert report.n_in == report.n_out + report.n_rejected + report.n_quarantined
+
+
+def test_the_oracles_crops_pass_every_check(family: Family) -> None:
+    run_all(family)
+    kept = family.workspace.tables.read(family.key("trajectories"), Trajectory)
+    assert [len(made.rounds) for made in kept] == [1, 1, 1, 1]
+    assert all(made.passed for made in kept)
+    assert {check.name for made in kept for check in made.checks} >= {"crop_contains_target", "answer_matches"}
+    assert {made.provenance.policy for made in kept} == {"oracle"}
+
+
+def test_a_crops_image_names_its_parent_and_the_code_that_made_it(family: Family) -> None:
+    run_all(family)
+    made = family.workspace.tables.read(family.key("trajectories"), Trajectory)[0]
+    shown = made.rounds[0].observation.images[0]
+    assert shown.parent == made.images[0].sha256
+    assert shown.made_by
+
+
+def test_a_sample_without_a_box_is_rejected_as_not_applicable(family: Family) -> None:
+    run_all(family)
+    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    assert [(reject.reason, reject.source_row) for reject in rejects] == [("not_applicable", "row/1")]
+
+
+def test_a_second_run_does_nothing_and_changes_no_byte(family: Family) -> None:
+    run_all(family)
+    before = table_bytes(family.workspace.home)
+    again = run_all(family)
+    assert all(report.reused for report in again.values())
+    assert table_bytes(family.workspace.home) == before
+
+
+def test_tables_made_anew_from_the_ledger_are_equal_byte_for_byte_and_perform_nothing(family: Family) -> None:
+    run_all(family)
+    before = table_bytes(family.workspace.home)
+    acts = family.workspace.ledger.totals()
+    for stage in (*STAGES, "rejects"):
+        family.workspace.tables.path(family.key(stage)).unlink()
+    again = run_all(family)
+    assert not any(report.reused for report in again.values())
+    assert sum(report.performed for report in again.values()) == 0
+    assert family.workspace.ledger.totals() == acts
+    assert table_bytes(family.workspace.home) == before
+
+
+def test_another_workspace_gives_the_same_bytes(family: Family, recipe: Recipe, small_source, tmp_path: Path) -> None:
+    run_all(family)
+    with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path / "other")}) as other:
+        engine.intake(other, small_source, 0, PARTITION)
+        run_all(Family(other, recipe, PARTITION))
+        assert table_bytes(other.home) == table_bytes(family.workspace.home)
+
+
+def test_a_stage_without_its_input_names_the_command_that_makes_it(workspace: Workspace, recipe: Recipe) -> None:
+    with pytest.raises(TableMissing, match="dg launch --assets"):
+        Family(workspace, recipe, "nowhere-0000").draft(oracle(recipe))
+
+
+def test_a_policy_that_writes_nonsense_gives_only_typed_rejects_that_keep_its_words(family: Family) -> None:
+    reports = run_all(family, lambda: Scripted(lambda turn: Completion("blub <co")))
+    assert reports["trajectories"].n_out == 0
+    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    malformed = [reject for reject in rejects if reject.reason == "malformed_turn"]
+    assert len(malformed) == 4
+    assert all("blub" in reject.row for reject in malformed)
+
+
+def test_a_turn_that_the_token_limit_cut_is_rejected_as_truncated(family: Family) -> None:
+    reports = run_all(family, lambda: Scripted(lambda turn: Completion("<think>I", finished=False)))
+    assert reports["drafts"].reasons == {"not_applicable": 1, "truncated_turn": 4}
+
+
+def test_what_a_rejected_row_cost_is_part_of_the_stages_cost(family: Family) -> None:
+    from pipelines.records import Usage
+
+    paid = Completion("no code at all", usage=Usage(calls=1, prompt_tokens=10, completion_tokens=2, cost_usd=0.5))
+    reports = run_all(family, lambda: Scripted(lambda turn: paid))
+    assert reports["drafts"].usage == Usage(calls=4, prompt_tokens=40, completion_tokens=8, cost_usd=2.0)
+
+
+def test_a_row_whose_endpoint_gave_up_is_quarantined_and_tried_again_by_the_next_run(family: Family) -> None:
+    def give_up(turn: Turn) -> Completion:
+        raise PolicyFault("HTTP 503")
+
+    first = family.draft(Scripted(give_up))
+    assert first.n_quarantined == 4
+    again = Scripted(lambda turn: Completion(oracle(family.recipe)._script(turn)))
+    second = family.draft(again)
+    assert (second.reused, second.n_out, again.n_turns) == (False, 4, 4)
+
+
+def test_turns_that_were_paid_for_are_not_paid_for_again_when_one_row_failed(family: Family) -> None:
+    script = family.recipe.script
+
+    def fail_once(turn: Turn) -> Completion:
+        if turn.task.sample.source_row == "row/2":
+            raise PolicyFault("HTTP 503")
+        return Completion(script(turn))
+
+    family.draft(Scripted(fail_once))
+    again = Scripted(lambda turn: Completion(script(turn)))
+    family.draft(again)
+    assert again.n_turns == 1
+
+
+def test_an_unreachable_policy_is_said_before_any_row_is_touched(family: Family) -> None:
+    class Absent(Scripted):
+        async def check(self) -> None:
+            raise PolicyUnavailable("set DARKROOM_POLICY_URL")
+
+    policy = Absent(lambda turn: Completion(""))
+    with pytest.raises(PolicyUnavailable, match="DARKROOM_POLICY_URL"):
+        family.draft(policy)
+    assert policy.n_turns == 0
+    assert not family.workspace.tables.exists(family.key("drafts"))
+
+
+def test_a_policy_that_never_answers_is_stopped_after_the_recipes_rounds(family: Family) -> None:
+    looping = Completion("<think>again\n<code>\n```python\nprint(1)\n```\n</code>")
+    reports = run_all(family, lambda: Scripted(lambda turn: looping))
+    assert reports["runs"].reasons == {"too_many_rounds": 4}
+    reject = family.workspace.tables.read_rejects(family.key("runs"))[0]
+    assert reject.row.count("again") == family.recipe.max_rounds
+
+
+def test_state_lives_across_the_rounds_of_one_rollout(family: Family) -> None:
+    def counts(turn: Turn) -> Completion:
+        code = "n = 41" if not turn.rounds else "print(n + 1)"
+        if len(turn.rounds) == 2:
+            return Completion(f"so</think>\n<answer>{turn.rounds[1].observation.text.strip()}</answer>")
+        return Completion(f"<think>go\n<code>\n```python\n{code}\n```\n</code>")
+
+    run_all(family, lambda: Scripted(counts))
+    runs = family.workspace.tables.read(family.key("runs"), Trajectory)
+    assert {made.answer for made in runs} == {"42"}
+
+
+def test_a_killed_rollout_replays_its_first_program_and_executes_only_the_second(family: Family) -> None:
+    turns: list[str] = ["n = 41", "print(n + 1)"]
+
+    def first_round_only(turn: Turn) -> Completion:
+        if turn.rounds:
+            raise PolicyFault("killed here")
+        return Completion(f"<think>go\n<code>\n```python\n{turns[0]}\n```\n</code>")
+
+    def whole(turn: Turn) -> Completion:
+        if len(turn.rounds) < 2:
+            return Completion(f"<think>go\n<code>\n```python\n{turns[len(turn.rounds)]}\n```\n</code>")
+        return Completion(f"so</think>\n<answer>{turn.rounds[1].observation.text.strip()}</answer>")
+
+    family.draft(Scripted(first_round_only))
+    family.run(Scripted(first_round_only))
+    report = family.run(Scripted(whole))
+    runs = family.workspace.tables.read(family.key("runs"), Trajectory)
+    assert {made.answer for made in runs} == {"42"}
+    # of each of the four rollouts: two turns written and one program executed; the first program is in the ledger
+    assert report.performed == 4 * (2 + 1)
+
+
+def test_a_failed_check_is_a_reject_that_names_the_check_and_keeps_the_whole_row(family: Family) -> None:
+    def wrong(turn: Turn) -> Completion:
+        if turn.rounds:
+            return Completion("so</think>\n<answer>something else</answer>")
+        return Completion(family.recipe.script(turn))
+
+    reports = run_all(family, lambda: Scripted(wrong))
+    assert reports["trajectories"].reasons == {"check_failed: answer_matches": 4}
+    reject = family.workspace.tables.read_rejects(family.key("trajectories"))[0]
+    assert "something else" in reject.row
+    assert "expected 'S0X'" in reject.evidence
+
+
+def test_a_fault_of_a_check_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(case) -> Check:
+        raise ZeroDivisionError("a bug in a check")
+
+    faulty = dataclasses.replace(family, recipe=replace(family.recipe, checks=(broken,)))
+    reports = run_all(faulty)
+    assert reports["verdicts"].n_quarantined == 4
+    assert "a bug in a check" in faulty.workspace.tables.read_rejects(faulty.key("verdicts"))[0].evidence
+
+
+def test_a_fault_of_a_recipe_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(sample, store):
+        raise KeyError("a bug in a recipe")
+
+    faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=broken))
+    assert run_all(faulty)["drafts"].n_quarantined == 5
+
+
+def test_editing_the_prompt_pays_for_its_rows_and_keeps_the_old_ones_in_the_ledger(family: Family) -> None:
+    def make() -> Scripted:
+        return Scripted(lambda turn: Completion(family.recipe.script(turn)))
+
+    family.draft(make())
+    edited = replace(family.recipe.prompt, user=family.recipe.prompt.user + "\nBe brief.", digest="edited")
+    changed = dataclasses.replace(family, recipe=replace(family.recipe, prompt=edited))
+    second = make()
+    changed.draft(second)
+    third = make()
+    family.draft(third)
+    assert (second.n_turns, third.n_turns) == (4, 0)
