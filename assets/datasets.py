@@ -1,0 +1,73 @@
+"""What ships: every family's trajectories as Hugging Face dataset folders."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from assets.conservation import NAME
+from assets.families import stage_key
+from assets.previews import trajectories_preview
+from assets.resources import WorkspaceResource
+from pipelines.engine import SAMPLES
+from pipelines.publish import publish
+from pipelines.recipes import Recipe
+from pipelines.records import Sample, Trajectory
+from pipelines.tables import TableKey, TableMissing, Tables
+from pipelines.workspace import Workspace
+
+SFT_DATASET = dg.AssetKey("sft_dataset")
+
+
+def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+    """The asset that ships all families."""
+
+    @dg.asset(
+        key=SFT_DATASET,
+        deps=[stage_key(recipe.family, "trajectories") for recipe in recipes],
+        group_name="datasets",
+        kinds={"huggingface", "parquet"},
+        owners=["team:data"],
+        check_specs=[dg.AssetCheckSpec(name=NAME, asset=SFT_DATASET, blocking=True)],
+        description="datasets/sft/<family>/: parquet with embedded images and a card, readable without Darkroom.",
+    )
+    def sft_dataset(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
+        n_in = n_out = n_duplicates = 0
+        metadata: dict[str, dg.MetadataValue] = {}
+        with workspace.open() as opened:
+            keys = partitions.get_partition_keys()
+            for recipe in recipes:
+                report, shipped = publish(opened, recipe, keys)
+                context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
+                n_in += _rows_kept(opened.tables, recipe.family, keys)
+                n_out += shipped.n_rows
+                n_duplicates += report.n_rejected
+                metadata[f"{recipe.family}_folder"] = dg.MetadataValue.path(str(shipped.folder))
+                metadata[f"{recipe.family}_rows"] = dg.MetadataValue.int(shipped.n_rows)
+                metadata[f"{recipe.family}_images"] = dg.MetadataValue.int(shipped.n_images)
+                metadata[f"{recipe.family}_megabytes"] = dg.MetadataValue.float(round(shipped.n_bytes / 1e6, 1))
+                metadata[f"{recipe.family}_preview"] = _preview(opened, recipe.family, keys)
+        conserved = n_in == n_out + n_duplicates
+        facts = {"rows_in": n_in, "rows_out": n_out, "duplicates": n_duplicates}
+        return dg.MaterializeResult(
+            metadata={"dagster/row_count": n_out, **metadata},
+            check_results=[dg.AssetCheckResult(check_name=NAME, passed=conserved, metadata=facts)],
+        )
+
+    return sft_dataset
+
+
+def _rows_kept(tables: Tables, family: str, partitions: Sequence[str]) -> int:
+    keys = [TableKey((family, "trajectories"), partition) for partition in partitions]
+    return sum(tables.n_rows(key) for key in keys if tables.exists(key))
+
+
+def _preview(opened: Workspace, family: str, partitions: Sequence[str]) -> dg.MetadataValue:
+    trajectories = opened.tables.read(TableKey(("sft_dataset",), family), Trajectory)
+    questions: dict[str, str] = {}
+    for partition in partitions:
+        try:
+            rows = opened.tables.read(TableKey(SAMPLES, partition), Sample)
+        except TableMissing:
+            continue
+        questions |= {sample.sample_id: sample.question for sample in rows}
+    return trajectories_preview(trajectories, questions, opened.images)

@@ -1,0 +1,38 @@
+"""What ``dg`` loads: the assets of every recipe, the jobs, the resources. Only wires."""
+
+import dagster as dg
+
+from assets import training
+from assets.datasets import sft_dataset_asset
+from assets.families import family_assets
+from assets.jobs import sft_job, train_job
+from assets.partitions import shard_partitions
+from assets.resources import PolicyResource, WorkspaceResource
+from assets.samples import samples_asset
+from pipelines.recipes import load_recipes
+from pipelines.workspace import Workspace
+
+
+def definitions() -> dg.Definitions:
+    """The code location, as the environment and the recipes on disk determine it."""
+    partitions = shard_partitions(Workspace.from_environment())
+    recipes = list(load_recipes().values())
+    return dg.Definitions(
+        assets=[
+            samples_asset(partitions),
+            *(asset for recipe in recipes for asset in family_assets(recipe, partitions)),
+            sft_dataset_asset(recipes, partitions),
+            *dg.load_assets_from_modules([training]),
+        ],
+        jobs=[sft_job(recipes), train_job()],
+        resources={
+            "workspace": WorkspaceResource(),
+            "policy": PolicyResource.from_settings(),
+            "pipes": dg.PipesSubprocessClient(),
+        },
+        # a stage is parallel inside; a process per step would only cost its start
+        executor=dg.in_process_executor,
+    )
+
+
+defs = definitions()

@@ -1,0 +1,34 @@
+"""Named selections of assets, for the launchpad and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from pipelines.recipes import Recipe
+
+if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+SFT, TRAIN = "sft_trajectories", "train"
+
+
+def sft_job(recipes: Sequence[Recipe]) -> UnresolvedAssetJobDefinition:
+    """Everything that is partitioned by shard: samples and every family's stages."""
+    groups = ["source", *(recipe.family for recipe in recipes)]
+    return dg.define_asset_job(
+        SFT,
+        selection=dg.AssetSelection.groups(*groups),
+        description="One shard, from the source to trajectories and rejects, for every family.",
+    )
+
+
+def train_job() -> UnresolvedAssetJobDefinition:
+    """The shipped dataset and what is trained on it."""
+    return dg.define_asset_job(
+        TRAIN,
+        selection=dg.AssetSelection.groups("datasets", "train"),
+        description="The SFT dataset of all shards, then the checkpoints.",
+    )

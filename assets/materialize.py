@@ -1,0 +1,69 @@
+"""Materialises jobs in this process, on the instance that the UI shows, with a line per asset in the terminal."""
+
+import time
+from typing import Any
+
+import dagster as dg
+from rich.console import Console
+
+from assets.home import process_tags
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class MaterializationFailed(Exception):
+    """A job did not succeed: which asset, and what it said."""
+
+
+def materialize(
+    job: dg.JobDefinition, instance: dg.DagsterInstance, console: Console, *, partition: str | None = None
+) -> None:
+    """Runs ``job`` and prints what came of every asset. Raises ``MaterializationFailed``."""
+    title = f"{job.name} [{partition}]" if partition else job.name
+    started = time.monotonic()
+    with console.status(f"{title} …"):
+        result = job.execute_in_process(
+            instance=instance,
+            partition_key=partition,
+            run_config=_QUIET,
+            tags=process_tags(),
+            raise_on_error=False,
+        )
+    console.print(f"[bold]{title}[/bold]  {time.monotonic() - started:.1f} s")
+    for event in result.get_asset_materialization_events():
+        console.print(_line(event.step_materialization_data.materialization), highlight=False)
+    if not result.success:
+        raise MaterializationFailed("\n".join(_failures(result)))
+
+
+def _line(made: dg.AssetMaterialization) -> str:
+    values = {name: value.value for name, value in made.metadata.items()}
+    counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
+    marks = " [dim](unchanged)[/dim]" if values.get("reused") else ""
+    return f"  {made.asset_key.to_user_string():<22}{''.join(counts)}{marks}"
+
+
+_COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
+
+
+def _root_cause(failure: Any) -> str:
+    """The first cause, in its own words; the whole trace is in the UI."""
+    error = failure.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error.message.strip() if error is not None else "failed"
+
+
+def _failures(result: dg.ExecuteInProcessResult) -> list[str]:
+    said = [
+        f"{event.step_key}: {_root_cause(event.step_failure_data)}"
+        for event in result.all_events
+        if event.is_step_failure
+    ]
+    checks = [
+        f"check {found.check_name} of {found.asset_key.to_user_string()} failed: "
+        + ", ".join(f"{name} {value.value}" for name, value in found.metadata.items())
+        for found in result.get_asset_check_evaluations()
+        if not found.passed
+    ]
+    return checks + said or ["the run failed; see it in the UI"]

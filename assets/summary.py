@@ -1,0 +1,181 @@
+"""What is there, for the terminal: rows per asset, what was taken out and why, loss curves, where to look next."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from pipelines.engine import SAMPLES, STAGES
+from pipelines.recipes import Recipe
+from pipelines.records import Reject
+from pipelines.stages import reason_of
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+
+_TICKS = "▁▂▃▄▅▆▇█"
+_CURVE_WIDTH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class AssetRows:
+    """One asset over all its partitions."""
+
+    name: str
+    n_in: int
+    n_out: int
+    n_rejected: int
+    n_quarantined: int
+
+
+def print_summary(
+    console: Console, workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str], seconds: float | None
+) -> None:
+    """Prints the whole picture. ``seconds`` is what the run that ends here took."""
+    console.print(_rows_table(list(asset_rows(workspace, recipes, partitions))))
+    console.print(_reasons_table(workspace, recipes, partitions))
+    for curve in _curves(workspace):
+        console.print(curve)
+    console.print(_acts(workspace))
+    console.print(_next_steps(workspace, recipes, seconds))
+
+
+def asset_rows(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Iterator[AssetRows]:
+    """Rows in and out of every asset that is materialised, over ``partitions``."""
+    assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
+    for asset in assets:
+        yield _added_up(workspace, asset, partitions)
+    families = [recipe.family for recipe in recipes]
+    yield _added_up(workspace, ("sft_dataset",), families)
+
+
+def _added_up(workspace: Workspace, asset: tuple[str, ...], partitions: Sequence[str]) -> AssetRows:
+    keys = [TableKey(asset, partition) for partition in partitions]
+    facts = [workspace.tables.facts(key) for key in keys if workspace.tables.exists(key)]
+    return AssetRows(
+        "/".join(asset),
+        *(sum(fact[name] for fact in facts) for name in ("n_in", "n_out", "n_rejected", "n_quarantined")),
+    )
+
+
+def _rows_table(assets: Sequence[AssetRows]) -> Table:
+    table = Table(title="Rows per asset", title_justify="left", title_style="bold")
+    table.add_column("asset")
+    for column in ("in", "accepted", "rejected", "quarantined"):
+        table.add_column(column, justify="right")
+    for asset in assets:
+        counts = (asset.n_in, asset.n_out, asset.n_rejected, asset.n_quarantined)
+        table.add_row(asset.name, *(f"{n:,}" if n else "·" for n in counts))
+    return table
+
+
+def _reasons_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
+    table = Table(title="Taken out, and why", title_justify="left", title_style="bold")
+    for column in ("stage", "reason", "disposition"):
+        table.add_column(column)
+    table.add_column("rows", justify="right")
+    table.add_column("for example", overflow="ellipsis", no_wrap=True, max_width=70)
+    rejects = list(_rejects(workspace, recipes, partitions))
+    counts = Counter((rejected.stage, reason_of(rejected), rejected.disposition) for rejected in rejects)
+    examples = {(rejected.stage, reason_of(rejected), rejected.disposition): rejected for rejected in reversed(rejects)}
+    for kind, n in sorted(counts.items()):
+        table.add_row(*kind, f"{n:,}", f"{examples[kind].source_row}: {examples[kind].evidence}")
+    return table
+
+
+def _rejects(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Iterator[Reject]:
+    assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
+    for key in (TableKey(asset, partition) for asset in assets for partition in partitions):
+        if workspace.tables.exists(key):
+            yield from workspace.tables.read_rejects(key)
+
+
+def _curves(workspace: Workspace) -> Iterator[RenderableType]:
+    """The loss of every epoch of fine-tuning, and the reward of reinforcement learning."""
+    sft = _history(workspace.checkpoint("sft"))
+    if sft is not None:
+        steps = [step for step in sft["steps"] if "loss" in step]
+        epochs: dict[int, list[float]] = {}
+        for n, step in enumerate(steps):
+            epochs.setdefault(n * round(_n_epochs(steps)) // len(steps) + 1, []).append(step["loss"])
+        for epoch, losses in epochs.items():
+            yield Text(f"SFT loss, epoch {epoch}  {sparkline(losses, steps)}  {losses[0]:.3f} → {losses[-1]:.3f}")
+    grpo = _history(workspace.checkpoint("grpo"))
+    if grpo is not None and grpo["steps"]:
+        last = {name: value for name, value in grpo["steps"][-1].items() if isinstance(value, int | float)}
+        yield Text("GRPO, last step   " + ", ".join(f"{name} {value:.3g}" for name, value in last.items()))
+
+
+def _n_epochs(steps: Sequence[dict[str, float]]) -> float:
+    return max(1.0, steps[-1].get("epoch", 1.0))
+
+
+def sparkline(values: Sequence[float], scale: Sequence[dict[str, float]] | None = None) -> str:
+    """Values as block characters, on the scale of all steps where given; thinned to ``_CURVE_WIDTH``."""
+    every = max(1, -(-len(values) // _CURVE_WIDTH))
+    shown = values[::every]
+    ground = [step["loss"] for step in scale] if scale else list(values)
+    low, high = min(ground), max(ground)
+    span = (high - low) or 1.0
+    return "".join(_TICKS[round((value - low) / span * (len(_TICKS) - 1))] for value in shown)
+
+
+def _history(checkpoint: Path) -> dict[str, Any] | None:
+    path = checkpoint / "training.json"
+    if not path.exists():
+        return None
+    history: dict[str, Any] = json.loads(path.read_text())
+    return history
+
+
+def _acts(workspace: Workspace) -> RenderableType:
+    said = [
+        f"{kind} {total.acts:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
+        for kind, total in workspace.ledger.totals().items()
+    ]
+    return Text(f"In the ledger     {', '.join(said) or 'nothing'}")
+
+
+def _next_steps(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | None) -> RenderableType:
+    datasets = [workspace.dataset("sft", recipe.family) for recipe in recipes]
+    lines = [
+        *(f"dataset      {folder}" for folder in datasets if folder.exists()),
+        *(
+            f"checkpoint   {folder}"
+            for folder in (workspace.checkpoint("sft"), workspace.checkpoint("grpo"))
+            if folder.exists()
+        ),
+        f"everything   {workspace.home}",
+        "",
+        "make ui                 the asset graph, runs and previews in the browser",
+        "darkroom view           trajectories as a page with their pictures",
+        "darkroom ingest --help  your own images and questions",
+    ]
+    title = "Done" if seconds is None else f"Done in {seconds:.0f} s"
+    return Panel(Group(*(Text(line, overflow="fold") for line in lines)), title=title, title_align="left", expand=False)
+
+
+def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> None:
+    """What came of a source's rows: counts, then every row that was set aside, with its reason."""
+    facts = [workspace.tables.facts(key) for key in keys]
+    n_in, n_out = (sum(fact[name] for fact in facts) for name in ("n_in", "n_out"))
+    console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} set aside", highlight=False)
+    table = Table()
+    for column in ("row", "reason", "disposition", "evidence"):
+        table.add_column(column, overflow="fold")
+    rejects = [rejected for key in keys for rejected in workspace.tables.read_rejects(key)]
+    for rejected in rejects[:_N_LISTED]:
+        table.add_row(rejected.source_row, reason_of(rejected), rejected.disposition, rejected.evidence)
+    if rejects:
+        console.print(table)
+    if len(rejects) > _N_LISTED:
+        console.print(f"… and {len(rejects) - _N_LISTED:,} more: {workspace.tables.rejects_path(keys[0])}")
+
+
+_N_LISTED = 50

@@ -1,0 +1,41 @@
+"""A workspace with one small source of a user's own, and a Dagster instance below it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pipelines.sources import Catalog, SourceConfig
+from pipelines.sources.mapping import Columns
+from pipelines.workspace import Workspace
+
+PARTITION = "signs-0000"
+
+
+@pytest.fixture
+def signs(workspace: Workspace, small_source, tmp_path: Path) -> Path:
+    """The small source as a folder with a questions file, added to the catalog as ``signs``."""
+    folder = tmp_path / "signs"
+    folder.mkdir()
+    lines = []
+    for n, row in enumerate(small_source.rows(0)):
+        (folder / f"{n}.jpg").write_bytes(row.images[0])
+        boxes = [list(box.box) for box in row.truth.boxes]
+        line = {"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes}
+        lines.append(json.dumps(line))
+    (folder / "questions.jsonl").write_text("\n".join(lines))
+    config = SourceConfig(
+        kind="jsonl", path=str(folder), questions=str(folder / "questions.jsonl"), columns=Columns(boxes="boxes")
+    )
+    Catalog(workspace.sources).add("signs", config)
+    return folder
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made

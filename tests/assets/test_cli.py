@@ -1,0 +1,87 @@
+"""The command: help that teaches, faults as messages, a user's own folder taken in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from assets.cli import app
+from pipelines.engine import SAMPLES
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+
+runner = CliRunner()
+
+
+def commands() -> list[list[str]]:
+    found = []
+    for name, command in get_command(app).commands.items():
+        inner = getattr(command, "commands", None)
+        found += [[name, sub] for sub in inner] if inner else [[name]]
+    return found
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_every_command_has_a_help_text(command: list[str]) -> None:
+    said = runner.invoke(app, [*command, "--help"], terminal_width=200)
+    assert said.exit_code == 0
+    assert "Usage:" in said.output
+    assert len(said.output.splitlines()) > 5
+
+
+@pytest.fixture
+def questions(signs: Path) -> Path:
+    """The signs' questions, made ugly: line 3 asks for an image that is not there, 7 is broken, 8 is a duplicate."""
+    lines = (signs / "questions.jsonl").read_text().splitlines()
+    lines[2] = json.dumps({"image": "nowhere.jpg", "question": "?", "answer": "x"})
+    path = signs / "ugly.jsonl"
+    path.write_text("\n".join([*lines, '{"image": "0.jpg", "question": ', lines[0], '{"image": 7, "question": 1}']))
+    return path
+
+
+def test_ingest_sets_bad_rows_aside_with_their_line_and_takes_in_the_rest(
+    signs: Path, questions: Path, workspace: Workspace
+) -> None:
+    said = runner.invoke(app, ["ingest", str(signs), "--questions", str(questions), "--name", "ugly"])
+    assert said.exit_code == 0, said.output
+    assert "9 rows: 4 samples, 5 set aside" in said.output
+    key = TableKey(SAMPLES, "ugly-0000")
+    rejects = {reject.source_row: reject.reason for reject in workspace.tables.read_rejects(key)}
+    assert rejects == {
+        "ugly.jsonl:3": "missing_image",
+        "ugly.jsonl:6": "truncated_image",
+        "ugly.jsonl:7": "malformed_row",
+        "ugly.jsonl:8": "duplicate",
+        "ugly.jsonl:9": "wrong_type",
+    }
+
+
+def test_ingest_names_the_columns_that_are_there_when_the_mapping_is_wrong(signs: Path) -> None:
+    arguments = ["ingest", str(signs), "--questions", str(signs / "questions.jsonl"), "--question", "prompt"]
+    said = runner.invoke(app, arguments)
+    assert said.exit_code == 1
+    assert "no column 'prompt'" in said.output
+    assert "'question'" in said.output
+
+
+def test_a_source_that_could_not_be_read_is_not_added(signs: Path, workspace: Workspace) -> None:
+    runner.invoke(app, ["ingest", str(signs), "--questions", str(signs / "nowhere.jsonl"), "--name", "other"])
+    assert not (workspace.sources / "other.yaml").exists()
+
+
+def test_view_without_a_dataset_names_the_command_that_makes_it() -> None:
+    said = runner.invoke(app, ["view"])
+    assert said.exit_code == 1
+    assert "dg launch" in said.output
+
+
+def test_an_unreachable_ledger_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARKROOM_LEDGER", "postgresql+psycopg://nobody:secret@127.0.0.1:9/none")
+    said = runner.invoke(app, ["summary"])
+    assert said.exit_code == 1
+    assert "DARKROOM_LEDGER" in said.output
+    assert "secret" not in said.output

@@ -1,0 +1,69 @@
+"""The code location: what is in it, and that a new family needs one file and its prompt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.definitions import definitions
+from assets.jobs import SFT
+from pipelines.records import Trajectory
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+
+RECIPES = Path(__file__).parent / "recipe"
+PARTITION = "signs-0000"
+
+
+def keys(defs: dg.Definitions) -> set[str]:
+    return {key.to_user_string() for key in defs.resolve_all_asset_keys()}
+
+
+def test_the_definitions_are_loadable() -> None:
+    dg.Definitions.validate_loadable(definitions())
+
+
+def test_every_asset_of_the_graph_is_there() -> None:
+    family = {f"crop/{stage}" for stage in ("drafts", "runs", "verdicts", "trajectories", "rejects")}
+    training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint"}
+    assert keys(definitions()) == {"samples"} | family | training
+
+
+def test_every_asset_is_described_grouped_and_owned() -> None:
+    for spec in definitions().resolve_all_asset_specs():
+        assert spec.description, spec.key
+        assert spec.group_name != "default", spec.key
+        assert spec.owners, spec.key
+
+
+def test_every_stage_has_a_blocking_conservation_check() -> None:
+    graph = definitions().resolve_asset_graph()
+    checked = {key.asset_key.to_user_string() for key in graph.asset_check_keys if graph.get(key).blocking}
+    assert checked >= {"samples", "crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories", "crop/rejects"}
+
+
+def test_a_source_that_was_added_is_a_partition(signs: Path) -> None:
+    partitions = definitions().resolve_assets_def("samples").partitions_def
+    assert partitions is not None
+    assert partitions.get_partition_keys() == ["demo-0000", "demo-0001", PARTITION]
+
+
+def test_one_file_and_one_prompt_make_a_family_of_assets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARKROOM_RECIPES", str(RECIPES))
+    assert {"shout/drafts", "shout/runs", "shout/verdicts", "shout/trajectories", "shout/rejects"} <= keys(definitions())
+
+
+def test_an_added_family_materialises_beside_the_others(
+    signs: Path, workspace: Workspace, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DARKROOM_RECIPES", str(RECIPES))
+    job = definitions().resolve_job_def(SFT)
+    assert job.execute_in_process(instance=instance, partition_key=PARTITION).success
+    kept = {
+        family: workspace.tables.read(TableKey((family, "trajectories"), PARTITION), Trajectory)
+        for family in ("crop", "shout")
+    }
+    assert {family: len(rows) for family, rows in kept.items()} == {"crop": 4, "shout": 5}
+    assert kept["shout"][0].answer == "S0X"
