@@ -1,0 +1,37 @@
+"""Runs model-written Python on images, safely: sessions that keep their state, observations that come back.
+
+    with SandboxPool(limits=Limits(seconds=10, memory_mb=1024)) as pool:
+        with pool.group(images=["a.jpg"]) as group, group.session(seed=7) as session:
+            observation = session.run("print(image_size)")
+
+A pool is one tree of processes, a group one prompt with its images decoded once, a session one rollout. The code finds
+`image_path`, `image_size`, `image_path_0`, `image_clue_0`, …, numpy as np, cv2, plt, Image, math, re and json. What it
+saves below `/mnt/data/temp_processed_images/` or shows becomes an image of the observation.
+
+Linux only. The boundary is the kernel: against people rather than models, put a virtual machine around it.
+"""
+
+from sandbox.digest import sandbox_digest
+from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError, SandboxUnavailable
+from sandbox.group import Group
+from sandbox.limits import Limits
+from sandbox.observation import Artefact, Edit, Observation, ShownImage, Status
+from sandbox.pool import SandboxPool
+from sandbox.session import Session
+
+__all__ = [
+    "Artefact",
+    "Edit",
+    "Group",
+    "ImageUnreadable",
+    "Limits",
+    "Observation",
+    "SandboxClosed",
+    "SandboxError",
+    "SandboxPool",
+    "SandboxUnavailable",
+    "Session",
+    "ShownImage",
+    "Status",
+    "sandbox_digest",
+]

@@ -1,0 +1,68 @@
+"""What the host tells the processes of the sandbox, as JSON, and what they tell one another."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox._guest.scan import ScanMode
+
+WORK_FOLDER = "/mnt/data/temp_processed_images"
+"""Where the code runs and saves (the folder that Thyme's prompts name)."""
+IMAGE_FOLDER = "/mnt/data/input_images"
+
+
+@dataclass(frozen=True)
+class ZygoteConfig:
+    """Sent once, when the pool starts."""
+
+    namespaces: bool
+    """True: the full tier. False: the lite tier: Landlock, seccomp and rlimits only."""
+    read_only: list[str]
+    """Host folders and files that hold the interpreter and the libraries."""
+    host_pidfd: int
+
+
+@dataclass(frozen=True)
+class GroupRequest:
+    """One prompt. Its channel and its images travel beside it as file descriptors."""
+
+    limits: dict[str, Any]
+    image_folder: str
+
+
+@dataclass(frozen=True)
+class SessionRequest:
+    """One rollout. Its channel travels beside it as a file descriptor."""
+
+    limits: dict[str, Any]
+    slot: int
+    seed: int
+    nonce: int
+    scan: ScanMode
+    work_folder: str
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The uids that sessions may take; `is_root` False: there is only the user's own, so there is no choice."""
+
+    is_root: bool
+    first_uid: int = 0
+    n_uids: int = 1
+
+    def uid_of(self, slot: int) -> int:
+        return self.first_uid + slot % self.n_uids
+
+
+@dataclass(frozen=True)
+class DecodedImage:
+    """An input image that the group decoded once, for all of its sessions."""
+
+    path: str
+    width: int
+    height: int
+    mode: str
+    pixels_fd: int
+    """Sealed memfd with Pillow's raw pixels; -1 where each open decodes for itself."""
+    bgr_fd: int
+    """Sealed memfd with what `cv2.imread(path)` returns, or -1."""
+    bgr_shape: tuple[int, ...]

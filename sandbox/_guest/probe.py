@@ -1,0 +1,109 @@
+"""Tries each protection in a child process of its own and prints what happened; run by the doctor."""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from sandbox._kernel import landlock, seccomp, syscalls
+from sandbox._kernel.tables import TABLES
+
+
+def user_namespaces() -> None:
+    syscalls.unshare(syscalls.CLONE_NEWUSER)
+
+
+def mount_namespaces() -> None:
+    _enter_user_namespace()
+    syscalls.unshare(syscalls.CLONE_NEWNS)
+    syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+    syscalls.mount_tmpfs("/tmp", "size=1m")
+    syscalls.pivot_root("/tmp")
+
+
+def other_namespaces() -> None:
+    _enter_user_namespace()
+    syscalls.unshare(
+        syscalls.CLONE_NEWPID
+        | syscalls.CLONE_NEWNET
+        | syscalls.CLONE_NEWIPC
+        | syscalls.CLONE_NEWUTS
+        | syscalls.CLONE_NEWCGROUP
+    )
+
+
+def landlock_rules() -> None:
+    syscalls.forbid_new_privileges()
+    landlock.restrict(readable=["/usr"], writable=[])
+    try:
+        os.listdir("/")
+    except PermissionError:
+        return
+    raise OSError("a restricted process can still list /")
+
+
+def seccomp_filter() -> None:
+    if syscalls.machine() not in TABLES:
+        raise OSError(f"there is no table of system calls for {syscalls.machine()}")
+    syscalls.forbid_new_privileges()
+    seccomp.install_filter(seccomp.build_filter(metadata_calls=True))
+    try:
+        os.fork()
+    except PermissionError:
+        return
+    raise OSError("a filtered process can still fork")
+
+
+def pidfd() -> None:
+    fd = os.pidfd_open(os.getpid())
+    signal.pidfd_send_signal(fd, 0)
+
+
+def sealed_memory_files() -> None:
+    fd = os.memfd_create("probe", os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+
+
+PROBES: dict[str, Callable[[], None]] = {
+    "user namespaces": user_namespaces,
+    "mount namespaces": mount_namespaces,
+    "pid, network, ipc, uts and cgroup namespaces": other_namespaces,
+    "Landlock": landlock_rules,
+    "seccomp": seccomp_filter,
+    "pidfd": pidfd,
+    "sealed memory files": sealed_memory_files,
+}
+
+
+def main() -> None:
+    """Print {protection: reason of failure or null} as JSON."""
+    print(json.dumps({name: _try(probe) for name, probe in PROBES.items()}))
+
+
+def _try(probe: Callable[[], None]) -> str | None:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _report(probe, writing)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        reason = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return reason or (None if code == 0 else f"the probe ended with {code}")
+
+
+def _report(probe: Callable[[], None], writing: int) -> None:
+    try:
+        probe()
+    except BaseException as error:  # noqa: BLE001 - whatever went wrong is the finding
+        os.write(writing, f"{type(error).__name__}: {error}".encode())
+    finally:
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _enter_user_namespace() -> None:
+    if os.geteuid() != 0:
+        syscalls.unshare(syscalls.CLONE_NEWUSER)

@@ -1,0 +1,71 @@
+"""The file system that the code sees: interpreter and libraries read-only, four devices, nothing else of the host."""
+
+import os
+
+from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER
+from sandbox._kernel import syscalls
+
+_DEVICES = ("null", "zero", "urandom", "random")
+_PASSWD = f"sandbox:x:1000:1000::{WORK_FOLDER}:/bin/false\n"
+_GROUP = "sandbox:x:1000:\n"
+_SIZE = "size=16m,mode=755,nr_inodes=8192"
+
+
+def build_root(read_only: list[str]) -> None:
+    """Replace the root of this mount namespace. Raises OSError."""
+    syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+    sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _present(read_only)}
+    devices = {name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in _DEVICES}
+    # what the new root covers is reached through the descriptors opened above
+    new_root = "/mnt" if os.path.isdir("/mnt") else "/tmp"
+    syscalls.mount_tmpfs(new_root, _SIZE, executable=True)
+    for path, fd in sources.items():
+        _show(fd, new_root + path)
+    _copy_links(read_only, new_root)
+    for folder in ("/dev", "/etc", WORK_FOLDER, IMAGE_FOLDER):
+        os.makedirs(new_root + folder, mode=0o755, exist_ok=True)
+    for name, fd in devices.items():
+        _touch(f"{new_root}/dev/{name}")
+        syscalls.mount(_by_descriptor(fd), f"{new_root}/dev/{name}", flags=syscalls.MS_BIND)
+    _write(f"{new_root}/etc/passwd", _PASSWD)
+    _write(f"{new_root}/etc/group", _GROUP)
+    if not os.path.lexists(f"{new_root}/tmp"):  # an interpreter may live below /tmp: then TMPDIR alone must do
+        os.symlink(f"{WORK_FOLDER}/.tmp", f"{new_root}/tmp")
+    for fd in (*sources.values(), *devices.values()):
+        os.close(fd)
+    syscalls.pivot_root(new_root)
+
+
+def _present(paths: list[str]) -> list[str]:
+    return [path for path in paths if os.path.exists(path) and not os.path.islink(path)]
+
+
+def _copy_links(paths: list[str], new_root: str) -> None:
+    """/lib -> usr/lib and the like: the target is shown on its own."""
+    for path in paths:
+        if os.path.islink(path) and not os.path.lexists(new_root + path):
+            os.makedirs(os.path.dirname(new_root + path), mode=0o755, exist_ok=True)
+            os.symlink(os.readlink(path), new_root + path)
+
+
+def _show(fd: int, target: str) -> None:
+    if os.path.isdir(_by_descriptor(fd)):
+        os.makedirs(target, mode=0o755, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+        _touch(target)
+    syscalls.mount(_by_descriptor(fd), target, flags=syscalls.MS_BIND | syscalls.MS_REC)
+    syscalls.make_read_only(target)
+
+
+def _by_descriptor(fd: int) -> str:
+    return f"/proc/self/fd/{fd}"
+
+
+def _touch(path: str) -> None:
+    _write(path, "")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,113 @@
+"""Input images whose pixels all sessions of a group share, copy-on-write.
+
+`Image.open(path)` parses the header as always; on its first load it adopts the pixels that the group decoded, marked
+read-only, which is Pillow's own flag: the first change in place copies them. `cv2.imread(path)` maps the sealed pixels
+privately. Everything else (draft, another flag, another file) is decoded as usual.
+"""
+
+import mmap
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import cv2
+import numpy as np
+from PIL import Image, ImageFile
+
+from sandbox._guest.config import DecodedImage
+
+CELL_PREFIX = "<cell"
+"""Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
+
+
+@dataclass(frozen=True)
+class SharedImage:
+    decoded: DecodedImage
+    pixels: Image.Image | None
+
+
+def share(decoded: DecodedImage) -> SharedImage:
+    """Build Pillow's copy of the pixels, in the group, once."""
+    if decoded.pixels_fd < 0:
+        return SharedImage(decoded, None)
+    size = (decoded.width, decoded.height)
+    with mmap.mmap(decoded.pixels_fd, 0, prot=mmap.PROT_READ) as raw:
+        pixels = Image.frombytes(decoded.mode, size, cast(bytes, raw))
+    os.close(decoded.pixels_fd)
+    return SharedImage(decoded, pixels)
+
+
+def hook_pillow(images: list[SharedImage]) -> None:
+    by_path = {image.decoded.path: image.pixels for image in images if image.pixels is not None}
+    open_file, load_file = Image.open, ImageFile.ImageFile.load
+
+    def open_shared(fp: Any, mode: Any = "r", formats: Any = None) -> ImageFile.ImageFile:
+        image = open_file(fp, mode, formats)
+        pixels = by_path.get(_path_of(fp))
+        if pixels is not None and pixels.size == image.size and pixels.mode == image.mode:
+            vars(image)["_shared_pixels"] = pixels
+        return image
+
+    def load_shared(self: Any) -> Any:
+        pixels = vars(self).pop("_shared_pixels", None)
+        if pixels is not None and self.tile and self.size == pixels.size and self.mode == pixels.mode:
+            _adopt(self, pixels)
+        if self.readonly and sys._getframe(1).f_code.co_filename.startswith(CELL_PREFIX):
+            self._copy()  # the code asks for direct access to the pixels: it may write there
+        return load_file(self)
+
+    Image.open = open_shared
+    setattr(ImageFile.ImageFile, "load", load_shared)  # noqa: B010  # assigning a method is not typed
+
+
+def _adopt(image: Any, pixels: Any) -> None:
+    """Do what Pillow does at the end of a load, with pixels that are already there."""
+    image.im, image.readonly, image.tile = pixels.im, 1, []
+    if getattr(image, "png", None) is not None:
+        vars(image)["_text"] = image.png.im_text
+        image.png = None
+    if image._exclusive_fp and image._close_exclusive_fp_after_loading:
+        image.fp.close()
+        image.fp = None
+
+
+def hook_opencv(images: list[SharedImage]) -> None:
+    by_path = {image.decoded.path: image.decoded for image in images if image.decoded.bgr_fd >= 0}
+    read_file = cv2.imread
+
+    def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
+        decoded = by_path.get(_path_of(filename))
+        if decoded is None or flags != cv2.IMREAD_COLOR or args or options:
+            return read_file(filename, flags, *args, **options)
+        return _private_copy(decoded)
+
+    setattr(cv2, "imread", imread)  # noqa: B010  # an overloaded function cannot be assigned in types
+
+
+def _private_copy(decoded: DecodedImage) -> "np.ndarray[Any, Any]":
+    n_bytes = int(np.prod(decoded.bgr_shape))
+    pages = mmap.mmap(decoded.bgr_fd, n_bytes, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    return np.frombuffer(pages, np.uint8).reshape(decoded.bgr_shape)
+
+
+def _path_of(file: Any) -> str:
+    """Empty for an open file: only a path can name a shared image."""
+    try:
+        return str(os.fspath(file))
+    except TypeError:
+        return ""
+
+
+def names_of(images: list[SharedImage]) -> Mapping[str, object]:
+    """The variables that the code finds: image_path, image_size, image_path_0, image_clue_0, …"""
+    names: dict[str, object] = {}
+    for index, image in enumerate(images):
+        names[f"image_path_{index}"] = image.decoded.path
+        names[f"image_size_{index}"] = (image.decoded.width, image.decoded.height)
+        names[f"image_clue_{index}"] = Image.open(image.decoded.path)
+    if images:
+        names["image_path"] = names["image_path_0"]
+        names["image_size"] = names["image_size_0"]
+    return names

@@ -1,0 +1,70 @@
+"""Imports what the code will find and uses each path once: what a session would build anew is paid only here."""
+
+import importlib
+import io
+import json
+import math
+import os
+import random
+import re
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import autopep8
+import cv2
+import matplotlib.pyplot as plt
+import numpy as np
+from PIL import Image
+
+_IMPORTED = """
+numpy.random numpy.linalg numpy.fft PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont sympy
+itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
+"""
+
+
+def import_libraries() -> None:
+    for name in _IMPORTED.split():
+        importlib.import_module(name)
+    _use_numpy()
+    _use_opencv()
+    _use_pillow()
+    _use_matplotlib()
+    autopep8.fix_code("if 1:\n   x=1\n")
+
+
+def prepared_names() -> Mapping[str, ModuleType | Any]:
+    """The modules that the code finds without importing them."""
+    modules = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
+    return {**modules, "random": random, "re": re, "json": json}
+
+
+def _use_numpy() -> None:
+    np.random.seed(0)
+    np.random.default_rng(0).random(3)
+    np.linalg.svd(np.eye(3))
+
+
+def _use_opencv() -> None:
+    cv2.setNumThreads(1)
+    cv2.setRNGSeed(0)
+    black = np.zeros((64, 64, 3), np.uint8)
+    for suffix in (".jpg", ".png"):
+        cv2.imdecode(cv2.imencode(suffix, black)[1], cv2.IMREAD_COLOR)
+    cv2.resize(black, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
+    cv2.cvtColor(black, cv2.COLOR_BGR2GRAY)
+
+
+def _use_pillow() -> None:
+    Image.init()
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(file, "JPEG")
+    Image.open(file).load()
+
+
+def _use_matplotlib() -> None:
+    plt.figure(figsize=(1, 1))
+    plt.plot([0, 1])
+    plt.title("warm")
+    plt.gcf().canvas.draw()
+    plt.close("all")

@@ -1,0 +1,175 @@
+"""The fork tree: the zygote holds the warm libraries, a group the decoded images of one prompt, a session one rollout.
+
+Each level is forked from the one above, so that its pages are shared until somebody writes. The zygote and the groups
+run nothing that a model or a data set wrote: a locked child decodes the images (`decode`), a session runs the code.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn
+
+from sandbox._guest import lockdown, warm
+from sandbox._guest.config import (
+    IMAGE_FOLDER,
+    WORK_FOLDER,
+    GroupRequest,
+    Identity,
+    SessionRequest,
+    ZygoteConfig,
+)
+from sandbox._guest.decode import UnreadableImage, decode_images
+from sandbox._guest.proc import Proc
+from sandbox._guest.runner import Runner, report_failed_start
+from sandbox._guest.shared import SharedImage, share
+from sandbox._kernel import landlock, syscalls
+from sandbox.limits import Limits
+
+_MAX_MESSAGE, _MAX_FDS = 1 << 16, 250
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What every process of the tree knows."""
+
+    config: ZygoteConfig
+    identity: Identity
+    proc: Proc
+    pid_namespace: int
+
+    def readable(self, image_folder: str) -> tuple[str, ...]:
+        own = ("/etc", IMAGE_FOLDER) if self.config.namespaces else (image_folder,)
+        return (*self.config.read_only, "/dev/urandom", "/dev/random", "/dev/zero", *own)
+
+
+def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc: Proc) -> NoReturn:
+    """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
+    _warm_up(config)
+    n_threads = proc.n_threads()
+    if n_threads != 1:
+        raise RuntimeError(f"a library started threads at import: {n_threads} run, a forked session would hang")
+    tree = Tree(config, identity, proc, proc.pid_namespace())
+    control.send(json.dumps({"ready": True, "landlock": landlock.abi_version()}).encode())
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: no zombie, and a stopped session wakes nobody
+    while True:
+        request, fds = _receive(control)
+        if os.fork() == 0:
+            control.close()
+            _as_child(partial(_serve_group, tree, GroupRequest(**request), fds))
+        _close(fds)
+
+
+def _warm_up(config: ZygoteConfig) -> None:
+    warm.import_libraries()
+    if config.namespaces:
+        syscalls.unmount(WORK_FOLDER)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
+    channel = socket.socket(fileno=fds[0])
+    syscalls.die_with_parent()
+    if tree.config.namespaces:
+        syscalls.unshare(syscalls.CLONE_NEWNS)
+    images = _decode(tree, request, channel, fds[1:])
+    _close(fds[1:])
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    channel.send(json.dumps({"ready": True}).encode())
+    while True:
+        session, session_fds = _receive(channel)
+        _fork_session(tree, request, SessionRequest(**session), channel, session_fds[0], images)
+        _close(session_fds)
+
+
+def _decode(tree: Tree, request: GroupRequest, channel: socket.socket, fds: list[int]) -> list[SharedImage]:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    cage = _cage(tree, Limits(**request.limits), 0, None, request.image_folder)
+    try:
+        decoded = decode_images(cage, fds, request.image_folder)
+    except UnreadableImage as error:
+        channel.send(json.dumps({"unreadable": error.index, "reason": error.reason}).encode())
+        os._exit(0)
+    return [share(image) for image in decoded]
+
+
+def _fork_session(
+    tree: Tree, group: GroupRequest, request: SessionRequest, channel: socket.socket, fd: int, images: list[SharedImage]
+) -> None:
+    cage = _cage(tree, Limits(**request.limits), request.slot, request.work_folder, group.image_folder)
+    try:
+        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, cage, request, fd, images)))
+    except OSError as error:  # no process or no memory is left: the siblings go on
+        channel.send(json.dumps({"failed": str(error)}).encode())
+        return
+    socket.send_fds(channel, [b"{}"], [pidfd])
+    os.close(pidfd)
+
+
+def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
+    """Fork a child that is the init of its own pid namespace, where there are namespaces."""
+    if tree.config.namespaces:
+        syscalls.unshare(syscalls.CLONE_NEWPID)  # holds for the next child, not for us
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _as_child(work)
+    finally:
+        if tree.config.namespaces:
+            syscalls.setns(tree.pid_namespace, syscalls.CLONE_NEWPID)
+    return pid
+
+
+def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, images: list[SharedImage]) -> NoReturn:
+    try:
+        kept = {fd, *(image.decoded.bgr_fd for image in images if image.decoded.bgr_fd >= 0)}
+        lockdown.lock_down(cage.keeping(kept))
+        runner = Runner(fd, request, cage.limits, images)
+        lockdown.seal(namespaces=cage.namespaces)
+    except BaseException as error:
+        report_failed_start(fd, request.nonce, error)
+        raise
+    runner.serve()
+
+
+def _cage(tree: Tree, limits: Limits, slot: int, work_folder: str | None, image_folder: str) -> lockdown.Cage:
+    return lockdown.Cage(
+        limits=limits,
+        identity=tree.identity,
+        slot=slot,
+        namespaces=tree.config.namespaces,
+        work_folder=work_folder,
+        readable=tree.readable(image_folder),
+        base_bytes=tree.proc.address_space(),
+    )
+
+
+def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The next request; the process ends when the host hangs up."""
+    message, fds, _, _ = socket.recv_fds(control, _MAX_MESSAGE, _MAX_FDS, socket.MSG_CMSG_CLOEXEC)
+    if not message:
+        os._exit(0)
+    return json.loads(message), fds
+
+
+def _as_child(work: Callable[[], NoReturn]) -> NoReturn:
+    """A forked child never returns into its parent's loop, whatever happens."""
+    try:
+        work()
+    except BaseException:  # noqa: BLE001 - the host sees the channel close, and the log of the zygote says why
+        traceback.print_exc()
+    os._exit(1)
+
+
+def _close(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)

@@ -1,0 +1,131 @@
+"""Raw system calls: mounts, namespaces, capabilities, prctl."""
+
+import ctypes
+import os
+import platform
+import struct
+
+from sandbox._kernel.tables import TABLES
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_MNT_DETACH = 2
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_MOUNT_ATTR_READ_ONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV, _MOUNT_ATTR_NOEXEC = 1, 2, 4, 8
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
+_SIGKILL = 9
+_CAPABILITY_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
+
+
+def machine() -> str:
+    return platform.machine()
+
+
+def syscall(name: str, *arguments: Argument) -> int:
+    """Make one system call by name; an integer goes as a C long. Raises OSError with the call's name."""
+    number = TABLES[machine()].numbers[name]
+    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
+    return _checked(_libc.syscall(ctypes.c_long(number), *words), name)
+
+
+def unshare(flags: int) -> None:
+    _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def setns(fd: int, kind: int) -> None:
+    _checked(_libc.setns(ctypes.c_int(fd), ctypes.c_int(kind)), "setns")
+
+
+def mount(source: str, target: str, *, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
+    result = _libc.mount(
+        _c_string(source), _c_string(target), _c_string(kind), ctypes.c_ulong(flags), _c_string(options)
+    )
+    _checked(result, f"mount on {target}")
+
+
+def mount_tmpfs(target: str, options: str, *, executable: bool = False) -> None:
+    flags = MS_NOSUID | MS_NODEV | (0 if executable else MS_NOEXEC)
+    mount("tmpfs", target, kind="tmpfs", flags=flags, options=options)
+
+
+def unmount(target: str) -> None:
+    _checked(_libc.umount2(_c_string(target), _MNT_DETACH), f"umount of {target}")
+
+
+def make_read_only(target: str, *, executable: bool = True) -> None:
+    """Make the whole mount tree at `target` read-only, without set-uid programs or devices."""
+    flags = _MOUNT_ATTR_READ_ONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV | (0 if executable else _MOUNT_ATTR_NOEXEC)
+    attributes = struct.pack("QQQQ", flags, 0, 0, 0)
+    syscall("mount_setattr", _AT_FDCWD, target.encode(), _AT_RECURSIVE, attributes, len(attributes))
+
+
+def pivot_root(new_root: str) -> None:
+    """Make `new_root` the root and detach the old one, which nothing can reach from then on."""
+    os.chdir(new_root)
+    syscall("pivot_root", b".", b".")
+    unmount(".")
+    os.chdir("/")
+
+
+def die_with_parent() -> None:
+    """SIGKILL when the parent thread ends; a change of credentials clears it, so set it after the last one."""
+    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+
+
+def forbid_new_privileges() -> None:
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def forbid_dumps() -> None:
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def drop_bounding_set() -> None:
+    """Needs CAP_SETPCAP: before the uid is given up."""
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
+            return
+
+
+def drop_capabilities() -> None:
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    syscall("capset", struct.pack("II", _CAPABILITY_VERSION_3, 0), bytes(24))
+
+
+def close_all_except(kept: set[int]) -> None:
+    first = 0
+    for fd in sorted(kept):
+        if fd > first:
+            syscall("close_range", first, fd - 1, 0)
+        first = fd + 1
+    syscall("close_range", first, 0x7FFFFFFF, 0)
+
+
+def _prctl(option: int, value: int) -> None:
+    words = [ctypes.c_ulong(word) for word in (value, 0, 0, 0)]
+    _checked(_libc.prctl(option, *words), f"prctl {option}")
+
+
+def _c_string(text: str | None) -> bytes | None:
+    return None if text is None else os.fsencode(text)
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result

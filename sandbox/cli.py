@@ -1,0 +1,103 @@
+"""`darkroom sandbox`: run a file in the sandbox, and find out what this machine can do."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sandbox.doctor import Finding, can_run, diagnose
+from sandbox.errors import SandboxError
+from sandbox.limits import Limits
+from sandbox.observation import Observation
+from sandbox.pool import SandboxPool
+from sandbox.tiers import TIER_VARIABLE, Tier
+
+app = typer.Typer(
+    name="sandbox",
+    help="Run model-written Python on images behind the kernel's own walls.",
+    no_args_is_help=True,
+)
+_TIERS: tuple[Tier, ...] = ("full", "lite")
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The Python file to run.")],
+    image: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="An input image; repeat for more. The first is `image_path`."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seeds random, numpy and OpenCV.")] = 0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = Limits.seconds,
+    tier: Annotated[
+        str | None, typer.Option(help=f"full or lite; by default what {TIER_VARIABLE} says, else full.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for the images of the observation.")] = None,
+) -> None:
+    """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
+    console = Console()
+    try:
+        observation = _observe(file.read_text(encoding="utf-8"), image or [], seed, Limits(seconds=seconds), tier)
+    except SandboxError as error:
+        console.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    _print_observation(console, observation)
+    if out is not None:
+        _save_images(console, observation, out)
+    if not observation.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor() -> None:
+    """Show which protections this kernel gives, which tier can run, and how to get what is missing.
+
+    Exits with 1 when no tier can run.
+    """
+    console, findings = Console(), diagnose()
+    console.print(_findings_table(findings))
+    for tier in _TIERS:
+        console.print(f"{tier} tier: {'can run' if can_run(tier, findings) else 'cannot run'}")
+    if not any(can_run(tier, findings) for tier in _TIERS):
+        raise typer.Exit(1)
+
+
+def _observe(code: str, images: list[Path], seed: int, limits: Limits, tier: str | None) -> Observation:
+    with (
+        SandboxPool(limits=limits, tier=tier) as pool,
+        pool.group(images) as group,
+        group.session(seed=seed) as session,
+    ):
+        return session.run(code)
+
+
+def _print_observation(console: Console, observation: Observation) -> None:
+    console.print(f"{observation.status} after {observation.seconds:.2f} s", style="bold", markup=False)
+    for edit in observation.edits:
+        console.print(f"edit {edit.kind}: {edit.before!r} -> {edit.after!r}", style="yellow", markup=False)
+    if observation.error is not None:
+        console.print(observation.error, style="red", markup=False)
+    console.print(observation.text, end="", markup=False, highlight=False)
+    for image in observation.images:
+        console.print(f"image {image.name} {image.pixels.width}x{image.pixels.height}", markup=False)
+    for artefact in observation.artefacts:
+        console.print(f"file {artefact.name}, {artefact.n_bytes} bytes {artefact.note}", markup=False)
+
+
+def _save_images(console: Console, observation: Observation, folder: Path) -> None:
+    """Files are numbered: a name that the code chose never becomes a path of the host."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for index, image in enumerate(observation.images):
+        path = folder / f"image_{index}.png"
+        image.pixels.save(path)
+        console.print(f"saved {path}", markup=False)
+
+
+def _findings_table(findings: list[Finding]) -> Table:
+    table = Table("protection", "works", "needed by", "what is missing, and what to do")
+    for finding in findings:
+        missing = "" if finding.works else f"{finding.reason}\n{finding.remedy}"
+        table.add_row(finding.protection, "yes" if finding.works else "no", ", ".join(finding.tiers), missing)
+    return table

@@ -1,0 +1,49 @@
+"""One digest for all that determines what code observes in the sandbox, for the ledger."""
+
+import hashlib
+import json
+import platform
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from sandbox.limits import Limits
+from sandbox.tiers import Tier, choose_tier
+
+_LIBRARIES = ("numpy", "pillow", "opencv-python-headless", "matplotlib", "scipy", "sympy", "scikit-image", "autopep8")
+_PACKAGE = Path(__file__).parent
+
+
+def sandbox_digest(limits: Limits | None = None, *, tier: Tier | None = None) -> str:
+    """Hex digest of the guest's sources, the versions of its libraries, the machine type, the limits and the tier.
+
+    The same on every machine where these are the same: no path and no time goes in.
+    """
+    determinants = {
+        "sources": _source_digests(),
+        "libraries": _versions(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "limits": asdict(limits or Limits()),
+        "tier": choose_tier(tier),
+    }
+    return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _source_digests() -> dict[str, str]:
+    files = [path for folder in ("_guest", "_kernel") for path in sorted((_PACKAGE / folder).glob("*.py"))]
+    return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@cache
+def _versions() -> dict[str, str | None]:
+    return {name: _version(name) for name in _LIBRARIES}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

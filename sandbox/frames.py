@@ -1,0 +1,156 @@
+"""The bytes between host and session, and the host's check of every one of them.
+
+A request is a header and the code; a reply is a header, a JSON object and the raw RGB pixels of its images:
+
+    header   <QI   the call's nonce (64 random bits), length of what follows
+    reply    {"status": "ok", "text": "...", "error": null, "edits": [[kind, before, after]],
+              "images": [[name, width, height]], "artefacts": [[name, n_bytes, note]]}
+
+A session is hostile: a length is checked before anything is read or allocated, pixels are never decoded, and a reply
+that was forged or queued for another call fails on the nonce.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar, cast
+
+from sandbox.errors import ProtocolViolation
+from sandbox.limits import Limits
+from sandbox.observation import STATUSES, Artefact, Edit, Status
+from sandbox.wire import HEADER
+
+T = TypeVar("T")
+
+_BYTES_PER_PIXEL = 3
+_GUEST_STATUSES = STATUSES - {"killed", "protocol"}
+_MAX_SIDE = 65_535
+_MAX_NAME, _MAX_NOTE, _MAX_ERROR = 256, 1024, 4096
+# json.dumps spends up to twelve bytes on one character
+_JSON_BYTES_PER_CHAR = 12
+_FIXED_REPLY_BYTES = 1 << 20
+_MAX_EDITS = 256
+_CELLS = 3
+MAX_CODE_BYTES = 1 << 20
+
+
+class Frame(NamedTuple):
+    """An image that a reply announces."""
+
+    name: str
+    width: int
+    height: int
+
+    @property
+    def n_bytes(self) -> int:
+        return self.width * self.height * _BYTES_PER_PIXEL
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A reply whose every field was checked; the pixels are still to be read."""
+
+    status: Status
+    text: str
+    error: str | None
+    edits: tuple[Edit, ...]
+    images: tuple[Frame, ...]
+    artefacts: tuple[Artefact, ...]
+
+
+def encode_request(nonce: int, code: str) -> bytes:
+    payload = code.encode("utf-8", "surrogatepass")
+    return HEADER.pack(nonce, len(payload)) + payload
+
+
+def reply_cap(limits: Limits, *, n_code_bytes: int) -> int:
+    """Most bytes that the JSON of an honest reply can take: text, and the code twice per whole-code edit."""
+    return _FIXED_REPLY_BYTES + _JSON_BYTES_PER_CHAR * (2 * limits.output_chars + 8 * n_code_bytes)
+
+
+def parse_header(header: bytes | bytearray, *, nonce: int, cap: int) -> int:
+    """Length of the JSON that follows. Raises ProtocolViolation."""
+    if len(header) != HEADER.size:
+        raise ProtocolViolation("the reply is shorter than its header")
+    answered, length = HEADER.unpack(header)
+    if answered != nonce:
+        raise ProtocolViolation("the reply answers another call")
+    if length > cap:
+        raise ProtocolViolation(f"the reply announces {length} bytes, at most {cap} are allowed")
+    return int(length)
+
+
+def parse_json(payload: bytes | bytearray) -> dict[str, object]:
+    """A JSON object of untrusted origin. Raises ProtocolViolation."""
+    try:
+        value: object = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolViolation("the reply is not JSON") from error
+    if not isinstance(value, dict):
+        raise ProtocolViolation("the reply is not a JSON object")
+    return cast(dict[str, object], value)
+
+
+def parse_reply(payload: bytes | bytearray, limits: Limits) -> Reply:
+    """Check every field of a reply. Raises ProtocolViolation."""
+    fields = parse_json(payload)
+    status = _text(fields.get("status"), 16)
+    if status not in _GUEST_STATUSES:
+        raise ProtocolViolation("the reply has an unknown status")
+    error = fields.get("error")
+    images = _rows(fields.get("images"), limits.max_images, _frame)
+    if sum(image.n_bytes for image in images) > limits.reply_mb << 20:
+        raise ProtocolViolation("the images of the reply are too large")
+    if any(image.width * image.height > limits.max_pixels for image in images):
+        raise ProtocolViolation("an image of the reply is too large")
+    return Reply(
+        status=cast(Status, status),
+        text=_text(fields.get("text"), 2 * limits.output_chars + 256),
+        error=None if error is None else _text(error, _MAX_ERROR),
+        edits=_rows(fields.get("edits"), _MAX_EDITS, _edit),
+        images=images,
+        artefacts=_rows(fields.get("artefacts"), 2 * limits.files, _artefact),
+    )
+
+
+def _rows(value: object, most: int, parse: Callable[[list[object]], T]) -> tuple[T, ...]:
+    if not isinstance(value, list):
+        raise ProtocolViolation("a list of the reply is missing")
+    rows = cast(list[object], value)
+    if len(rows) > most:
+        raise ProtocolViolation("a list of the reply is too long")
+    return tuple(parse(_cells(row)) for row in rows)
+
+
+def _frame(row: list[object]) -> Frame:
+    name, width, height = row
+    return Frame(_text(name, _MAX_NAME), _count(width, 1, _MAX_SIDE), _count(height, 1, _MAX_SIDE))
+
+
+def _edit(row: list[object]) -> Edit:
+    kind, before, after = row
+    return Edit(_text(kind, 32), _text(before, 2 * MAX_CODE_BYTES), _text(after, 2 * MAX_CODE_BYTES))
+
+
+def _artefact(row: list[object]) -> Artefact:
+    name, n_bytes, note = row
+    return Artefact(_text(name, _MAX_NAME), _count(n_bytes, 0, 1 << 62), _text(note, _MAX_NOTE))
+
+
+def _cells(row: object) -> list[object]:
+    if not isinstance(row, list) or len(cast(list[object], row)) != _CELLS:
+        raise ProtocolViolation("a row of the reply does not have three cells")
+    return cast(list[object], row)
+
+
+def _count(value: object, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ProtocolViolation("a number of the reply is out of range")
+    return value
+
+
+def _text(value: object, most: int) -> str:
+    """A string that databases and terminals can store: no NUL, no lone surrogate."""
+    if not isinstance(value, str) or len(value) > most:
+        raise ProtocolViolation("a text of the reply is missing or too long")
+    return value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,69 @@
+"""Input images as file descriptors: the host hands bytes over and looks into none of them."""
+
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image
+
+from sandbox.errors import ImageUnreadable
+
+ImageInput = str | Path | bytes | Image.Image
+"""A file, the bytes of a file, or an image in memory (stored losslessly)."""
+
+_PNG_MODES = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
+_FASTEST_COMPRESSION = 1
+
+
+def open_images(images: Sequence[ImageInput]) -> list[int]:
+    """One readable descriptor per image, for the caller to close. Raises ImageUnreadable."""
+    fds: list[int] = []
+    try:
+        for index, image in enumerate(images):
+            fds.append(_open(index, image))
+    except BaseException:
+        close_all(fds)
+        raise
+    return fds
+
+
+def close_all(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def _open(index: int, image: ImageInput) -> int:
+    if isinstance(image, Image.Image):
+        return _open_in_memory(image)
+    if isinstance(image, bytes):
+        return _open_bytes(image)
+    return _open_file(index, image)
+
+
+def _open_file(index: int, path: str | Path) -> int:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe must not make us wait
+    except OSError as error:
+        raise ImageUnreadable(index, str(error)) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise ImageUnreadable(index, f"{path} is not a file")
+    return fd
+
+
+def _open_in_memory(image: Image.Image) -> int:
+    fd = os.memfd_create("image", os.MFD_CLOEXEC)
+    with os.fdopen(fd, "wb", closefd=False) as file:
+        if image.mode in _PNG_MODES:
+            image.save(file, "PNG", compress_level=_FASTEST_COMPRESSION)
+        else:
+            image.save(file, "TIFF")
+    return fd
+
+
+def _open_bytes(data: bytes) -> int:
+    fd = os.memfd_create("image", os.MFD_CLOEXEC)
+    with os.fdopen(fd, "wb", closefd=False) as file:
+        file.write(data)
+    return fd

@@ -1,0 +1,63 @@
+"""What one call returns: an `Observation`, and the parts it is made of."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from PIL import Image
+
+Status = Literal["ok", "error", "blocked", "timeout", "memory", "killed", "protocol"]
+STATUSES: frozenset[str] = frozenset(get_args(Status))
+
+
+@dataclass(frozen=True)
+class ShownImage:
+    """An image that the code saved or showed."""
+
+    pixels: Image.Image
+    """Mode RGB; transparency is laid on white."""
+    name: str
+    """File name relative to the working folder, or `figure 1`, `display 1`."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One rewrite that the sandbox made to the code before running it."""
+
+    kind: str
+    """dedent | align_first_line | autopep8 | clamp_box | output_folder"""
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A file that the call made or changed, shown or not."""
+
+    name: str
+    n_bytes: int
+    note: str
+    """Why an image file is not among the images; empty where there is nothing to say."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The outcome of one call.
+
+    - `ok`, `error`, `blocked` (refused before running), `timeout` and `memory` leave the session usable, unless
+      `session_ended`.
+    - `killed`: the session's process is gone. `protocol`: it sent bytes that are no reply, and was killed.
+    """
+
+    status: Status
+    text: str
+    images: tuple[ShownImage, ...]
+    error: str | None
+    """`Type: message (line N)`"""
+    seconds: float
+    edits: tuple[Edit, ...]
+    artefacts: tuple[Artefact, ...]
+    session_ended: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"

@@ -1,0 +1,143 @@
+"""The host's end of the zygote: starts it in a fresh interpreter, knows when it is ready, ends it."""
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from sandbox._guest.config import ZygoteConfig
+from sandbox.errors import SandboxClosed, SandboxUnavailable
+from sandbox.protections import advice
+from sandbox.tiers import Tier
+
+_PACKAGE = Path(__file__).parent
+# a bare package, so that the host's half is never imported on the other side
+BOOTSTRAP = (
+    "import sys, types; package = types.ModuleType('sandbox'); package.__path__ = [sys.argv[1]]; "
+    "sys.modules['sandbox'] = package; "
+)
+_START = BOOTSTRAP + "from sandbox._guest.launcher import main; main(int(sys.argv[2]))"
+_SYSTEM_FOLDERS = (
+    *("/usr", "/lib", "/lib64", "/bin"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"),
+)
+LIBRARIES = ("numpy", "PIL", "cv2", "matplotlib", "sympy", "scipy", "skimage", "autopep8")
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    # one thread: a forked child of a process with threads hangs in the first lock that another thread held
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+    "MPLBACKEND": "Agg",
+    "OPENCV_OPENCL_RUNTIME": "disabled",
+    # huge pages: np.asarray of a 3 megapixel image takes 17 ms instead of 38
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=2",
+}
+_START_SECONDS = 120.0
+_END_SECONDS = 10.0
+
+
+class ZygoteProcess:
+    """Construction returns at once; `wait_until_ready` waits."""
+
+    def __init__(self, tier: Tier, *, home: str) -> None:
+        if not sys.platform.startswith("linux"):
+            raise SandboxUnavailable(advice("Linux", f"this is {sys.platform}", tier))
+        self._tier: Tier = tier
+        self._control, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        host_pidfd = os.pidfd_open(os.getpid())
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._process = subprocess.Popen(
+            [sys.executable, "-s", "-P", "-c", _START, str(_PACKAGE), str(far_end.fileno())],
+            pass_fds=[far_end.fileno(), host_pidfd],
+            env=_environment(home),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+        )
+        far_end.close()
+        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd)
+        self._control.send(json.dumps(asdict(config)).encode())
+        os.close(host_pidfd)
+        self._ready = False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def wait_until_ready(self) -> None:
+        """Raises SandboxUnavailable with the protection that is missing, the reason and the remedy."""
+        if self._ready:
+            return
+        self._control.settimeout(_START_SECONDS)
+        try:
+            answer: dict[str, Any] = json.loads(self._control.recv(1 << 16) or b"{}")
+        except TimeoutError:
+            answer = {"reason": f"it was not ready after {_START_SECONDS:.0f} s"}
+        except ConnectionError:
+            answer = {}
+        if not answer.get("ready"):
+            reason = answer.get("reason") or self._last_words()
+            self.close()
+            raise SandboxUnavailable(advice(answer.get("missing", "a working start"), reason, self._tier))
+        self._ready = True
+
+    def send(self, message: dict[str, Any], fds: Sequence[int]) -> None:
+        try:
+            socket.send_fds(self._control, [json.dumps(message).encode()], fds)
+        except OSError as error:
+            raise SandboxClosed("the zygote has ended") from error
+
+    def close(self) -> None:
+        self._control.close()
+        self._process.kill()  # the whole tree dies with its launcher
+        self._process.wait(_END_SECONDS)
+        self._errors.close()
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read()[-2000:].decode("utf-8", "replace").strip() or "the process ended without a word"
+
+
+def read_only_paths() -> list[str]:
+    """What of the host a session may read: the interpreter, the libraries and the system's own."""
+    folders = {sys.prefix, sys.base_prefix, *_library_folders()}
+    folders |= {os.path.realpath(folder) for folder in folders}
+    folders.add(str(_PACKAGE))
+    return [*_SYSTEM_FOLDERS, *_outermost(folders - {"/"})]
+
+
+def _library_folders() -> set[str]:
+    """Folders on the path that hold the libraries; usually the one below sys.prefix."""
+    specs = [importlib.util.find_spec(name) for name in LIBRARIES]
+    origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
+    folders = {str(origin.parent.parent if origin.name == "__init__.py" else origin.parent) for origin in origins}
+    return folders - {sysconfig.get_path("stdlib")}
+
+
+def _outermost(folders: set[str]) -> list[str]:
+    covered = [*_SYSTEM_FOLDERS]
+    for folder in sorted(folders, key=len):
+        if not any(folder == other or folder.startswith(f"{other}/") for other in covered):
+            covered.append(folder)
+    return covered[len(_SYSTEM_FOLDERS) :]
+
+
+def _environment(home: str) -> dict[str, str]:
+    outside = [folder for folder in sorted(_library_folders()) if not folder.startswith((sys.prefix, sys.base_prefix))]
+    own = {"HOME": home, "TMPDIR": f"{home}/.tmp", "MPLCONFIGDIR": f"{home}/.tmp"}
+    return {**_ENVIRONMENT, **own, **({"PYTHONPATH": os.pathsep.join(outside)} if outside else {})}

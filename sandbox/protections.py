@@ -1,0 +1,34 @@
+"""The protections that a tier is made of, and what to do where the kernel refuses one."""
+
+from sandbox.tiers import TIER_VARIABLE, Tier
+
+_USER_NAMESPACES = (
+    "allow them (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces=15000, "
+    "kernel.apparmor_restrict_unprivileged_userns=0), or, in a container, start it with "
+    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+)
+_REMEDIES = {
+    "Linux": "run it on Linux, in a virtual machine if need be",
+    "user namespaces": _USER_NAMESPACES,
+    "mount namespaces": f"{_USER_NAMESPACES} (docker: also --cap-add SYS_ADMIN)",
+    "pid, network, ipc, uts and cgroup namespaces": _USER_NAMESPACES,
+    "Landlock": "use Linux 5.13 or newer with `landlock` in the boot parameter lsm=",
+    "seccomp": "use a kernel with CONFIG_SECCOMP_FILTER on a machine that sandbox/_kernel/tables.py knows",
+    "pidfd": "use Linux 5.3 or newer",
+    "sealed memory files": "use Linux 3.17 or newer",
+    "warm libraries": "install the package with its dependencies in this environment",
+    "a working start": "read the reason above",
+}
+FULL_TIER_ONLY = frozenset({"user namespaces", "mount namespaces", "pid, network, ipc, uts and cgroup namespaces"})
+
+
+def remedy(protection: str) -> str:
+    return _REMEDIES.get(protection, _REMEDIES["a working start"])
+
+
+def advice(protection: str, reason: str, tier: Tier) -> str:
+    """What is missing, why, and what to do; one message for the exception and the doctor."""
+    message = f"the {tier} tier of the sandbox needs {protection}, which failed: {reason}. To do: {remedy(protection)}"
+    if tier == "full" and protection in FULL_TIER_ONLY:
+        message += f"; or accept the weaker tier by {TIER_VARIABLE}=lite (its limits: sandbox/tiers.py)"
+    return message

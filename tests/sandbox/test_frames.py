@@ -1,0 +1,88 @@
+"""Bytes from a session: what is not a reply is a ProtocolViolation, whatever it is."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sandbox import Limits
+from sandbox.errors import ProtocolViolation
+from sandbox.frames import HEADER, encode_request, parse_header, parse_reply
+
+LIMITS = Limits(max_images=2, max_pixels=10_000)
+HONEST = {"status": "ok", "text": "a", "error": None, "edits": [], "images": [["x", 4, 5]], "artefacts": [["x", 1, ""]]}
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*HONEST, "other"]), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.binary(max_size=64))
+def test_arbitrary_bytes_are_a_violation_or_nothing(payload: bytes) -> None:
+    with pytest.raises(ProtocolViolation):
+        parse_reply(payload, LIMITS)
+
+
+@settings(deadline=None, max_examples=50)
+@given(json_values)
+def test_an_arbitrary_value_is_a_violation(value: object) -> None:
+    with pytest.raises(ProtocolViolation):
+        parse_reply(json.dumps(value).encode(), LIMITS)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.sampled_from(sorted(HONEST)), json_values)
+def test_one_arbitrary_field_is_checked_or_a_violation(name: str, value: object) -> None:
+    try:
+        reply = parse_reply(json.dumps({**HONEST, name: value}).encode(), LIMITS)
+    except ProtocolViolation:
+        return
+    assert len(reply.images) <= LIMITS.max_images
+    assert all(image.width * image.height <= LIMITS.max_pixels for image in reply.images)
+    assert len(reply.text) <= 2 * LIMITS.output_chars + 256
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1))
+def test_only_the_nonce_of_the_call_and_a_short_length_pass(asked: int, answered: int, length: int) -> None:
+    header = HEADER.pack(answered, length)
+    if asked == answered and length <= 1000:
+        assert parse_header(header, nonce=asked, cap=1000) == length
+    else:
+        with pytest.raises(ProtocolViolation):
+            parse_header(header, nonce=asked, cap=1000)
+
+
+def test_an_honest_reply_passes() -> None:
+    reply = parse_reply(json.dumps(HONEST).encode(), LIMITS)
+    assert (reply.status, reply.images[0].n_bytes, reply.artefacts[0].name) == ("ok", 60, "x")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "killed"},
+        {"images": [["x", True, 5]]},
+        {"images": [["x", -1, -5]]},
+        {"images": [["x", 4, 5]] * 3},
+        {"images": [["x", 200, 200]]},
+        {"text": "a" * 100_000},
+        {"error": 5},
+        {"edits": [["kind", "before"]]},
+    ],
+)
+def test_a_field_out_of_range_is_a_violation(change: dict) -> None:
+    with pytest.raises(ProtocolViolation):
+        parse_reply(json.dumps({**HONEST, **change}).encode(), LIMITS)
+
+
+def test_deep_json_is_a_violation() -> None:
+    with pytest.raises(ProtocolViolation):
+        parse_reply(b"[" * 400_000, LIMITS)
+
+
+def test_a_request_holds_the_code_as_it_is() -> None:
+    assert encode_request(7, "é\ud800")[HEADER.size :].decode("utf-8", "surrogatepass") == "é\ud800"

@@ -1,0 +1,217 @@
+"""The tree of processes: what it takes in, what it refuses, and that nothing of it is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+import sandbox
+from sandbox import Group, ImageUnreadable, Limits, SandboxClosed, SandboxError, SandboxPool
+from sandbox.attest import attest
+from sandbox.doctor import can_run, diagnose
+from tests.sandbox.attacks import descendants
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_python(code: str, **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_hundred_sessions_leave_no_process_and_no_descriptor(pool: SandboxPool, group: Group) -> None:
+    group.session().close()
+    before, n_fds = descendants(pool.pid), len(os.listdir("/proc/self/fd"))
+    for index in range(100):
+        with group.session() as session:
+            if index % 10 == 0:
+                session.run("import os\nos._exit(3)")
+    assert descendants(pool.pid) == before
+    assert len(os.listdir("/proc/self/fd")) == n_fds
+
+
+def test_a_group_that_closes_ends_its_sessions(pool: SandboxPool) -> None:
+    before = descendants(pool.pid)
+    group = pool.group([Image.new("RGB", (9, 9))])
+    session = group.session()
+    group.close()
+    assert session.run("print(1)").status == "killed"
+    wait_until(lambda: descendants(pool.pid) == before)
+    with pytest.raises(SandboxClosed):
+        group.session()
+
+
+def test_a_killed_host_leaves_no_survivor(full_tier: None) -> None:
+    host = run_python("""
+        import sys, time
+        from sandbox import SandboxPool
+        pool = SandboxPool(tier="full")
+        sessions = [pool.group().session() for _ in range(2)]
+        sessions[0].run("import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()")
+        print(pool.pid, flush=True)
+        sessions[1].run("import time; time.sleep(8)")
+        time.sleep(60)
+    """)
+    tree = {int(host.stdout.readline())}
+    tree |= descendants(next(iter(tree)))
+    assert len(tree) >= 6
+    host.send_signal(signal.SIGKILL)
+    host.communicate()
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree))
+
+
+def test_a_dead_tree_is_started_anew_by_the_next_group(full_tier: None) -> None:
+    with SandboxPool(tier="full") as pool:
+        group = pool.group()
+        session = group.session()
+        tree = descendants(pool.pid)
+        os.kill(pool.pid, signal.SIGKILL)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree))
+        assert session.run("print(1)").status == "killed"
+        with pytest.raises(SandboxClosed):
+            group.session()
+        with pool.group() as another, another.session() as fresh:
+            assert fresh.run("print(1)").ok
+
+
+def test_a_pool_made_in_a_thread_outlives_the_thread(full_tier: None) -> None:
+    host = run_python("""
+        import threading
+        from sandbox import SandboxPool
+        made = []
+        thread = threading.Thread(target=lambda: made.append(SandboxPool(tier="full").group().session()))
+        thread.start(); thread.join()
+        print(made[0].run("print(6 * 7)").text, flush=True)
+    """)
+    assert host.communicate(timeout=60)[0].strip() == "42"
+
+
+@pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + b"\0" * 100])
+def test_a_broken_image_is_named_and_harms_nothing(pool: SandboxPool, data: bytes) -> None:
+    with pytest.raises(ImageUnreadable, match="image 1 cannot be decoded") as caught:
+        pool.group([Image.new("RGB", (9, 9)), data])
+    assert caught.value.index == 1
+    with pool.group() as group, group.session() as session:
+        assert session.run("print(1)").ok
+
+
+def test_an_image_beyond_the_pixel_limit_is_refused(pool: SandboxPool) -> None:
+    with pytest.raises(ImageUnreadable, match="300x300 pixels, at most 1000 pixels"):
+        pool.group([Image.new("L", (300, 300))], limits=Limits(max_pixels=1000))
+
+
+def test_a_path_that_is_no_file_is_refused(pool: SandboxPool, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    for path in (tmp_path / "missing.png", tmp_path, tmp_path / "pipe.png"):
+        with pytest.raises(ImageUnreadable, match="image 0"):
+            pool.group([path])
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F"])
+def test_an_image_in_memory_arrives_in_its_mode(pool: SandboxPool, mode: str) -> None:
+    with pool.group([Image.new(mode, (12, 7))]) as group, group.session() as session:
+        assert session.run("print(image_clue_0.mode, image_clue_0.load() is not None)").text == f"{mode} True\n"
+
+
+def test_bytes_paths_and_images_may_be_mixed(pool: SandboxPool, photo: Path) -> None:
+    images = [str(photo), photo, photo.read_bytes(), Image.new("RGB", (5, 6))]
+    with pool.group(images) as group, group.session() as session:
+        code = "print([image_path_0[-11:], image_path_3[-11:], image_size_2, image_size_3])"
+        assert session.run(code).text == "['image_0.jpg', 'image_3.png', (2000, 1500), (5, 6)]\n"
+
+
+def test_a_process_that_is_not_locked_down_is_refused() -> None:
+    pidfd = os.pidfd_open(os.getpid())
+    with pytest.raises(SandboxError, match=r"not locked down: Seccomp is 0"):
+        attest(pidfd, namespaces=True)
+    os.close(pidfd)
+
+
+def test_a_closed_pool_says_so(full_tier: None) -> None:
+    pool = SandboxPool(tier="full")
+    pool.close()
+    with pytest.raises(SandboxClosed, match="the pool is closed"):
+        pool.group()
+
+
+def test_an_unknown_tier_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARKROOM_SANDBOX_TIER", "none")
+    with pytest.raises(SandboxError, match="'none' is no tier"):
+        SandboxPool()
+
+
+WITHOUT_NAMESPACES = """
+    import errno, struct
+    from sandbox._kernel import seccomp, syscalls
+    from sandbox._kernel.tables import TABLES
+    unshare = TABLES[syscalls.machine()].numbers["unshare"]
+    refuse = [(0x20, 0, 0, 0), (0x15, 0, 1, unshare), (6, 0, 0, 0x50000 | errno.EPERM), (6, 0, 0, 0x7FFF0000)]
+    syscalls.forbid_new_privileges()
+    seccomp.install_filter(b"".join(struct.pack("HBBI", *step) for step in refuse))
+"""
+
+
+def test_a_tier_that_the_kernel_refuses_is_an_error_that_says_what_to_do() -> None:
+    host = run_python(
+        textwrap.dedent(WITHOUT_NAMESPACES)
+        + textwrap.dedent("""
+        from sandbox import SandboxPool, SandboxUnavailable
+        with SandboxPool(tier="full") as pool:
+            try:
+                pool.group()
+            except SandboxUnavailable as error:
+                print(error)
+    """)
+    )
+    said = host.communicate(timeout=60)[0]
+    assert "the full tier of the sandbox needs" in said
+    assert "namespaces, which failed" in said
+    assert "Operation not permitted" in said
+    assert "DARKROOM_SANDBOX_TIER=lite" in said
+
+
+def test_where_namespaces_are_forbidden_the_lite_tier_runs_when_it_is_chosen() -> None:
+    if not can_run("lite", diagnose()):
+        pytest.skip("the lite tier cannot run here")
+    host = run_python(
+        textwrap.dedent(WITHOUT_NAMESPACES)
+        + textwrap.dedent("""
+        from PIL import Image
+        from sandbox import SandboxPool
+        with SandboxPool() as pool, pool.group([Image.new("RGB", (30, 20))]) as group, group.session() as session:
+            code = "p = '/mnt/data/temp_processed_images/a.png'; image_clue_0.save(p); print(p, image_path)"
+            observation = session.run(code)
+            print(observation.status, observation.text, observation.images[0].name, observation.edits[0].kind)
+    """),
+        DARKROOM_SANDBOX_TIER="lite",
+    )
+    out, errors = host.communicate(timeout=60)
+    assert errors == ""
+    assert out.split() == [
+        *("ok", "/mnt/data/temp_processed_images/a.png", "/mnt/data/input_images/image_0.png"),
+        *("a.png", "output_folder"),
+    ]
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(sandbox.__all__) >= {"Limits", "SandboxPool", "Observation", "SandboxError", "SandboxUnavailable"}
+    assert all(hasattr(sandbox, name) for name in sandbox.__all__)
+
+
+def wait_until(condition: object, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

@@ -1,0 +1,260 @@
+"""What a session promises: state, seeds, limits, observations."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from sandbox import Group, Limits, SandboxPool, Session
+from sandbox._guest.config import WORK_FOLDER
+
+RANDOM_NUMBERS = """
+import random
+print(random.random(), np.random.rand(), np.random.default_rng().random(), list({'a', 'b', 'c'}))
+noise = np.zeros((4, 4), np.uint8)
+cv2.randu(noise, 0, 255)
+print(noise.sum())
+"""
+SHOWS_TWO_FIGURES = "plt.plot([1, 2])\nplt.figure(figsize=(2, 1))\nplt.plot([2, 1])\nplt.show()"
+
+
+def test_state_lives_across_rounds(session: Session) -> None:
+    session.run("import math as m\nk = 3\ndef scaled(x): return m.floor(x) * k")
+    assert session.run("print(scaled(2.5), [i * k for i in range(3)])").text == "6 [0, 3, 6]\n"
+
+
+def test_functions_and_comprehensions_see_the_names_of_their_own_cell(session: Session) -> None:
+    observation = session.run(
+        "w = 5\ndef f(): return w\nclass A:\n    side = w\nprint(f(), [w * i for i in (1, 2)], A.side)"
+    )
+    assert (observation.status, observation.text) == ("ok", "5 [5, 10] 5\n")
+
+
+def test_the_code_finds_its_images_under_names_that_tell_nothing(session: Session) -> None:
+    observation = session.run("print(image_path, image_path_0, image_size, image_clue_0.size, image_clue_0.format)")
+    path = "/mnt/data/input_images/image_0.jpg"
+    assert observation.text == f"{path} {path} (2000, 1500) (2000, 1500) JPEG\n"
+
+
+def test_every_image_of_a_prompt_has_its_own_name(pool: SandboxPool) -> None:
+    images = [Image.new("RGB", (10 + i, 20), (i, 0, 0)) for i in range(3)]
+    with pool.group(images) as group, group.session() as session:
+        code = "print([Image.open(p).getpixel((0, 0))[0] for p in (image_path_0, image_path_1, image_path_2)])\n"
+        assert session.run(code + "print(image_clue_2.size, image_size_1)").text == "[0, 1, 2]\n(12, 20) (11, 20)\n"
+
+
+def test_a_seed_gives_the_same_numbers_in_every_session(group: Group) -> None:
+    def numbers(seed: int) -> str:
+        with group.session(seed=seed) as session:
+            return session.run(RANDOM_NUMBERS).text
+
+    assert numbers(5) == numbers(5)
+    assert numbers(5) != numbers(6)
+
+
+def test_a_timeout_keeps_the_state(pool: SandboxPool) -> None:
+    with pool.group(limits=Limits(seconds=0.5)) as group, group.session() as session:
+        session.run("kept = 1")
+        observation = session.run("import time\nkept = 2\ntime.sleep(60)")
+        assert (observation.status, observation.error) == (
+            "timeout",
+            "TimeoutError: still running after 0.5 s (line 3)",
+        )
+        assert session.run("print(kept)").text == "2\n"
+
+
+def test_code_that_swallows_the_interruption_is_killed_and_the_session_has_ended(pool: SandboxPool) -> None:
+    code = "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass"
+    with pool.group(limits=Limits(seconds=0.5, grace=0.3)) as group, group.session() as session:
+        started = time.monotonic()
+        observation = session.run(code)
+        assert time.monotonic() - started < 2
+        assert (observation.status, observation.session_ended, session.alive) == ("timeout", True, False)
+        later = session.run("print(1)")
+        assert later.status == "killed"
+        assert "the session ended earlier" in later.error
+
+
+def test_a_late_answer_is_never_taken_for_the_next_one(pool: SandboxPool) -> None:
+    with pool.group(limits=Limits(seconds=0.3)) as group, group.session() as session:
+        assert session.run("import time\ntime.sleep(0.5)\nprint('slow result')").status == "timeout"
+        assert session.run("print('second')").text == "second\n"
+
+
+def test_too_much_memory_is_a_status_and_the_session_goes_on(session: Session) -> None:
+    for code in ("x = np.zeros((40_000, 40_000))", "x = bytearray(10**11)"):
+        assert session.run(code).status == "memory"
+    assert session.run("print(1)").text == "1\n"
+
+
+def test_a_process_that_ends_itself_is_reported_as_killed(session: Session) -> None:
+    observation = session.run("import os\nos._exit(0)")
+    assert (observation.status, observation.session_ended) == ("killed", True)
+
+
+def test_long_output_keeps_head_and_tail(session: Session) -> None:
+    text = session.run("for i in range(100_000): print('line', i)").text
+    assert text.startswith("line 0\nline 1\n")
+    assert text.endswith("line 99999\n")
+    assert "bytes cut" in text
+    assert len(text) < Limits().output_chars + 100
+
+
+def test_stdout_and_stderr_keep_their_order(session: Session) -> None:
+    assert session.run("import sys\nprint(1)\nprint(2, file=sys.stderr)\nprint(3)").text == "1\n2\n3\n"
+
+
+def test_an_error_names_type_message_and_line_and_keeps_the_text(session: Session) -> None:
+    observation = session.run("print('before')\nx = {}\nx['missing']")
+    assert (observation.status, observation.text) == ("error", "before\n")
+    assert observation.error == "KeyError: 'missing' (line 3)"
+    assert session.run("x = = 1").error == "SyntaxError: invalid syntax (line 1)"
+
+
+def test_errors_and_text_name_no_folder_of_the_host(session: Session) -> None:
+    observation = session.run(
+        "import numpy, sys\nprint(numpy.__file__, sys.prefix, sys.argv)\nfrom numpy import nothing"
+    )
+    shown = observation.text + observation.error
+    assert str(Path(np.__file__).parent) not in shown
+    assert str(Path(__file__).parents[2]) not in shown
+
+
+def test_sys_exit_ends_the_cell_and_not_the_session(session: Session) -> None:
+    assert session.run("import sys\nprint('a')\nsys.exit()").ok
+    assert session.run("sys.exit('no')").error == "SystemExit: no"
+    assert session.run("print('b')").text == "b\n"
+
+
+def test_a_printed_file_is_shown_and_the_others_are_listed(session: Session) -> None:
+    code = "for n in 'abc': image_clue_0.crop((0, 0, 30, 20)).save(f'{n}.png')\nopen('notes.txt', 'w').write('x')\n"
+    code += "print('b.png')"
+    observation = session.run(code)
+    assert [(image.name, image.pixels.size) for image in observation.images] == [("b.png", (30, 20))]
+    assert {artefact.name for artefact in observation.artefacts} == {"a.png", "b.png", "c.png", "notes.txt"}
+
+
+def test_a_file_held_by_processed_path_is_shown_when_none_is_printed(session: Session) -> None:
+    code = f"""
+processed_path_1 = '{WORK_FOLDER}/one.jpg'
+image_clue_0.crop((0, 0, 30, 20)).save(processed_path_1)
+image_clue_0.save('other.jpg')
+print('done')
+"""
+    observation = session.run(code)
+    assert [image.name for image in observation.images] == ["one.jpg"]
+    assert observation.text == "done\n"
+
+
+def test_new_files_are_shown_when_none_is_named_and_only_once(session: Session) -> None:
+    assert len(session.run("image_clue_0.crop((0, 0, 9, 9)).save('silent.png')").images) == 1
+    assert session.run("print(1)").images == ()
+    assert len(session.run("image_clue_0.crop((0, 0, 8, 8)).save('silent.png')").images) == 1
+
+
+def test_every_open_figure_is_shown_however_show_is_called(session: Session) -> None:
+    assert [image.name for image in session.run(SHOWS_TWO_FIGURES).images] == ["figure 1", "figure 2"]
+    assert len(session.run("plt.plot([1])\nplt.show(block=False)").images) == 1
+    assert [image.name for image in session.run("display(image_clue_0)\nimage_clue_0.show()").images] == [
+        "display 1",
+        "display 2",
+    ]
+
+
+def test_pixels_arrive_unchanged_and_transparency_lies_on_white(session: Session) -> None:
+    shown = session.run("Image.new('RGBA', (2, 2), (255, 0, 0, 0)).save('clear.png')\nprint('clear.png')").images[0]
+    assert (shown.pixels.mode, shown.pixels.getpixel((0, 0))) == ("RGB", (255, 255, 255))
+    shown = session.run("Image.fromarray(np.full((3, 5, 3), (9, 8, 7), np.uint8)).save('x.png')").images[0]
+    assert np.unique(np.asarray(shown.pixels).reshape(-1, 3), axis=0).tolist() == [[9, 8, 7]]
+
+
+def test_an_image_that_cannot_be_shown_is_named_with_the_reason(session: Session) -> None:
+    observation = session.run("open('broken.png', 'wb').write(b'no image')\nprint('broken.png')")
+    assert observation.images == ()
+    assert observation.artefacts[0].note.startswith("not shown: UnidentifiedImageError")
+
+
+def test_images_beyond_the_limit_are_listed_and_not_shown(session: Session) -> None:
+    observation = session.run("for i in range(12): Image.new('RGB', (9, 9)).save(f'{i}.png')")
+    assert len(observation.images) == Limits().max_images
+    assert sum("as many images" in artefact.note for artefact in observation.artefacts) == 4
+
+
+def test_changing_an_input_in_place_changes_no_other_open_of_it(session: Session) -> None:
+    session.run("a = cv2.imread(image_path); a[:] = 0\npixels = image_clue_0.load(); pixels[0, 0] = (1, 2, 3)")
+    session.run("b = Image.open(image_path); b.paste((0, 0, 0), (0, 0, 50, 50))")
+    code = """
+print(cv2.imread(image_path).any())
+print(Image.open(image_path).getpixel((0, 0)) == (1, 2, 3), image_clue_0.getpixel((0, 0)) == (1, 2, 3))
+"""
+    assert session.run(code).text == "True\nFalse True\n"
+
+
+def test_shared_pixels_are_those_that_a_decoder_gives(session: Session) -> None:
+    code = """
+import io
+data = open(image_path, 'rb').read()
+print((np.asarray(Image.open(io.BytesIO(data))) == np.asarray(Image.open(image_path))).all())
+print((cv2.imdecode(np.frombuffer(data, np.uint8), 1) == cv2.imread(image_path)).all())
+"""
+    assert session.run(code).text == "True\nTrue\n"
+
+
+def test_a_thread_that_outlives_its_call_computes_nothing_between_calls(session: Session) -> None:
+    session.run(
+        "import threading, time\nticks = []\n"
+        "def tick():\n    while True: ticks.append(1); time.sleep(0.01)\n"
+        "threading.Thread(target=tick, daemon=True).start()"
+    )
+    before = int(session.run("print(len(ticks))").text)
+    time.sleep(0.5)
+    assert int(session.run("print(len(ticks))").text) - before < 20
+
+
+def test_many_sessions_run_in_one_event_loop(group: Group) -> None:
+    async def run_all() -> list[str]:
+        sessions = [group.session(seed=i) for i in range(6)]
+        observations = await asyncio.gather(*(s.arun(f"x = {i}\nprint(x * x)") for i, s in enumerate(sessions)))
+        for session in sessions:
+            session.close()
+        return [observation.text for observation in observations]
+
+    assert asyncio.run(run_all()) == ["0\n", "1\n", "4\n", "9\n", "16\n", "25\n"]
+
+
+def test_sessions_that_wait_for_a_cpu_are_not_timed_out(pool: SandboxPool) -> None:
+    code = "import time\nend = time.process_time() + 0.15\nwhile time.process_time() < end: pass\nprint('done')"
+
+    async def run_all(sessions: list[Session]) -> set[str]:
+        return {observation.text for observation in await asyncio.gather(*(s.arun(code) for s in sessions))}
+
+    with pool.group(limits=Limits(seconds=1)) as group:
+        assert asyncio.run(run_all([group.session() for _ in range(10)])) == {"done\n"}
+
+
+def test_closing_a_session_ends_the_call_that_runs_in_it(group: Group) -> None:
+    async def close_early() -> str:
+        session = group.session()
+        call = asyncio.ensure_future(session.arun("import time\ntime.sleep(4)"))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(session.close)
+        return (await call).status
+
+    started = time.monotonic()
+    assert asyncio.run(close_early()) == "killed"
+    assert time.monotonic() - started < 2
+
+
+def test_code_that_is_too_large_is_refused_without_ending_the_session(session: Session) -> None:
+    assert session.run("#" * (1 << 21)).status == "blocked"
+    assert session.run("print(1)").ok
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\0", "é🙂" * 3])
+def test_text_can_always_be_stored(session: Session, text: str) -> None:
+    said = session.run(f"print({text!a})").text
+    assert said.encode()
+    assert "\0" not in said
