@@ -1,0 +1,202 @@
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipelines.export import write_dataset
+from train.faults import TrainFault
+from train.sft import Arguments, finetune, main
+
+pytestmark = pytest.mark.filterwarnings(
+    # PEFT 0.21 reads the name that transformers 5.23 deprecates
+    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
+)
+
+FAST = Arguments(epochs=2, batch_size=1, learning_rate=1e-2)
+SHORT = Arguments(max_steps=2, batch_size=2, learning_rate=1e-2)
+
+
+def app():
+    program = typer.Typer()
+    program.command()(main)
+    return program
+
+
+@pytest.fixture(scope="module")
+def trained(signs, tiny_signs, tmp_path_factory):
+    output = tmp_path_factory.mktemp("sft") / "checkpoint"
+    return output, finetune(signs, tiny_signs, output, FAST)
+
+
+def test_the_loss_falls_in_every_epoch(trained):
+    steps = trained[1]["steps"]
+    first = [step["loss"] for step in steps if step["epoch"] <= 1]
+    second = [step["loss"] for step in steps if step["epoch"] > 1]
+    assert len(first) == len(second) == 24
+    assert first[0] > 5 > first[-1] > second[-1]
+    assert second[-1] < 1
+
+
+def test_the_checkpoint_is_complete_and_alone(trained):
+    output = trained[0]
+    names = {path.name for path in output.iterdir()}
+    assert {"model.safetensors", "config.json", "tokenizer.json", "training.json", "loss.png"} <= names
+    assert "training_args.bin" not in names
+    assert [path.name for path in output.parent.iterdir()] == [output.name]
+    assert (output / "loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_history_says_what_was_trained_from_what(trained, signs, tiny_signs):
+    made = json.loads((trained[0] / "training.json").read_text())
+    assert made == trained[1]
+    assert made["program"] == "sft"
+    assert made["n_steps"] == len(made["steps"]) == 48
+    assert made["seconds"] > 0
+    assert made["inputs"]["dataset"]["folder"] == str(signs)
+    assert made["inputs"]["model"]["folder"] == str(tiny_signs)
+    assert len(made["inputs"]["digest"]) == len(made["inputs"]["dataset"]["digest"]) == 64
+    assert made["inputs"]["arguments"]["learning_rate"] == 1e-2
+    assert {"torch", "trl", "transformers"} <= made["versions"].keys()
+    assert {"step", "epoch", "loss", "learning_rate", "grad_norm"} <= made["steps"][0].keys()
+
+
+def test_the_checkpoint_keeps_the_template_that_the_model_came_with(trained, tiny_signs):
+    assert (trained[0] / "chat_template.jinja").read_text() == (tiny_signs / "chat_template.jinja").read_text()
+
+
+def test_the_trained_model_writes_the_program(trained, signs):
+    import torch
+
+    from train.conversations import conversation
+    from train.models import load_model, load_processor
+    from train.rows import open_dataset
+
+    processor, model = load_processor(trained[0]), load_model(trained[0]).eval()
+    said = conversation(open_dataset(signs)[0], layout="turns")
+    said.messages[1]["content"][0]["image"] = said.images[0]
+    inputs = processor.apply_chat_template(
+        said.messages[:2], tokenize=True, return_dict=True, return_tensors="pt", add_generation_prompt=True
+    )
+    with torch.no_grad():
+        tokens = model.generate(**inputs, max_new_tokens=60, do_sample=False)
+    text = processor.tokenizer.decode(tokens[0, inputs["input_ids"].shape[1] :])
+    assert text == said.messages[2]["content"][0]["text"] + "<|im_end|>"
+
+
+def test_a_second_run_with_the_same_inputs_has_nothing_to_do(trained, signs, tiny_signs, capsys):
+    output, made = trained
+    before = (output / "training.json").stat().st_mtime_ns
+    assert finetune(signs, tiny_signs, output, FAST) == made
+    assert "nothing to do (--force trains again)" in capsys.readouterr().out
+    assert (output / "training.json").stat().st_mtime_ns == before
+
+
+def test_other_arguments_and_force_train_again(dataset, tiny, tmp_path):
+    first = finetune(dataset, tiny, tmp_path / "out", SHORT)
+    other = finetune(dataset, tiny, tmp_path / "out", Arguments(max_steps=1, batch_size=2, layout="inline"))
+    assert (first["n_steps"], other["n_steps"]) == (2, 1)
+    assert first["inputs"]["digest"] != other["inputs"]["digest"]
+    again = finetune(dataset, tiny, tmp_path / "out", Arguments(max_steps=1, batch_size=2, layout="inline"), force=True)
+    assert again["seconds"] != other["seconds"]
+    assert again["steps"][0]["loss"] == other["steps"][0]["loss"]
+
+
+def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, monkeypatch):
+    output, arguments = tmp_path / "out", Arguments(max_steps=4, batch_size=2)
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("train.models.save_checkpoint", killed)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(dataset, tiny, output, arguments, save_steps=3)
+    assert not output.exists()
+    shutil.rmtree(tmp_path / ".out.part" / "steps" / "checkpoint-4", ignore_errors=True)
+    lines = []
+    monkeypatch.setattr("train.reporting.Report.line", lambda _, text: lines.append(text))
+    made = finetune(dataset, tiny, output, arguments, save_steps=3)
+    assert [step["step"] for step in made["steps"]] == [1, 2, 3, 4]
+    assert [line[:8] for line in lines if line.startswith("step")] == ["step 4/4"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_lora_weights_are_merged_into_the_checkpoint(dataset, tiny, tmp_path):
+    from train.models import load_model
+
+    finetune(dataset, tiny, tmp_path / "out", Arguments(max_steps=2, batch_size=2, learning_rate=1e-2, lora=4))
+    assert not (tmp_path / "out" / "adapter_config.json").exists()
+    before, after = load_model(tiny).state_dict(), load_model(tmp_path / "out").state_dict()
+    assert before.keys() == after.keys()
+    changed = {name for name in before if not before[name].equal(after[name])}
+    assert any("q_proj" in name for name in changed)
+    assert not any("norm" in name or "embed_tokens" in name for name in changed)
+
+
+def test_a_missing_dataset_is_refused(tiny, tmp_path):
+    with pytest.raises(TrainFault, match=r"no dataset folder .*: materialise `sft_dataset`"):
+        finetune(tmp_path / "none", tiny, tmp_path / "out", SHORT)
+
+
+def test_a_missing_model_is_refused(dataset, tmp_path):
+    with pytest.raises(TrainFault, match=r"no model in .*hf download"):
+        finetune(dataset, tmp_path / "none", tmp_path / "out", SHORT)
+
+
+def test_a_model_of_another_family_is_refused(dataset, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises(TrainFault, match="holds a 'llama' model"):
+        finetune(dataset, tmp_path, tmp_path / "out", SHORT)
+
+
+def test_other_columns_are_refused_by_name(tiny, tmp_path):
+    pq.write_table(pa.table({"question": ["a"], "extra": ["b"]}), tmp_path / "train.parquet")
+    with pytest.raises(TrainFault, match=r"missing \['answer', .*unknown \['extra'\]"):
+        finetune(tmp_path, tiny, tmp_path / "out", SHORT)
+
+
+def test_an_empty_dataset_is_refused(tiny, store, tmp_path):
+    write_dataset(tmp_path / "empty", [], store=store, card="# empty")
+    with pytest.raises(TrainFault, match="has no rows: every trajectory was rejected"):
+        finetune(tmp_path / "empty", tiny, tmp_path / "out", SHORT)
+
+
+def test_a_row_that_does_not_conform_stops_the_program_before_the_first_step(dataset, tiny, tmp_path):
+    table = pq.read_table(next(dataset.glob("*.parquet")))
+    images = table["images"].to_pylist()
+    images[3] = images[3][:1]
+    column = pa.array(images, type=table.schema.field("images").type)
+    (tmp_path / "bad").mkdir()
+    at = table.schema.get_field_index("images")
+    pq.write_table(table.set_column(at, table.schema.field(at), column), tmp_path / "bad" / "train.parquet")
+    with pytest.raises(TrainFault, match="row t3 cannot be trained on: it shows 2 images"):
+        finetune(tmp_path / "bad", tiny, tmp_path / "out", SHORT)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_program_ends_with_a_message_and_status_1(tiny, tmp_path):
+    flags = ["--dataset", str(tmp_path / "none"), "--model", str(tiny), "--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(app(), flags)
+    assert result.exit_code == 1
+    assert result.output.startswith("error: no dataset folder")
+
+
+def test_flags_win_over_the_recipe_file(dataset, tiny, tmp_path):
+    (tmp_path / "recipe.yaml").write_text("learning_rate: 0.02\nmax-steps: 5\nbatch_size: 2\n")
+    flags = ["--dataset", str(dataset), "--model", str(tiny), "--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(app(), [*flags, "--config", str(tmp_path / "recipe.yaml"), "--max-steps", "1"])
+    assert result.exit_code == 0, result.output
+    arguments = json.loads((tmp_path / "out" / "training.json").read_text())["inputs"]["arguments"]
+    assert (arguments["learning_rate"], arguments["max_steps"], arguments["batch_size"]) == (0.02, 1, 2)
+
+
+def test_an_unknown_key_of_a_recipe_file_is_refused(dataset, tiny, tmp_path):
+    (tmp_path / "recipe.yaml").write_text("learnign_rate: 0.02\n")
+    flags = ["--dataset", str(dataset), "--model", str(tiny), "--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(app(), [*flags, "--config", str(tmp_path / "recipe.yaml")])
+    assert result.exit_code == 2
+    assert "learnign_rate" in result.output

@@ -1,0 +1,99 @@
+"""Checkpoints are written whole or not at all, and known by what they were made from.
+
+``<output>/training.json`` carries the digest of the inputs (dataset, model, arguments). A program that finds it there
+with the same digest has nothing to do. Until it is complete a checkpoint grows in ``.<name>.part`` beside the output;
+a restart with the same inputs finds the trainer's own checkpoints there and goes on from the last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.digest import digest
+
+HISTORY = "training.json"
+_NOT_INPUT = {HISTORY, "loss.png", "reward.png"}
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """All that determines a checkpoint."""
+
+    dataset: str
+    model: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """One name for all of it."""
+        return digest([self.dataset, self.model, dict(self.arguments)])
+
+
+def folder_digest(folder: Path, pattern: str = "*") -> str:
+    """sha256 over names and contents of a folder's files; files are streamed, hidden ones and reports left out."""
+    files = sorted(path for path in folder.rglob(pattern) if path.is_file() and _counts(path.relative_to(folder)))
+    return digest([[path.relative_to(folder).as_posix(), _file_digest(path)] for path in files])
+
+
+def finished(output: Path, inputs: Inputs) -> dict[str, Any] | None:
+    """The history of a complete checkpoint made from ``inputs``; None when there is none."""
+    path = output / HISTORY
+    if not path.is_file():
+        return None
+    history: dict[str, Any] = json.loads(path.read_text())
+    return history if history.get("inputs", {}).get("digest") == inputs.digest else None
+
+
+class Staging:
+    """The folder beside the output in which a checkpoint grows: ``steps`` for the trainer, ``final`` to publish."""
+
+    def __init__(self, output: Path, inputs: Inputs, *, writes: bool = True) -> None:
+        """``writes`` is true for the first process only: it clears what other inputs left behind."""
+        self.output, self._writes = output, writes
+        self.folder = output.with_name(f".{output.name}.part")
+        self.steps, self.final = self.folder / "steps", self.folder / "final"
+        if writes:
+            self._begin(inputs.digest)
+
+    def last_step(self) -> str | None:
+        """The newest checkpoint of the trainer from an earlier attempt."""
+        found = sorted(self.steps.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+        complete = [path for path in found if (path / "trainer_state.json").is_file()]
+        return str(complete[-1]) if complete else None
+
+    def publish(self) -> None:
+        """Puts ``final`` in the output's place and clears the rest."""
+        if not self._writes:
+            return
+        old = self.output.with_name(f".{self.output.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        if self.output.exists():
+            os.replace(self.output, old)
+        os.replace(self.final, self.output)
+        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(self.folder)
+
+    def _begin(self, inputs: str) -> None:
+        marker = self.folder / "inputs"
+        if not marker.is_file() or marker.read_text() != inputs:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(parents=True)
+            marker.write_text(inputs)
+        shutil.rmtree(self.final, ignore_errors=True)
+        self.final.mkdir()
+
+
+def _counts(path: Path) -> bool:
+    return path.name not in _NOT_INPUT and not any(part.startswith(".") for part in path.parts)
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

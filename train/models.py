@@ -1,0 +1,109 @@
+"""Models and processors from a folder, the same for every program: left padding, no remote code.
+
+A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL and Qwen2.5-VL, whose chat template the files in
+``train/templates`` extend.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from train.faults import TrainFault
+
+MODEL_TYPES = ("qwen2_5_vl", "qwen2_vl")
+VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
+"""Tokens that only a processor may write: sampled by a model they would stand for images that are not there."""
+
+SMALL = 10_000_000
+"""Weights below which threads wait for one another longer than they compute: such a model trains on one thread."""
+
+
+def require_model(folder: Path) -> None:
+    """Raises ``TrainFault`` unless ``folder`` holds a model that the templates fit."""
+    config = folder / "config.json"
+    if not config.is_file():
+        raise TrainFault(
+            f"no model in {folder}: expected a folder with config.json and weights. For a model of the hub run "
+            "`hf download ORG/NAME --local-dir FOLDER` first; for a toy run `python -m train.tiny FOLDER`"
+        )
+    found = json.loads(config.read_text()).get("model_type")
+    if found not in MODEL_TYPES:
+        raise TrainFault(f"{folder} holds a {found!r} model; the chat templates fit {' and '.join(MODEL_TYPES)} only")
+
+
+def load_processor(folder: Path, *, max_pixels: int | None = None) -> Any:
+    """The processor of a model; an image is scaled down to at most ``max_pixels`` pixels (default: the model's own)."""
+    from transformers import AutoProcessor
+
+    from train.image_only import ImageOnlyProcessor
+
+    with_videos = importlib.util.find_spec("torchvision") is not None and not _is_image_only(folder)
+    kind = AutoProcessor if with_videos else ImageOnlyProcessor
+    # GRPO: with right padding mm_token_type_ids no longer line up with the tokens, and nothing says so
+    processor = kind.from_pretrained(folder, padding_side="left")
+    if max_pixels is not None:
+        size = processor.image_processor.size
+        processor.image_processor.size = {
+            "shortest_edge": min(size["shortest_edge"], max_pixels),
+            "longest_edge": max_pixels,
+        }
+    return processor
+
+
+def load_model(folder: Path) -> Any:
+    """The model, in float32 on a CPU and bfloat16 on a GPU."""
+    import torch
+    from transformers import AutoModelForImageTextToText
+
+    on_gpu = torch.cuda.is_available()
+    dtype = torch.bfloat16 if on_gpu else torch.float32
+    model = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
+    if not on_gpu and model.num_parameters() < SMALL:
+        torch.set_num_threads(1)
+    return model
+
+
+def device_arguments() -> dict[str, Any]:
+    """What trainers are told about the machine: a CPU trains in float32, a GPU in bfloat16 with checkpointing."""
+    import torch
+
+    on_gpu = torch.cuda.is_available()
+    return {"use_cpu": not on_gpu, "bf16": on_gpu, "activation_checkpointing": on_gpu, "dataloader_num_workers": 0}
+
+
+def lora_config(rank: int) -> Any:
+    """LoRA on every linear layer but the output head; None for rank 0, which trains all weights."""
+    if rank == 0:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", exclude_modules=["lm_head"])
+
+
+def save_checkpoint(trainer: Any, processor: Any, folder: Path, *, chat_template: str) -> None:
+    """Writes model and processor as one loadable folder; LoRA weights are merged into the model.
+
+    Called by every process; the first one writes. ``chat_template`` is the one the model came with.
+    """
+    if hasattr(trainer.model, "merge_and_unload") and trainer.args.should_save:
+        trainer.model.merge_and_unload().save_pretrained(folder)
+    else:
+        trainer.save_model(str(folder))
+    if trainer.args.should_save:
+        processor.chat_template = chat_template
+        processor.save_pretrained(folder)
+        (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; training.json says it in the open
+
+
+def suppressed_tokens(processor: Any) -> list[int]:
+    """Ids of ``VISION_TOKENS`` that the tokenizer has."""
+    vocabulary = processor.tokenizer.get_vocab()
+    return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
+
+
+def _is_image_only(folder: Path) -> bool:
+    config = folder / "processor_config.json"
+    return config.is_file() and json.loads(config.read_text()).get("processor_class") == "ImageOnlyProcessor"

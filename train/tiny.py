@@ -1,0 +1,185 @@
+"""A tiny random Qwen2.5-VL, made here: model, tokenizer and processor of a quarter of a million weights.
+
+    python -m train.tiny data/models/tiny --dataset data/exports/sft
+
+It is for tests and for the demo, where every step of training must be real and take milliseconds. It knows nothing.
+The tokenizer is trained on the texts of ``--dataset`` (and a few of its own), so that their sequences are short. The
+same seed and texts give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import typer
+
+from pipelines.digest import digest
+from pipelines.prompts import bundled_prompt
+from train.conversations import conversation
+from train.models import VISION_TOKENS
+from train.program import guarded
+
+QWEN_SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How Qwen2.5 splits text before merging: words, single digits, punctuation with the newlines that follow it."""
+LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
+"""Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write a program."""
+SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *VISION_TOKENS)
+VOCABULARY, HIDDEN, LAYERS, PATCH, LONGEST_SIDE = 3000, 64, 2, 14, 4
+OWN_TEXTS = (
+    "system\nYou are a helpful assistant.\nuser\nassistant\ntool\n0 1 2 3 4 5 6 7 8 9",
+    "<think>I crop the region to look closer.\n<code>\n```python\nfrom PIL import Image\n"
+    "image = Image.open(image_path)\nprocessed_path = 'crop.png'\n"
+    "image.crop((10, 20, 30, 40)).save(processed_path)\nprint(processed_path)\n```\n</code>"
+    "<sandbox_output></sandbox_output>\nThe sign is red.</think>\n<answer>red</answer>",
+)
+MARKER = "tiny.json"
+
+
+def build(out: Path, *, seed: int = 0, texts: Iterable[str] = (), split: str = LINE_SPLIT) -> bool:
+    """Builds the checkpoint in ``out``; False when it is there already, made from the same seed and texts."""
+    corpus = [*OWN_TEXTS, bundled_prompt("thyme").system, *texts]
+    recipe = digest([seed, split, VOCABULARY, HIDDEN, LAYERS, PATCH, LONGEST_SIDE, corpus])
+    marker = out / MARKER
+    if marker.is_file() and json.loads(marker.read_text())["recipe"] == recipe:
+        return False
+    part = out.with_name(f".{out.name}.{uuid4().hex}")
+    tokenizer = _tokenizer(corpus, split)
+    _model(tokenizer, seed).save_pretrained(part)
+    _processor(tokenizer).save_pretrained(part)
+    (part / MARKER).write_text(json.dumps({"recipe": recipe, "seed": seed}))
+    shutil.rmtree(out, ignore_errors=True)
+    os.replace(part, out)
+    return True
+
+
+def dataset_texts(folder: Path) -> Iterator[str]:
+    """Everything that is said in a shipped dataset, for the tokenizer."""
+    from train.rows import rows_without_pixels
+
+    for row in rows_without_pixels(folder):
+        for message in conversation(row, layout="turns").messages:
+            yield "".join(part.get("text", "") for part in message["content"])
+
+
+def _tokenizer(texts: list[str], split: str) -> Any:
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bpe = Tokenizer(models.BPE())
+    bpe.normalizer = normalizers.NFC()
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(split), behavior="isolated", invert=False),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - len(SPECIAL_TOKENS),
+        show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )
+    bpe.train_from_iterator(texts, trainer=trainer)
+    bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=bpe,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=[t for t in SPECIAL_TOKENS if t not in ("<|im_end|>", "<|endoftext|>")],
+        model_max_length=8192,
+        clean_up_tokenization_spaces=False,
+        padding_side="left",
+    )
+
+
+def _model(tokenizer: Any, seed: int) -> Any:
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, set_seed
+
+    token = tokenizer.convert_tokens_to_ids
+    end, pad = token("<|im_end|>"), token("<|endoftext|>")
+    config = Qwen2_5_VLConfig(
+        text_config=_text_config(len(tokenizer), end=end, pad=pad),
+        vision_config={
+            "depth": 2,
+            "hidden_size": 32,
+            "intermediate_size": 64,
+            "num_heads": 2,
+            "patch_size": PATCH,
+            "spatial_merge_size": 2,
+            "temporal_patch_size": 2,
+            "window_size": 4 * PATCH,
+            "fullatt_block_indexes": [1],
+            "out_hidden_size": HIDDEN,
+        },
+        image_token_id=token("<|image_pad|>"),
+        video_token_id=token("<|video_pad|>"),
+        vision_start_token_id=token("<|vision_start|>"),
+        vision_end_token_id=token("<|vision_end|>"),
+        tie_word_embeddings=True,
+    )
+    set_seed(seed)
+    model = Qwen2_5_VLForConditionalGeneration(config)
+    model.generation_config.eos_token_id = [end, pad]
+    model.generation_config.pad_token_id = pad
+    return model
+
+
+def _text_config(n_tokens: int, *, end: int, pad: int) -> dict[str, Any]:
+    return {
+        "hidden_size": HIDDEN,
+        "intermediate_size": 2 * HIDDEN,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HIDDEN // 16,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 8192,
+        "vocab_size": n_tokens,
+        "rms_norm_eps": 1e-6,
+        "bos_token_id": None,
+        "eos_token_id": end,
+        "pad_token_id": pad,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]},
+    }
+
+
+def _processor(tokenizer: Any) -> Any:
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+    from train.image_only import ImageOnlyProcessor
+
+    unit = (2 * PATCH) ** 2
+    images = Qwen2VLImageProcessorPil(
+        patch_size=PATCH,
+        merge_size=2,
+        temporal_patch_size=2,
+        size={"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2},
+    )
+    return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=_stock_template())
+
+
+def _stock_template() -> str:
+    import trl
+
+    return (Path(trl.__file__).parent / "chat_templates" / "qwen2_5_vl.jinja").read_text()
+
+
+def main(
+    out: Annotated[Path, typer.Argument(help="Folder to write; replaced when it was made from other texts.")],
+    seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
+    dataset: Annotated[Path | None, typer.Option(help="Shipped dataset whose texts train the tokenizer.")] = None,
+) -> None:
+    """Build a tiny random Qwen2.5-VL checkpoint, offline."""
+    with guarded():
+        built = build(out, seed=seed, texts=dataset_texts(dataset) if dataset else ())
+        typer.echo(f"{out}: {'built' if built else 'already complete, nothing to do'}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
