@@ -5,6 +5,7 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+PORT ?= 3000
 INSTALLED := $(VENV)/.installed
 
 export DARKROOM_HOME ?= $(CURDIR)/data
@@ -12,7 +13,7 @@ export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help install demo test e2e lint ui summary screenshots benchmarks lock clean
+.PHONY: help install demo test e2e lint ui summary screenshots lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +33,7 @@ demo: $(INSTALLED) ## The whole way once: real photographs to a trained checkpoi
 	$(BIN)/darkroom demo
 
 test: $(INSTALLED) ## The tests that need nothing but Python
-	$(BIN)/pytest -m "not e2e"
+	$(BIN)/pytest -m "not e2e" --cov --cov-report=term:skip-covered
 
 e2e: $(INSTALLED) ## Installs Debian packages, starts servers and tests against them
 	scripts/install_debian_packages chromium postgresql
@@ -45,9 +46,9 @@ lint: $(INSTALLED) ## Format, lint, types, import rule, definitions
 	$(BIN)/lint-imports
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg check defs
 
-ui: $(INSTALLED) ## The Dagster UI on this graph, on http://127.0.0.1:3000
+ui: $(INSTALLED) ## The Dagster UI on this graph, on http://127.0.0.1:3000 (PORT=… for another)
 	$(BIN)/darkroom home
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev --host 127.0.0.1
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev --host 127.0.0.1 --port $(PORT)
 
 summary: $(INSTALLED) ## What is in DARKROOM_HOME: rows, rejects, curves, cost
 	$(BIN)/darkroom summary
@@ -55,9 +56,6 @@ summary: $(INSTALLED) ## What is in DARKROOM_HOME: rows, rejects, curves, cost
 screenshots: $(INSTALLED) ## Take the README's pictures of the UI and of a trajectory (needs chromium)
 	scripts/install_debian_packages chromium
 	$(BIN)/python scripts/screenshots.py docs/images
-
-benchmarks: $(INSTALLED) ## Measure what the docs claim
-	$(BIN)/python -m benchmarks.sandbox
 
 lock: ## Resolve pyproject.toml anew into requirements.lock (versions only)
 	scripts/lock $(PYTHON)

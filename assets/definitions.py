@@ -5,7 +5,7 @@ import dagster as dg
 from assets import training
 from assets.datasets import sft_dataset_asset
 from assets.families import family_assets
-from assets.jobs import sft_job, train_job
+from assets.jobs import datasets_job, sft_job, train_job
 from assets.partitions import shard_partitions
 from assets.resources import PolicyResource, WorkspaceResource
 from assets.samples import samples_asset
@@ -24,7 +24,7 @@ def definitions() -> dg.Definitions:
             sft_dataset_asset(recipes, partitions),
             *dg.load_assets_from_modules([training]),
         ],
-        jobs=[sft_job(recipes), train_job()],
+        jobs=[sft_job(recipes), datasets_job(), train_job()],
         resources={
             "workspace": WorkspaceResource(),
             "policy": PolicyResource.from_settings(),

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from assets.definitions import definitions
 from assets.home import close_abandoned_runs, prepare_dagster_home
-from assets.jobs import SFT, TRAIN
+from assets.jobs import DATASETS, SFT, TRAIN
 from assets.materialize import materialize
 from assets.resources import PolicyResource
 from assets.summary import print_summary
@@ -35,8 +35,7 @@ def run_demo(console: Console, *, train: bool = True) -> None:
             close_abandoned_runs(instance)
             for partition in partitions:
                 materialize(defs.resolve_job_def(SFT), instance, console, partition=partition)
-            if train:
-                materialize(defs.resolve_job_def(TRAIN), instance, console)
+            materialize(defs.resolve_job_def(TRAIN if train else DATASETS), instance, console)
         print_summary(console, workspace, recipes, partitions, time.monotonic() - started)
 
 

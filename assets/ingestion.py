@@ -16,7 +16,7 @@ def ingest_folder(console: Console, name: str, config: SourceConfig) -> None:
         source = config.open(name)
         keys = [TableKey(engine.SAMPLES, partition_key(name, shard)) for shard in range(config.n_shards)]
         for shard, key in enumerate(keys):
-            with console.status(f"{key} …"):
+            with console.status(f"{key.partition} …"):
                 engine.intake(workspace, source, shard, key.partition)
         path = catalog.add(name, config)
         print_intake(console, workspace, keys)

@@ -12,7 +12,7 @@ from pipelines.recipes import Recipe
 if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-SFT, TRAIN = "sft_trajectories", "train"
+SFT, DATASETS, TRAIN = "sft_trajectories", "datasets", "train"
 
 
 def sft_job(recipes: Sequence[Recipe]) -> UnresolvedAssetJobDefinition:
@@ -22,6 +22,13 @@ def sft_job(recipes: Sequence[Recipe]) -> UnresolvedAssetJobDefinition:
         SFT,
         selection=dg.AssetSelection.groups(*groups),
         description="One shard, from the source to trajectories and rejects, for every family.",
+    )
+
+
+def datasets_job() -> UnresolvedAssetJobDefinition:
+    """What ships."""
+    return dg.define_asset_job(
+        DATASETS, selection=dg.AssetSelection.groups("datasets"), description="The datasets of all shards, to ship."
     )
 
 

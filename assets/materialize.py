@@ -19,7 +19,7 @@ def materialize(
     job: dg.JobDefinition, instance: dg.DagsterInstance, console: Console, *, partition: str | None = None
 ) -> None:
     """Runs ``job`` and prints what came of every asset. Raises ``MaterializationFailed``."""
-    title = f"{job.name} [{partition}]" if partition else job.name
+    title = f"{job.name} {partition}" if partition else job.name
     started = time.monotonic()
     with console.status(f"{title} …"):
         result = job.execute_in_process(
@@ -30,20 +30,33 @@ def materialize(
             raise_on_error=False,
         )
     console.print(f"[bold]{title}[/bold]  {time.monotonic() - started:.1f} s")
+    durations = _durations(result)
     for event in result.get_asset_materialization_events():
-        console.print(_line(event.step_materialization_data.materialization), highlight=False)
+        made = event.step_materialization_data.materialization
+        console.print(_line(made, durations.get(event.step_key)), highlight=False, soft_wrap=True)
     if not result.success:
         raise MaterializationFailed("\n".join(_failures(result)))
 
 
-def _line(made: dg.AssetMaterialization) -> str:
+_COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
+
+
+def _line(made: dg.AssetMaterialization, seconds: float | None) -> str:
     values = {name: value.value for name, value in made.metadata.items()}
     counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
-    marks = " [dim](unchanged)[/dim]" if values.get("reused") else ""
-    return f"  {made.asset_key.to_user_string():<22}{''.join(counts)}{marks}"
+    finals = [f"  {name.replace('_', ' ')} {value:.3g}" for name, value in values.items() if name.startswith("final_")]
+    took = f"  {seconds:.1f} s" if seconds is not None else ""
+    marks = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
+    return f"  {made.asset_key.to_user_string():<22}{''.join(counts + finals)}{took}{marks}"
 
 
-_COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
+def _durations(result: dg.ExecuteInProcessResult) -> dict[str | None, float]:
+    """Seconds of every step that succeeded."""
+    return {
+        event.step_key: event.step_success_data.duration_ms / 1000
+        for event in result.all_events
+        if event.is_step_success
+    }
 
 
 def _root_cause(failure: Any) -> str:

@@ -78,13 +78,13 @@ def _rows_table(assets: Sequence[AssetRows]) -> Table:
 def _reasons_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
     table = Table(title="Taken out, and why", title_justify="left", title_style="bold")
     for column in ("stage", "reason", "disposition"):
-        table.add_column(column)
-    table.add_column("rows", justify="right")
-    table.add_column("for example", overflow="ellipsis", no_wrap=True, max_width=70)
+        table.add_column(column, no_wrap=True)
+    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("for example", overflow="fold", ratio=1)
     rejects = list(_rejects(workspace, recipes, partitions))
     counts = Counter((rejected.stage, reason_of(rejected), rejected.disposition) for rejected in rejects)
     examples = {(rejected.stage, reason_of(rejected), rejected.disposition): rejected for rejected in reversed(rejects)}
-    for kind, n in sorted(counts.items()):
+    for kind, n in counts.items():
         table.add_row(*kind, f"{n:,}", f"{examples[kind].source_row}: {examples[kind].evidence}")
     return table
 

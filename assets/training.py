@@ -1,6 +1,7 @@
 """Training: ``train/`` programs in processes of their own, their loss streamed back through Pipes."""
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,9 +24,9 @@ class SftConfig(dg.Config):
     """Settings of ``python -m train.sft``; the defaults suit the tiny model on a CPU."""
 
     family: str = Field(default="crop", description="Which of datasets/sft/<family> to train on.")
-    epochs: float = 2.0
-    batch_size: int = 4
-    learning_rate: float = 5e-3
+    epochs: float = 4.0
+    batch_size: int = 2
+    learning_rate: float = 8e-3
     lora: int = Field(default=0, description="Rank of LoRA adapters; 0 trains all weights.")
     max_pixels: int = Field(default=0, description="Images are scaled down to this many pixels; 0: the model's own.")
     seed: int = 0
@@ -38,6 +39,9 @@ class GrpoConfig(dg.Config):
     max_steps: int = 1
     generations: int = 4
     learning_rate: float = 1e-6
+    temperature: float = Field(default=0.6, description="Of sampling; the tiny model writes few programs above this.")
+    repetition_penalty: float = 1.0
+    max_tokens: int = Field(default=512, description="Longest rollout after the prompt, observations included.")
     seed: int = 0
 
 
@@ -108,6 +112,9 @@ def grpo_checkpoint(
         *("--max-steps", str(config.max_steps)),
         *("--generations", str(config.generations)),
         *("--learning-rate", str(config.learning_rate)),
+        *("--temperature", str(config.temperature)),
+        *("--repetition-penalty", str(config.repetition_penalty)),
+        *("--max-tokens", str(config.max_tokens)),
         *("--seed", str(config.seed)),
     ]
     return _run(context, pipes, "train.grpo", arguments)
@@ -117,7 +124,10 @@ def _run(
     context: dg.AssetExecutionContext, pipes: dg.PipesSubprocessClient, module: str, arguments: Sequence[str]
 ) -> dg.MaterializeResult:
     """Runs a program of ``train/``; fails with its own last words."""
-    return pipes.run(context=context, command=[sys.executable, "-m", module, *arguments]).get_materialize_result()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)  # Pipes' own use of what Dagster calls a preview
+        done = pipes.run(context=context, command=[sys.executable, "-m", module, *arguments])
+    return done.get_materialize_result()
 
 
 def _base_model(opened: Workspace) -> str:

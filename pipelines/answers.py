@@ -1,7 +1,8 @@
 """Whether two answers say the same: choices by letter or text, numbers by value, text by its words.
 
-Strict on purpose: an answer that hedges ("A or B"), negates or lists several things matches nothing. Graders with
-units, tolerance and maths are a later stage's; this is what synthesis needs to trust a trajectory.
+Strict on purpose: an answer that hedges ("A or B"), negates or lists several things matches nothing; "12%" is not
+"12", and "007" is a code, not seven. Compatible spellings are one (NFKC: fullwidth digits are digits), case is none.
+Graders with units, tolerance and maths are a later stage's; this is what synthesis needs to trust a trajectory.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 _CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
-_THOUSANDS = re.compile(r"\A[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?\Z")
+_NUMERAL = re.compile(r"\A[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?\Z", re.ASCII)
+_THOUSANDS = re.compile(r"\A[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.ASCII)
+_QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", re.DOTALL)
 
 
 def matches(given: str, expected: str, choices: Sequence[str] = ()) -> bool:
     """Whether ``given`` is the expected answer.
 
     With ``choices`` (each ``"A. red"``), ``expected`` is a letter or a choice's text, and ``given`` may be either, or
-    both if they agree. Without, numbers are compared by value and everything else by its normalised words.
+    both if they agree; a letter alone is a choice's letter, even where another choice's text is that letter. Without,
+    numbers are compared by value and everything else by its normalised words.
     """
     if choices:
         chosen, right = _letter(given, choices), _letter(expected, choices)
@@ -36,15 +40,14 @@ def matches(given: str, expected: str, choices: Sequence[str] = ()) -> bool:
 def _letter(answer: str, choices: Sequence[str]) -> str | None:
     """The letter of the one choice that ``answer`` names; None if it names none, or two that differ."""
     texts = {letter: _plain(text) for letter, text in map(_split_choice, choices)}
-    plain = _plain(answer)
-    by_text = [letter for letter, text in texts.items() if text == plain]
+    found = _CHOICE.match(unicodedata.normalize("NFKC", answer).strip())
+    letter = found[1].upper() if found and found[1].upper() in texts else None
+    if found and letter and not found[2]:
+        return letter
+    by_text = [letter for letter, text in texts.items() if text == _plain(answer)]
     if len(by_text) == 1:
         return by_text[0]
-    found = _CHOICE.match(answer.strip())
-    if found is None or found[1].upper() not in texts:
-        return None
-    letter, rest = found[1].upper(), _plain(found[2] or "")
-    return letter if not rest or rest == texts[letter] else None
+    return letter if found and letter and texts[letter] == _plain(found[2]) else None
 
 
 def _split_choice(choice: str) -> tuple[str, str]:
@@ -55,15 +58,20 @@ def _split_choice(choice: str) -> tuple[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end."""
+    """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end.
+
+    A text of nothing but such marks stays: it may be what the question is about.
+    """
     words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    return words.strip("\"'`“”‘’ ").removesuffix(".").strip()
+    bare = _unquoted(_unquoted(words).removesuffix(".").rstrip())
+    return bare.removesuffix(".").rstrip() or words
+
+
+def _unquoted(text: str) -> str:
+    found = _QUOTED.match(text)
+    return found[found.lastindex or 0].strip() if found else text
 
 
 def _number(text: str) -> Decimal | None:
     digits = text.replace(",", "") if _THOUSANDS.match(text) else text
-    try:
-        value = Decimal(digits)
-    except InvalidOperation:
-        return None
-    return value if value.is_finite() else None
+    return Decimal(digits) if _NUMERAL.match(digits) else None

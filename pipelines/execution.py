@@ -11,7 +11,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
 from typing import Any
 
 import sandbox
@@ -84,8 +83,7 @@ class RecordedSession:
 
     def _request(self, code: str) -> dict[str, Any]:
         return {
-            "sandbox": sandbox.sandbox_digest(),
-            "limits": asdict(self._sandboxes.limits),
+            "sandbox": sandbox.sandbox_digest(self._sandboxes.limits),
             "images": [image.sha256 for image in self._images],
             "seed": self._seed,
             "programs": [*self._programs, code],

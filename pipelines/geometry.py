@@ -10,6 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+_FARTHEST = 2.0**53
+"""Coordinates are compared below this: a float holds every whole number there, and int64 columns hold it."""
+
 
 class Box(NamedTuple):
     """A rectangle in pixels of the stored original; ``x2`` and ``y2`` lie just outside it."""
@@ -65,27 +68,21 @@ def box_from_corners(corners: Sequence[float]) -> Box:
 
     Raises ``ValueError`` when there are not four finite numbers or when the corners are inverted.
     """
-    if len(corners) != 4 or not all(math.isfinite(value) for value in corners):
-        raise ValueError(f"a box needs four finite numbers x1, y1, x2, y2; found {list(corners)!r}")
-    x1, y1, x2, y2 = corners
-    if x2 <= x1 or y2 <= y1:
-        raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(corners)!r}")
+    x1, y1, x2, y2 = _corners(corners)
     return Box(math.floor(x1), math.floor(y1), math.ceil(x2), math.ceil(y2))
 
 
 def box_from_xywh(box: Sequence[float]) -> Box:
     """``x, y, width, height`` in pixels (COCO, V*)."""
-    if len(box) != 4:
-        raise ValueError(f"a box needs four numbers x, y, width, height; found {list(box)!r}")
-    x, y, width, height = box
+    x, y, width, height = _four(box, "x, y, width, height")
     return box_from_corners((x, y, x + width, y + height))
 
 
 def box_from_fractions(fractions: Sequence[float], width: int, height: int) -> Box:
     """Corners as fractions 0..1 of an image of ``width`` x ``height`` pixels."""
-    if len(fractions) != 4 or not all(0 <= value <= 1 for value in fractions):
+    x1, y1, x2, y2 = _corners(fractions)
+    if not all(0 <= value <= 1 for value in fractions):
         raise ValueError(f"fractions of an image lie in 0..1; found {list(fractions)!r}")
-    x1, y1, x2, y2 = fractions
     # 1e-9 keeps 0.1 * 30 = 3.0000000000000004 from growing the box by a pixel
     return box_from_corners(
         (
@@ -99,4 +96,20 @@ def box_from_fractions(fractions: Sequence[float], width: int, height: int) -> B
 
 def box_from_percent(percent: Sequence[float], width: int, height: int) -> Box:
     """Corners in percent 0..100 of an image of ``width`` x ``height`` pixels."""
-    return box_from_fractions([value / 100 for value in percent], width, height)
+    sides = _corners(percent)
+    if not all(0 <= value <= 100 for value in sides):
+        raise ValueError(f"percent of an image lie in 0..100; found {list(percent)!r}")
+    return box_from_fractions([value / 100 for value in sides], width, height)
+
+
+def _corners(sides: Sequence[float]) -> Sequence[float]:
+    x1, y1, x2, y2 = _four(sides, "x1, y1, x2, y2")
+    if x2 <= x1 or y2 <= y1:
+        raise ValueError(f"a box needs x1 < x2 and y1 < y2; found {list(sides)!r}")
+    return sides
+
+
+def _four(sides: Sequence[float], names: str) -> Sequence[float]:
+    if len(sides) != 4 or not all(-_FARTHEST < value < _FARTHEST for value in sides):
+        raise ValueError(f"a box needs four finite numbers {names}; found {list(sides)!r}")
+    return sides

@@ -16,7 +16,7 @@ from uuid import uuid4
 import fsspec
 from PIL import Image
 
-from pipelines.decoding import MAX_PIXELS, probe
+from pipelines.decoding import MAX_PIXELS, decode, eight_bit, probe
 from pipelines.digest import digest_bytes
 from pipelines.records import ImageRef
 
@@ -52,11 +52,12 @@ class ImageStore:
 
     def add_pixels(self, image: Image.Image, *, parent: str | None = None, made_by: str | None = None) -> ImageRef:
         """Stores pixels that were made here, as a PNG without metadata (equal pixels give equal bytes)."""
-        clean = Image.frombytes(image.mode, image.size, image.tobytes())
+        plain = eight_bit(image)
+        clean = Image.frombytes(plain.mode, plain.size, plain.tobytes())
         buffer = io.BytesIO()
         clean.save(buffer, "PNG", compress_level=1)  # level 6 takes five times as long for a tenth fewer bytes
         sha256 = self._put(buffer.getvalue())
-        return ImageRef(sha256, image.width, image.height, image.mode, "PNG", parent=parent, made_by=made_by)
+        return ImageRef(sha256, clean.width, clean.height, clean.mode, "PNG", parent=parent, made_by=made_by)
 
     def read(self, ref: ImageRef | str) -> bytes:
         """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were."""
@@ -72,9 +73,7 @@ class ImageStore:
 
     def open(self, ref: ImageRef) -> Image.Image:
         """The decoded image."""
-        image = Image.open(io.BytesIO(self.read(ref)))
-        image.load()
-        return image
+        return decode(self.read(ref))
 
     def with_origin(self, ref: ImageRef, *, parent: str, made_by: str) -> ImageRef:
         """``ref`` as an image derived from ``parent`` by the code whose digest is ``made_by``."""

@@ -9,7 +9,7 @@ from pipelines.answers import matches
 from pipelines.digest import digest
 from pipelines.images import ImageStore
 from pipelines.records import ImageRef, Reject, Sample, Truth, to_row
-from pipelines.rejects import Reason, RowFault, reject
+from pipelines.rejects import Reason, RowFault, reject, storable
 from pipelines.sources.base import BadRow, Source, SourceRow
 
 STAGE = "samples"
@@ -44,7 +44,7 @@ def take_in(source: Source, shard: int, store: ImageStore) -> Intake:
 
 def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
     if isinstance(row, BadRow):
-        raise RowFault(Reason(row.reason), row.evidence)
+        raise RowFault(row.reason, row.evidence)
     _check_texts(row)
     images = tuple(_stored(data, n, store) for n, data in enumerate(row.images))
     _check_boxes(row.truth, images)
@@ -70,13 +70,15 @@ def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
 
 
 def _check_texts(row: SourceRow) -> None:
+    if any(text != storable(text) for text in (row.row, row.question, row.answer, *row.choices, row.category)):
+        raise RowFault(Reason.MALFORMED_ROW, "a text holds a lone surrogate, which is no character")
     if not row.question.strip():
         raise RowFault(Reason.MALFORMED_ROW, "the question is empty")
     if not row.answer.strip():
         raise RowFault(Reason.MALFORMED_ROW, "the answer is empty")
     if row.choices:
         try:
-            fits = any(matches(row.answer, choice.strip()[:1], row.choices) for choice in row.choices)
+            fits = any(matches(row.answer, choice, row.choices) for choice in row.choices)
         except ValueError as fault:
             raise RowFault(Reason.MALFORMED_ROW, str(fault)) from fault
         if not fits:
@@ -92,7 +94,7 @@ def _stored(data: bytes, n: int, store: ImageStore) -> ImageRef:
 
 def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
     for box in truth.boxes:
-        if box.image >= len(images):
+        if not 0 <= box.image < len(images):
             raise RowFault(Reason.BOX_OUTSIDE_IMAGE, f"the box of {box.label!r} is in image {box.image}, there is none")
         image = images[box.image]
         if not box.box.fits(image.width, image.height):

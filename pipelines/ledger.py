@@ -8,12 +8,14 @@ place where measured times are kept.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -64,15 +66,13 @@ class Ledger:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = sa.make_url(url)
-        self._engine = _engine(self.url)
+        self.url = _parsed(url)
+        self._performing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         try:
-            _metadata.create_all(self._engine)
-        except sa.exc.SQLAlchemyError as fault:
-            raise LedgerUnavailable(
-                f"cannot open the ledger at {self.url.render_as_string()}: {_first_line(fault)}. "
-                "Set DARKROOM_LEDGER to a URL that this machine can reach, or unset it for SQLite."
-            ) from fault
+            self._engine = _engine(self.url)
+            _create(self._engine)
+        except (sa.exc.SQLAlchemyError, ImportError) as fault:
+            raise _unavailable(self.url.set(query={}).render_as_string(), _first_line(fault)) from fault
 
     def __enter__(self) -> Self:
         return self
@@ -96,15 +96,17 @@ class Ledger:
         values = {
             "key": key,
             "kind": kind,
-            "request": json.dumps(request, sort_keys=True, ensure_ascii=False),
-            "result": json.dumps(act.result, sort_keys=True, ensure_ascii=False),
+            "request": json.dumps(request, sort_keys=True),  # ASCII: a model may write what no database takes
+            "result": json.dumps(act.result, sort_keys=True),
             "seconds": act.seconds,
             "cost_usd": act.cost_usd,
             "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
         insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
+        # RETURNING says whether this row was written; drivers disagree about what `rowcount` means here
+        statement = insert(_acts).values(values).on_conflict_do_nothing().returning(_acts.c.key)
         with self._engine.begin() as connection:
-            written = connection.execute(insert(_acts).values(values).on_conflict_do_nothing()).rowcount
+            written = connection.execute(statement).first() is not None
         if written:
             return act
         first = self.get(key)
@@ -112,12 +114,16 @@ class Ledger:
         return first
 
     async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
-        """The act that ``request`` determines: from the ledger, or performed now and written before it is returned."""
+        """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
+
+        Who asks for an act that is being performed in this process waits for it; if it fails, the next one tries.
+        """
         key = act_key(kind, request)
-        found = self.get(key)
-        if found is not None:
-            return found
-        return self.put(key, kind, request, await perform())
+        async with self._performing.setdefault(key, asyncio.Lock()):
+            found = self.get(key)
+            if found is not None:
+                return found
+            return self.put(key, kind, request, await perform())
 
     def totals(self) -> dict[str, Totals]:
         """Count, seconds and cost of the acts of each kind."""
@@ -130,6 +136,31 @@ class Ledger:
 def act_key(kind: str, request: Mapping[str, Any]) -> str:
     """The key of an act: the digest of its kind and of all that determines it."""
     return digest({"kind": kind, "request": request})
+
+
+def _parsed(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as fault:
+        raise _unavailable("its URL", "it is no URL of a database") from fault
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise _unavailable(f"a {parsed.get_backend_name()} URL", "SQLite and PostgreSQL are supported")
+    return parsed
+
+
+def _unavailable(where: str, why: str) -> LedgerUnavailable:
+    return LedgerUnavailable(
+        f"cannot open the ledger at {where}: {why}. Set DARKROOM_LEDGER to a URL that this machine can reach "
+        "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."
+    )
+
+
+def _create(engine: sa.Engine) -> None:
+    """The table, unless it is there: two processes may start at once, and ``create_all`` fails in one of them."""
+    with engine.begin() as connection:
+        connection.execute(sa.schema.CreateTable(_acts, if_not_exists=True))
+        for index in _acts.indexes:
+            connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
 
 
 def _engine(url: sa.URL) -> sa.Engine:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -21,6 +23,9 @@ SAME_PIXELS = 12.0
 _SEARCH_SIDE = 720
 _SCALES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _FOUND = 0.9
+_CANDIDATES = 3
+_PLAIN = 2.0
+"""A patch whose grey levels deviate less than this shows nothing by which it could be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,11 @@ class Located:
 
     box: Box
     difference: float
+
+
+class _Match(NamedTuple):
+    score: float
+    box: Box
 
 
 def locate(crop: Image.Image, original: Image.Image, code: str) -> Located | None:
@@ -51,8 +61,10 @@ def locate(crop: Image.Image, original: Image.Image, code: str) -> Located | Non
 def literal_boxes(code: str) -> list[Box]:
     """Every four literal numbers in a tuple or list, or assigned to four names, that could be a box."""
     try:
-        tree = ast.parse(code)
-    except SyntaxError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of "\\d" and the like: the code is somebody's data here
+            tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     found = [_box(node.elts) for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List)]
     found += _slices(tree)
@@ -84,7 +96,7 @@ def _number(node: ast.expr) -> float | None:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError):
         return None
-    return float(value) if type(value) in (int, float) else None
+    return value if type(value) in (int, float) else None
 
 
 def _difference(one: Image.Image, other: Image.Image) -> float:
@@ -95,21 +107,34 @@ def _difference(one: Image.Image, other: Image.Image) -> float:
 
 
 def _search(crop: Image.Image, original: Image.Image) -> Located | None:
+    """Coarsely in a small copy at every enlargement, then the best few to the pixel in the original."""
     shrink = min(1.0, _SEARCH_SIDE / max(original.size))
     field = _gray(original, shrink)
-    best, where = 0.0, None
-    for scale in _SCALES:
-        patch = _gray(crop, shrink / scale)
-        if min(patch.shape) < 8 or patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]:
-            continue
-        scores = cv2.matchTemplate(field, patch, cv2.TM_CCOEFF_NORMED)
-        _, score, _, (x, y) = cv2.minMaxLoc(scores)
-        if score > best:
-            best, where = score, (x, y, x + patch.shape[1], y + patch.shape[0])
-    if where is None or best < _FOUND:
+    coarse = [(found, scale) for scale in _SCALES if (found := _match(field, _gray(crop, shrink / scale)))]
+    coarse.sort(key=lambda candidate: candidate[0].score, reverse=True)
+    fine = [_refined(crop, original, found.box, scale, shrink) for found, scale in coarse[:_CANDIDATES]]
+    best = max((found for found in fine if found), key=lambda found: found.score, default=None)
+    if best is None or best.score < _FOUND:
         return None
-    box = box_from_corners([side / shrink for side in where]).clipped(*original.size)
-    return Located(box, _difference(crop, original.crop(box)))
+    return Located(best.box, _difference(crop, original.crop(best.box)))
+
+
+def _refined(crop: Image.Image, original: Image.Image, box: Box, scale: float, shrink: float) -> _Match | None:
+    near = box_from_corners([side / shrink for side in box]).grown(round(2 / shrink)).clipped(*original.size)
+    found = _match(_gray(original.crop(near), 1.0), _gray(crop, 1 / scale))
+    return found and _Match(
+        found.score, Box(*(side + offset for side, offset in zip(found.box, near[:2] * 2, strict=True)))
+    )
+
+
+def _match(field: Pixels, patch: Pixels) -> _Match | None:
+    """Where ``patch`` fits best in ``field``. A plain patch fits everywhere, so it is found nowhere."""
+    if min(patch.shape) < 8 or patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]:
+        return None
+    if patch.std() < _PLAIN:
+        return None
+    _, score, _, (x, y) = cv2.minMaxLoc(cv2.matchTemplate(field, patch, cv2.TM_CCOEFF_NORMED))
+    return _Match(score, Box(x, y, x + patch.shape[1], y + patch.shape[0]))
 
 
 def _gray(image: Image.Image, factor: float) -> Pixels:

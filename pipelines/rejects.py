@@ -26,6 +26,7 @@ class Reason(StrEnum):
     TOO_LARGE_IMAGE = "too_large_image"
     BOX_OUTSIDE_IMAGE = "box_outside_image"
     DUPLICATE = "duplicate"
+    MATERIAL_MISSING = "material_missing"
     # prepare
     NOT_APPLICABLE = "not_applicable"
     UNSUITABLE = "unsuitable"
@@ -82,17 +83,22 @@ def reject(
     sample_id: str = "",
     trajectory_id: str = "",
 ) -> Reject:
-    """The reject of ``row``, which is kept whole, as JSON."""
+    """The reject of ``row``, which is kept whole, as JSON. Lone surrogates, which no table can hold, become ``?``."""
     return Reject(
         stage=stage,
         family=family,
         reason=reason.value,
         check=check,
         disposition=disposition(reason),
-        evidence=evidence,
+        evidence=storable(evidence),
         source=source,
-        source_row=source_row,
+        source_row=storable(source_row),
         sample_id=sample_id,
         trajectory_id=trajectory_id,
-        row=json.dumps(row, sort_keys=True, ensure_ascii=False, default=str),
+        row=storable(json.dumps(row, sort_keys=True, ensure_ascii=False, default=str)),
     )
+
+
+def storable(text: str) -> str:
+    """``text`` as UTF-8 can hold it: a lone surrogate (JSON may spell one, a file name too) becomes ``?``."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,12 +1,12 @@
 """Tables on disk: ``<root>/<asset>/<partition>.parquet`` and, beside it, ``<partition>.rejects.parquet``.
 
-A table is written whole or not at all, rejects first, so a table that is there is a finished stage. Its parquet
-metadata holds the digest of its inputs: a stage whose inputs are what they were is not run again.
+A table is written whole or not at all, rejects first (an older table goes before them), so a table that is there is a
+finished stage. Its parquet metadata holds the digest of its inputs: a stage whose inputs are what they were is not run
+again.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.digest import digest
+from pipelines.digest import digest, digest_bytes
 from pipelines.records import Reject, from_table, to_table
 
 R = TypeVar("R")
@@ -59,8 +59,12 @@ class Tables:
     ) -> None:
         """Writes rows and rejects with the digest of what they were made from and the stage's ``facts`` (JSON)."""
         facts_json = json.dumps(facts, sort_keys=True)
-        _write(self.rejects_path(key), to_table(Reject, rejects), inputs, facts_json)
-        _write(self.path(key), to_table(kind, rows), inputs, facts_json)
+        metadata = {_INPUTS: inputs.encode(), _FACTS: facts_json.encode()}
+        rejects_part = _write_part(self.rejects_path(key), to_table(Reject, rejects), metadata)
+        part = _write_part(self.path(key), to_table(kind, rows), metadata)
+        self.path(key).unlink(missing_ok=True)
+        os.replace(rejects_part, self.rejects_path(key))
+        os.replace(part, self.path(key))
 
     def read(self, key: TableKey, kind: type[R]) -> list[R]:
         """The rows. Raises ``TableMissing``, naming the asset to materialise."""
@@ -80,6 +84,7 @@ class Tables:
 
     def n_rejects(self, key: TableKey) -> int:
         """Rows in the table's rejects, from the file's footer."""
+        self._require(key)
         return int(pq.read_metadata(self.rejects_path(key)).num_rows)
 
     def inputs(self, key: TableKey) -> str | None:
@@ -93,14 +98,19 @@ class Tables:
         return json.loads(self._footer(key).metadata[_FACTS])
 
     def fingerprint(self, key: TableKey) -> str:
-        """Digest of the table's and its rejects' bytes: changes when, and only when, a consumer could notice."""
-        if not self.exists(key):
+        """Digest of the table's and its rejects' rows: changes when, and only when, a consumer could notice.
+
+        What the table was made from and the stage's facts are not part of it.
+        """
+        self._require(key)
+        return digest([_rows_digest(self.path(key)), _rows_digest(self.rejects_path(key))])
+
+    def _require(self, key: TableKey) -> None:
+        if not self.exists(key) or not self.rejects_path(key).exists():
             raise _missing(key)
-        return digest([_file_digest(self.path(key)), _file_digest(self.rejects_path(key))])
 
     def _footer(self, key: TableKey) -> Any:
-        if not self.exists(key):
-            raise _missing(key)
+        self._require(key)
         return pq.read_metadata(self.path(key))
 
     def _load(self, path: Path, key: TableKey) -> pa.Table:
@@ -114,14 +124,15 @@ def _missing(key: TableKey) -> TableMissing:
     return TableMissing(f"{key} is not materialised. Run: dg launch --assets '+{asset}' --partition {key.partition}")
 
 
-def _file_digest(path: Path) -> str:
+def _rows_digest(path: Path) -> str:
+    """Digest of a file's pages: what precedes the footer, which holds the metadata, its length and 4 magic bytes."""
+    end = path.stat().st_size - pq.read_metadata(path).serialized_size - 8
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_bytes(file.read(end))
 
 
-def _write(path: Path, table: pa.Table, inputs: str, facts: str) -> None:
+def _write_part(path: Path, table: pa.Table, metadata: dict[bytes, bytes]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {_INPUTS: inputs.encode(), _FACTS: facts.encode()}
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     pq.write_table(table.replace_schema_metadata(metadata), part, compression="zstd")
-    os.replace(part, path)
+    return part

@@ -63,7 +63,17 @@ def main(
 def webserver() -> Iterator[str]:
     """Dagster's webserver on this graph, on a free port; stopped by its process group."""
     port = free_port()
-    command = [sys.executable, "-m", "dagster_webserver", "-m", "assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "dagster_webserver",
+        "-m",
+        "assets.definitions",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
     with running(command):
         wait_for(f"http://127.0.0.1:{port}/server_info")
         yield f"http://127.0.0.1:{port}"

@@ -46,8 +46,11 @@ def _located(case: Case) -> Located | None:
 
 
 def _executed_code(turn: Round) -> str:
-    """The code as it ran: after the sandbox's last edit, if it made any."""
-    return turn.observation.edits[-1].after if turn.observation.edits else turn.code
+    """The code as it ran: with the sandbox's edits, each of the whole program or of a part of it."""
+    code = turn.code
+    for edit in turn.observation.edits:
+        code = code.replace(edit.before, edit.after) if edit.before else code
+    return code
 
 
 def _text(box: Box) -> str:

@@ -17,29 +17,37 @@ _TELLTALE = re.compile(
     r"|according to the (?:hint|metadata|file ?name|prompt)|file ?name (?:says|suggests|indicates)",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\d)")
+_NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
 def hint_stays_hidden(case: Case) -> Check:
     """No thought and no comment repeats a number of the hint or speaks of being told.
 
-    Numbers count when they are part of the hint, have two digits or more, and are neither in the question nor in its
-    answer, where anyone may read them.
+    Numbers count, however they are spelled (1200, 1,200, 1200.0, 1200x800), when they are part of the hint, have two
+    digits or more, and are neither in the question, its answer or the images' sizes, where anyone may read them.
     """
     secret = _secret_numbers(case)
     for where, text in _prose(case):
         if told := _TELLTALE.search(text):
             return Check("hint_stays_hidden", False, detail=f"{where} says {told[0]!r}")
-        if leaked := sorted(secret.intersection(_NUMBER.findall(text))):
-            return Check("hint_stays_hidden", False, detail=f"{where} repeats {', '.join(leaked)} from the hint")
+        if leaked := sorted(secret.intersection(_numbers(text))):
+            numbers = ", ".join(f"{number:g}" for number in leaked)
+            return Check("hint_stays_hidden", False, detail=f"{where} repeats {numbers} from the hint")
     return Check("hint_stays_hidden", True)
 
 
-def _secret_numbers(case: Case) -> set[str]:
+def _secret_numbers(case: Case) -> set[float]:
     sample = case.sample
-    public = " ".join([sample.question, *sample.choices, sample.answer])
+    sizes = [f"{image.width}x{image.height}" for image in case.trajectory.images]
+    public = " ".join([sample.question, *sample.choices, sample.answer, *sizes])
     told = {number for value in case.hint.values() for number in _NUMBER.findall(str(value))}
-    return {number for number in told if len(number) > 1} - set(_NUMBER.findall(public))
+    return {float(number) for number in told if len(number) > 1} - _numbers(public)
+
+
+def _numbers(text: str) -> set[float]:
+    """The values of all numbers, a comma between three digits read as nothing and as a comma."""
+    return {float(number) for read in (text, _THOUSANDS.sub("", text)) for number in _NUMBER.findall(read)}
 
 
 def _prose(case: Case) -> Iterator[tuple[str, str]]:

@@ -17,8 +17,10 @@ from pipelines.images import ImageStore
 from pipelines.messages import Message, Part, Text
 from pipelines.policies.base import Completion, Identity, PolicyFault, PolicyUnavailable, Turn
 from pipelines.records import Usage
+from pipelines.rejects import storable
 
-MEDIA_TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
+MEDIA_TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+"""By format, for what intake stores (``pipelines/decoding.py``); an MPO is a JPEG with further pictures after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class OpenAIPolicy:
     def __init__(self, endpoint: Endpoint, store: ImageStore) -> None:
         self.endpoint = endpoint
         self._store = store
-        key = os.environ.get(endpoint.key_variable, "")
+        key = os.environ.get(endpoint.key_variable, "").strip()
+        self._key = key
         self._missing_key = not key and not endpoint.is_local
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
@@ -114,16 +117,21 @@ class OpenAIPolicy:
                 seed=turn.seed,
                 stop=list(turn.stop) if at.send_stop else openai.omit,
             )
-        except openai.OpenAIError as fault:
-            raise PolicyFault(f"{at.model} at {at.base_url}: {type(fault).__name__}: {fault}") from fault
-        if not response.choices:
-            raise PolicyFault(f"{at.model} at {at.base_url}: a response without choices")
-        choice = response.choices[0]
-        return Completion(choice.message.content or "", choice.finish_reason != "length", self._usage(response))
+        except (openai.OpenAIError, ValueError) as fault:  # ValueError: a body that is not the JSON that it says it is
+            raise PolicyFault(self._hidden(f"{at.model} at {at.base_url}: {type(fault).__name__}: {fault}")) from None
+        choices = getattr(response, "choices", None)  # a body of another type comes as text
+        if not choices:
+            raise PolicyFault(self._hidden(f"{at.model} at {at.base_url}: a response without choices"))
+        text = storable(choices[0].message.content or "")
+        return Completion(text, choices[0].finish_reason != "length", self._usage(response))
 
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.close()
+
+    def _hidden(self, text: str) -> str:
+        """``text`` without the key: a server may repeat it in what it says, and rejects are kept in tables."""
+        return text.replace(self._key, "<key>") if self._key else text
 
     def _message(self, said: Message) -> dict[str, Any]:
         if said.role != "user":
@@ -134,13 +142,13 @@ class OpenAIPolicy:
     def _part(self, part: Part) -> dict[str, Any]:
         if isinstance(part, Text):
             return {"type": "text", "text": part.text}
-        media_type = MEDIA_TYPES.get(part.image.format, "application/octet-stream")
+        media_type = MEDIA_TYPES.get(part.image.format, f"image/{part.image.format.lower()}")
         data = base64.b64encode(self._store.read(part.image)).decode()
         return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
 
     def _usage(self, response: Any) -> Usage:
-        used = response.usage
-        prompt, completion = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
+        used = getattr(response, "usage", None)
+        prompt, completion = (getattr(used, name, 0) or 0 for name in ("prompt_tokens", "completion_tokens"))
         at = self.endpoint
         cost = prompt * at.usd_per_million_prompt_tokens + completion * at.usd_per_million_completion_tokens
         return Usage(calls=1, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost / 1e6)

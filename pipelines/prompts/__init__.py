@@ -10,8 +10,8 @@
     # user
     Question: {{ question }}
 
-Slots are filled by Jinja; a slot that is declared and not given, or used and not declared, is an error. A prompt's
-version of record is the digest of its file.
+Slots are filled by Jinja; a slot that is declared and not given, or used and not declared, is an error, and so is text
+before the first part. A prompt's version of record is the digest of its file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import jinja2.meta
 import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.digest import digest_bytes
 
@@ -34,6 +36,14 @@ _JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newl
 
 class PromptFault(Exception):
     """A prompt's file or its use is wrong: which prompt, what was expected, what was found."""
+
+
+class _FrontMatter(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    version: int
+    slots: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +65,29 @@ class Prompt:
         try:
             return _fill(self.system, values), _fill(self.user, values)
         except jinja2.UndefinedError as fault:
-            raise PromptFault(f"prompt {self.name}: {fault}; declare the slot in the front matter") from fault
+            raise PromptFault(f"prompt {self.name}: {fault}") from fault
 
 
 @cache
 def load_prompt(path: Path) -> Prompt:
     """The prompt in a file. Raises ``PromptFault`` when the file is not one."""
-    data = path.read_bytes()
-    matched = _FRONT_MATTER.match(data.decode())
+    try:
+        data = path.read_bytes()
+        matched = _FRONT_MATTER.match(data.decode().replace("\r\n", "\n"))
+    except (OSError, UnicodeDecodeError) as fault:
+        raise PromptFault(f"{path} cannot be read: {fault}") from fault
     if matched is None:
         raise PromptFault(f"{path}: expected front matter between two lines of '---'")
-    head: dict[str, Any] = yaml.safe_load(matched[1])
-    if missing := {"name", "version", "slots"} - head.keys():
-        raise PromptFault(f"{path}: the front matter lacks {sorted(missing)}")
-    parts = _PART.split(matched[2])
-    bodies = {role: text.strip() for role, text in zip(parts[1::2], parts[2::2], strict=True)}
+    head, bodies = _front_matter(path, matched[1]), _bodies(path, matched[2])
+    undeclared = {name for body in bodies.values() for name in _used(path, body)} - set(head.slots)
+    if undeclared:
+        raise PromptFault(f"{path}: the text uses {sorted(undeclared)}; declare them as slots in the front matter")
     return Prompt(
-        name=head["name"],
-        version=head["version"],
-        slots=frozenset(head["slots"]),
+        name=head.name,
+        version=head.version,
+        slots=frozenset(head.slots),
         system=bodies.get("system", ""),
-        user=bodies.get("user", ""),
+        user=bodies["user"],
         digest=digest_bytes(data),
     )
 
@@ -85,5 +97,31 @@ def bundled_prompt(name: str) -> Prompt:
     return load_prompt(Path(__file__).with_name(f"{name}.md"))
 
 
+def _front_matter(path: Path, text: str) -> _FrontMatter:
+    try:
+        return _FrontMatter.model_validate(yaml.safe_load(text))
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the front matter"
+        raise PromptFault(f"{path}: {where}: {first['msg']}") from fault
+    except yaml.YAMLError as fault:
+        raise PromptFault(f"{path}: the front matter is not YAML: {fault}") from fault
+
+
+def _bodies(path: Path, text: str) -> dict[str, str]:
+    before, *parts = _PART.split(text)
+    roles = parts[::2]
+    if before.strip() or "user" not in roles or len(set(roles)) != len(roles):
+        raise PromptFault(f"{path}: expected '# system' (if any) and '# user', each once and first; found {roles}")
+    return {role: body.strip() for role, body in zip(roles, parts[1::2], strict=True)}
+
+
+def _used(path: Path, body: str) -> set[str]:
+    try:
+        return jinja2.meta.find_undeclared_variables(_JINJA.parse(body))
+    except jinja2.TemplateSyntaxError as fault:
+        raise PromptFault(f"{path}: {fault.message}") from fault
+
+
 def _fill(text: str, values: dict[str, Any]) -> str:
-    return _JINJA.from_string(text).render(values)
+    return _JINJA.from_string(text).render(values).strip()

@@ -41,11 +41,21 @@ class Thyme:
         return (message("system", system), message("user", *(Picture(image) for image in images), user))
 
     def parse(self, text: str) -> ParsedTurn:
-        """Code counts up to its first ``</code>``: what follows is what a stop string would have cut off."""
+        """Code counts up to its first ``</code>``: what follows is what a stop string would have cut off.
+
+        Malformed besides: an answer before the code, two answers, a marker that only the sandbox writes, code that is
+        not in one fence. CRLF line ends become LF.
+        """
+        text = text.replace("\r\n", "\n")
         found = _CODE.search(text)
+        said = text[: found.start()] if found else text
+        answers = _ANSWER.findall(said)
+        if OPEN in said or CLOSE in said:
+            raise RowFault(Reason.MALFORMED_TURN, f"the turn has a sandbox's marker of its own: {_excerpt(text)}")
         if found is not None:
-            return ParsedTurn(_thought(text[: found.start()]), code=_program(found[1]))
-        answers = _ANSWER.findall(text)
+            if answers:
+                raise RowFault(Reason.MALFORMED_TURN, f"the turn answers before its code: {_excerpt(text)}")
+            return ParsedTurn(_thought(said), code=_program(found[1]))
         if len(answers) != 1:
             what = "neither <code> nor <answer>" if not answers else f"{len(answers)} <answer> blocks"
             raise RowFault(Reason.MALFORMED_TURN, f"the turn has {what}: {_excerpt(text)}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.records import Truth
+from pipelines.rejects import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class BadRow:
     """A row that could not be read: where it is, the typed reason, the evidence, and as much of it as there was."""
 
     row: str
-    reason: str
+    reason: Reason
     evidence: str
     content: dict[str, Any]
 

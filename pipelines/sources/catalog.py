@@ -83,7 +83,7 @@ class Catalog:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.yaml"
         part = path.with_suffix(".part")
-        part.write_text(yaml.safe_dump(config.model_dump(exclude_defaults=True), sort_keys=False))
+        part.write_text(yaml.safe_dump(config.model_dump(exclude_defaults=True), sort_keys=False), encoding="utf-8")
         os.replace(part, path)
         return path
 
@@ -115,10 +115,10 @@ class Catalog:
 
 def _read(path: Path) -> SourceConfig:
     try:
-        return SourceConfig.model_validate(yaml.safe_load(path.read_text()) or {})
+        return SourceConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except ValidationError as fault:
         first = fault.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise SourceFault(f"{path}: {field}: {first['msg']}") from fault
-    except yaml.YAMLError as fault:
+    except (yaml.YAMLError, UnicodeDecodeError) as fault:
         raise SourceFault(f"{path} is not YAML: {fault}") from fault

@@ -2,7 +2,8 @@
 
     {"image": "street.jpg", "question": "What does the sign say?", "answer": "STOP", "boxes": [[10, 20, 90, 60]]}
 
-Every fault is reported with the file and the line. Shard k of n holds the lines whose number is k modulo n.
+Every fault is reported with the file and the line. Shard k of n holds the lines whose number is k modulo n. UTF-8, with
+or without a byte order mark; lines end with a line feed, before which a carriage return may stand.
 """
 
 from __future__ import annotations
@@ -46,10 +47,9 @@ class JsonLinesSource:
 
     def check(self) -> None:
         """Raises ``SourceFault`` when a mapped column is in none of the first lines."""
-        with self._questions.open(encoding="utf-8", errors="replace") as lines:
-            rows = [
-                row for line in islice(lines, _LINES_THAT_SHOW_THE_COLUMNS) if isinstance(row := _parse(line), dict)
-            ]
+        with self._questions.open("rb") as lines:
+            parsed = [_parse(line)[0] for line in islice(lines, _LINES_THAT_SHOW_THE_COLUMNS)]
+        rows = [row for row in parsed if isinstance(row, dict)]
         there = sorted({column for row in rows for column in row})
         missing = [column for column in self._columns.used() if column not in there]
         if rows and missing:
@@ -68,19 +68,18 @@ class JsonLinesSource:
 
     def _row(self, number: int, line: bytes) -> SourceRow | BadRow:
         where = f"{self._questions.name}:{number}"
-        try:
-            row = json.loads(line)
-        except ValueError as fault:
-            content = {"line": line.decode("utf-8", "replace")}
-            return BadRow(where, Reason.MALFORMED_ROW, f"not JSON: {fault}", content)
+        row, problem = _parse(line)
         if not isinstance(row, dict):
-            evidence = f"expected an object, found {type(row).__name__}"
-            return BadRow(where, Reason.MALFORMED_ROW, evidence, {"line": row})
+            evidence = problem or f"expected an object, found {type(row).__name__}"
+            return BadRow(where, Reason.MALFORMED_ROW, evidence, {"line": line.decode("utf-8", "replace")})
         return map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
 
 
-def _parse(line: str) -> Any:
+def _parse(line: bytes) -> tuple[Any, str]:
+    """The value of a line, or what is wrong with it."""
     try:
-        return json.loads(line)
-    except ValueError:
-        return None
+        return json.loads(line.decode("utf-8-sig")), ""
+    except UnicodeDecodeError as fault:
+        return None, f"not UTF-8: {fault.reason} at byte {fault.start + 1} of the line"
+    except (ValueError, RecursionError) as fault:
+        return None, f"not JSON: {fault}"

@@ -8,11 +8,13 @@ A row's value becomes what a sample needs or a typed ``BadRow`` that says which 
 from __future__ import annotations
 
 import base64
-import binascii
+import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import fsspec
 from pydantic import BaseModel, ConfigDict
 
 from pipelines.decoding import probe
@@ -23,14 +25,18 @@ from pipelines.sources.base import BadRow, SourceRow
 
 BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_DEEPEST = 16
+_ARCHIVES = ("zip://", "hf://")
+"""How ``datasets`` names an image that lies in an archive or on the hub."""
 
 
 class Columns(BaseModel):
     """Names of columns; ``None`` for what a source does not have.
 
-    ``images`` may hold one image or a list: bytes, a ``datasets`` image struct, a path, a data URL. ``choices`` may
-    hold a list, or texts that already begin with their letters. ``boxes`` holds one box or a list of them, in
-    ``box_frame``, or objects with ``box`` and ``label``.
+    ``images`` may hold one image or a list: bytes, a ``datasets`` image struct, a path, a data URL; ``[]`` says that a
+    row has none. A relative path stays below the folder; an absolute one is taken as it is. ``choices`` holds a list of
+    texts, which may already begin with their letters. ``boxes`` holds one box or a list of them, in ``box_frame``, or
+    objects with ``box`` and ``label``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,7 +71,7 @@ def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Pat
             license=license,
         )
     except RowFault as fault:
-        return BadRow(where, fault.reason.value, fault.evidence, _readable(row))
+        return BadRow(where, fault.reason, fault.evidence, _short(row))
 
 
 def _text(row: Mapping[str, Any], column: str) -> str:
@@ -78,10 +84,9 @@ def _text(row: Mapping[str, Any], column: str) -> str:
 
 
 def _answer(row: Mapping[str, Any], columns: Columns) -> str:
-    """The answer; an index into the choices becomes its letter."""
-    value = row.get(columns.answer)
-    if columns.choices and isinstance(value, int) and not isinstance(value, bool):
-        n = len(row.get(columns.choices) or ())
+    """The answer; where a row has choices, a number is an index into them and becomes its letter."""
+    value, n = row.get(columns.answer), len(_choices(row, columns))
+    if n and isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < n:
             raise RowFault(Reason.MALFORMED_ROW, f"column {columns.answer!r}: choice {value} of {n}")
         return LETTERS[value]
@@ -96,30 +101,34 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
         raise RowFault(
             Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {_describe(value)}"
         )
-    lettered = all(choice[:2] == f"{LETTERS[n]}." for n, choice in enumerate(value[: len(LETTERS)]))
-    return tuple(choice if lettered else f"{LETTERS[n]}. {choice}" for n, choice in enumerate(value))
+    if len(value) > len(LETTERS):
+        raise RowFault(
+            Reason.MALFORMED_ROW, f"column {columns.choices!r}: {len(value)} choices, at most {len(LETTERS)}"
+        )
+    lettered = all(choice.startswith(f"{letter}. ") for letter, choice in zip(LETTERS, value, strict=False))
+    return tuple(choice if lettered else f"{letter}. {choice}" for letter, choice in zip(LETTERS, value, strict=False))
 
 
 def _images(row: Mapping[str, Any], columns: Columns, folder: Path) -> Iterable[bytes]:
     value = row.get(columns.images) if columns.images else None
-    if value is None or value == "":
-        if columns.images and columns.images in row:
-            raise RowFault(Reason.MISSING_IMAGE, f"column {columns.images!r} is empty")
-        return
-    for image in value if isinstance(value, list | tuple) else [value]:
+    if columns.images and (value is None or value == ""):
+        raise RowFault(Reason.MISSING_IMAGE, f"column {columns.images!r} is empty")
+    for image in value if isinstance(value, list | tuple) else [value] if columns.images else ():
         yield _image_bytes(image, str(columns.images), folder)
 
 
 def _image_bytes(value: Any, column: str, folder: Path) -> bytes:
-    if isinstance(value, Mapping) and value.get("bytes") is not None:
-        return bytes(value["bytes"])
-    if isinstance(value, Mapping) and value.get("path"):
-        value = value["path"]
+    if isinstance(value, Mapping):
+        value = value.get("path") if value.get("bytes") is None else value["bytes"]
     if isinstance(value, bytes):
         return value
     if isinstance(value, str) and value.startswith("data:"):
         return _data_url(value, column)
-    if isinstance(value, str):
+    if isinstance(value, str) and value.startswith(_ARCHIVES):
+        return _archived_bytes(value)
+    if isinstance(value, str) and os.path.normpath(value).split(os.sep)[0] == os.pardir:
+        raise RowFault(Reason.MALFORMED_ROW, f"column {column!r}: the path {value!r} leaves the folder")
+    if isinstance(value, str) and value:
         return _file_bytes(folder / value)
     raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected an image or a path, found {_describe(value)}")
 
@@ -127,29 +136,45 @@ def _image_bytes(value: Any, column: str, folder: Path) -> bytes:
 def _data_url(url: str, column: str) -> bytes:
     try:
         return base64.b64decode(url.partition(",")[2], validate=True)
-    except binascii.Error as fault:
+    except ValueError as fault:  # binascii.Error is one
         raise RowFault(Reason.UNREADABLE_IMAGE, f"column {column!r}: a data URL that is not base64: {fault}") from fault
 
 
 def _file_bytes(path: Path) -> bytes:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would make us wait, a device never ends
+            raise RowFault(Reason.UNREADABLE_IMAGE, f"{path} is not a file")
         return path.read_bytes()
-    except FileNotFoundError as fault:
+    except (FileNotFoundError, NotADirectoryError) as fault:
         raise RowFault(Reason.MISSING_IMAGE, f"there is no file {path}") from fault
     except OSError as fault:
         raise RowFault(Reason.UNREADABLE_IMAGE, f"{path}: {fault.strerror}") from fault
+    except ValueError as fault:
+        raise RowFault(Reason.MALFORMED_ROW, f"{str(path)!r} is no path: {fault}") from fault
+
+
+def _archived_bytes(url: str) -> bytes:
+    try:
+        with fsspec.open(url, "rb") as file:
+            return bytes(file.read())
+    except (OSError, KeyError, ValueError) as fault:
+        raise RowFault(Reason.MISSING_IMAGE, f"{url} cannot be read: {fault}") from fault
 
 
 def _boxes(row: Mapping[str, Any], columns: Columns, images: Sequence[bytes]) -> Iterable[TruthBox]:
     value = row.get(columns.boxes) if columns.boxes else None
     if not value:
         return
+    if not isinstance(value, list | tuple | Mapping):
+        raise RowFault(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected boxes, found {_describe(value)}")
     convert = _converter(columns.box_frame, images)
-    for box in [value] if _is_box(value) else value:
-        label = box.get("label", "") if isinstance(box, Mapping) else ""
+    for box in [value] if _is_box(value) or isinstance(value, Mapping) else value:
+        label = (box.get("label") or "") if isinstance(box, Mapping) else ""
         corners = box.get("box") if isinstance(box, Mapping) else box
         if corners is None or not _is_box(corners):
-            raise RowFault(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {corners!r}")
+            raise RowFault(
+                Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {_describe(corners)}"
+            )
         try:
             yield TruthBox(str(label), *convert(corners))
         except ValueError as fault:
@@ -157,7 +182,7 @@ def _boxes(row: Mapping[str, Any], columns: Columns, images: Sequence[bytes]) ->
 
 
 def _is_box(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 4 and all(isinstance(side, int | float) for side in value)
+    return isinstance(value, list | tuple) and len(value) == 4 and all(type(side) in (int, float) for side in value)
 
 
 def _converter(frame: BoxFrame, images: Sequence[bytes]) -> Callable[[Sequence[float]], Box]:
@@ -182,16 +207,14 @@ def _describe(value: Any) -> str:
     return "nothing" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
 
 
-def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row for a person: bytes become their number."""
-    return {name: _short(value) for name, value in row.items()}
-
-
-def _short(value: Any) -> Any:
+def _short(value: Any, depth: int = 0) -> Any:
+    """A row for a person: bytes become their number, what is nested beyond reading is left out."""
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
+    if isinstance(value, Mapping | list | tuple) and depth > _DEEPEST:
+        return "…"
     if isinstance(value, Mapping):
-        return {name: _short(inner) for name, inner in value.items()}
+        return {name: _short(inner, depth + 1) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_short(inner) for inner in value]
+        return [_short(inner, depth + 1) for inner in value]
     return value

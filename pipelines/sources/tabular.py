@@ -11,11 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.digest import digest
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.faults import SourceFault
 from pipelines.sources.mapping import Columns, map_row
+
+_BATCH = 16
+"""Rows in memory at once: each may hold images of many megabytes."""
+
+_FAULTS = (
+    OSError,
+    ValueError,
+    datasets.exceptions.DatasetsError,
+)  # ConnectionError, ArrowInvalid and others among them
 
 
 class TabularSource:
@@ -61,11 +72,12 @@ class TabularSource:
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The rows of the shard's files, in order."""
         stream = self._stream
-        missing = [column for column in self._columns.used() if column not in stream.column_names]
+        columns = self._column_names(stream)
+        missing = [column for column in self._columns.used() if column not in columns]
         if missing:
             raise SourceFault(
                 f"source {self.name!r}: {self._path} has no column {', '.join(map(repr, missing))}; "
-                f"it has {', '.join(map(repr, stream.column_names))}. Name the right ones in the mapping"
+                f"it has {', '.join(map(repr, columns))}. Name the right ones in the mapping"
             )
         if self._asked_shards > stream.num_shards:
             raise SourceFault(
@@ -74,9 +86,22 @@ class TabularSource:
             )
         part = stream.shard(num_shards=self._asked_shards, index=shard) if self._asked_shards > 1 else stream
         folder = Path(self._path) if Path(self._path).is_dir() else Path(self._path).parent
-        for number, row in enumerate(part):
+        for number, row in enumerate(row for table in self._tables(part) for row in table.to_pylist()):
             where = str(row[self._columns.row_id]) if self._columns.row_id else f"{self._split}/{shard}/{number}"
             yield map_row(row, self._columns, where=where, folder=folder, license=self._license)
+
+    def _column_names(self, stream: Any) -> list[str]:
+        return stream.column_names or next((table.column_names for table in self._tables(stream)), [])
+
+    def _tables(self, stream: Any) -> Iterator[pa.Table]:
+        try:
+            yield from stream.iter(batch_size=_BATCH)
+        except _FAULTS as fault:
+            raise SourceFault(f"source {self.name!r}: cannot read {self._damaged() or self._path}: {fault}") from fault
+
+    def _damaged(self) -> Path | None:
+        """The first local parquet file that cannot be read to its end."""
+        return next((path for path in self._files() if path.suffix == ".parquet" and not _is_sound(path)), None)
 
     def _files(self) -> list[Path]:
         path = Path(self._path)
@@ -86,31 +111,31 @@ class TabularSource:
 
     @cached_property
     def _stream(self) -> Any:
-        stream = self._load()
-        if stream.features is None:
-            stream = stream._resolve_features()
-        for column, feature in (stream.features or {}).items():
-            stream = stream.cast_column(column, _undecoded(feature))
-        return stream
+        """Rows as Arrow tables: in them images are the bytes or the path that the files hold."""
+        try:
+            return self._load().with_format("arrow")
+        except _FAULTS as fault:
+            raise SourceFault(
+                f"source {self.name!r}: cannot load {self._damaged() or self._path}: {fault}. It is neither a local "
+                "path that can be read nor a dataset on a hub that can be reached"
+            ) from fault
 
     def _load(self) -> Any:
-        try:
-            if self._parquet:
-                files = [str(path) for path in self._files() if path.suffix == ".parquet"]
-                if not files:
-                    raise SourceFault(f"source {self.name!r}: there are no parquet files at {self._path}")
-                return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
+        if not self._parquet:
             return datasets.load_dataset(
                 self._path, self._config, split=self._split, revision=self._revision, streaming=True
             )
-        except (FileNotFoundError, ValueError, ConnectionError, datasets.exceptions.DatasetsError) as fault:
-            raise SourceFault(f"source {self.name!r}: cannot load {self._path}: {fault}") from fault
+        files = [str(path) for path in self._files() if path.suffix == ".parquet"]
+        if not files:
+            raise SourceFault(f"source {self.name!r}: there are no parquet files at {self._path}")
+        return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
 
 
-def _undecoded(feature: Any) -> Any:
-    """The feature with images left as the bytes they are."""
-    if isinstance(feature, datasets.Image):
-        return datasets.Image(decode=False)
-    if isinstance(feature, datasets.List):
-        return datasets.List(_undecoded(feature.feature), length=feature.length)
-    return feature
+def _is_sound(path: Path) -> bool:
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches(_BATCH):
+                pass
+    except (OSError, ValueError):
+        return False
+    return True

@@ -52,7 +52,9 @@ def test_a_source_that_was_added_is_a_partition(signs: Path) -> None:
 
 def test_one_file_and_one_prompt_make_a_family_of_assets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DARKROOM_RECIPES", str(RECIPES))
-    assert {"shout/drafts", "shout/runs", "shout/verdicts", "shout/trajectories", "shout/rejects"} <= keys(definitions())
+    assert {"shout/drafts", "shout/runs", "shout/verdicts", "shout/trajectories", "shout/rejects"} <= keys(
+        definitions()
+    )
 
 
 def test_an_added_family_materialises_beside_the_others(

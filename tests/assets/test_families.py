@@ -68,9 +68,7 @@ def test_a_second_materialisation_reuses_every_table(
         assert metadata(again, asset)["reused"] is True, asset
 
 
-def test_a_lost_row_fails_the_check(
-    result: dg.ExecuteInProcessResult, workspace: Workspace
-) -> None:
+def test_a_lost_row_fails_the_check(result: dg.ExecuteInProcessResult, workspace: Workspace) -> None:
     key = TableKey(SAMPLES, PARTITION)
     rows = workspace.tables.read(key, Sample)
     facts = workspace.tables.facts(key)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from pipelines.rejects import Reason
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo.charts import charts
 from pipelines.sources.demo.damaged import damaged
@@ -81,7 +82,7 @@ def _built(row: LazyRow) -> SourceRow | BadRow:
     try:
         return row.build()
     except MaterialError as error:
-        return BadRow(row.name, "material_missing", str(error), {})
+        return BadRow(row.name, Reason.MATERIAL_MISSING, str(error), {})
 
 
 def _installed(package: str) -> str:

@@ -1,0 +1,70 @@
+"""Everything here is marked ``e2e``: it needs Debian packages or servers, which ``make e2e`` installs and starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture
+def clean_environment(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has set nothing, with data in a folder of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DARKROOM_", "DAGSTER_"))}
+    bin_folder = str(Path(sys.executable).parent)
+    return {
+        **kept,
+        "PATH": f"{bin_folder}{os.pathsep}{kept['PATH']}",
+        "VIRTUAL_ENV": str(Path(sys.executable).parents[1]),
+        "DARKROOM_HOME": str(tmp_path / "home"),
+        "DAGSTER_HOME": str(tmp_path / "home" / "dagster"),
+    }
+
+
+@pytest.fixture
+def run(root: Path, clean_environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a command in the repository as a user would; fails with its output unless told otherwise."""
+
+    def _run(*command: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            command,
+            cwd=root,
+            env={**clean_environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        if check and done.returncode:
+            pytest.fail(
+                f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+            )
+        return done
+
+    return _run
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed; `make e2e` installs it")
+    return program

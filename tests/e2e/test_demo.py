@@ -1,0 +1,197 @@
+"""`darkroom demo`, as a user runs it: once, again, and killed in the middle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PRINT_ROWS = """
+import sys, datasets
+rows = datasets.load_dataset("parquet", data_files=sys.argv[1] + "/*.parquet", split="train")
+assert not any(name.split(".")[0] in ("pipelines", "sandbox", "assets") for name in sys.modules)
+row = rows[0]
+print(len(rows), [image.size for image in row["images"]], row["rounds"][0]["observation"]["images"])
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[Path, str]:
+    """One whole demo; what it printed."""
+    home = tmp_path_factory.mktemp("undisturbed")
+    return home, demo(root, home)
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DARKROOM_", "DAGSTER_"))}
+    return {**kept, "DARKROOM_HOME": str(home), "COLUMNS": "160"}
+
+
+def command(*arguments: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("darkroom")), "demo", *arguments]
+
+
+def demo(root: Path, home: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        command(*arguments), cwd=root, env=environment(home), capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def digests(home: Path, *folders: str) -> dict[str, str]:
+    files = [path for folder in folders for path in sorted((home / folder).rglob("*")) if path.is_file()]
+    return {str(path.relative_to(home)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def n_acts(home: Path, kind: str) -> int:
+    try:
+        with sqlite3.connect(f"file:{home / 'ledger.sqlite'}?mode=ro", uri=True) as connection:
+            return int(connection.execute("SELECT count(*) FROM acts WHERE kind = ?", (kind,)).fetchone()[0])
+    except sqlite3.OperationalError:  # not made yet
+        return 0
+
+
+def ledger(home: Path) -> dict[str, str]:
+    """When each act was made, by key."""
+    if not (home / "ledger.sqlite").exists():
+        return {}
+    with sqlite3.connect(home / "ledger.sqlite") as connection:
+        return dict(connection.execute("SELECT key, made_at FROM acts"))
+
+
+def test_the_summary_says_what_happened(undisturbed: tuple[Path, str]) -> None:
+    home, said = undisturbed
+    for expected in (
+        "Rows per asset",
+        "crop/trajectories",
+        "not_applicable",
+        "truncated_image",
+        "quarantined",
+        "SFT loss, epoch 1",
+        "SFT loss, epoch 2",
+        "GRPO",
+        "make ui",
+        str(home / "datasets" / "sft" / "crop"),
+    ):
+        assert expected in said, expected
+
+
+def test_the_dataset_is_read_without_darkroom(undisturbed: tuple[Path, str], tmp_path: Path) -> None:
+    home, _ = undisturbed
+    folder = home / "datasets" / "sft" / "crop"
+    # from another folder, so that not even the packages' sources are on the path
+    said = subprocess.run(
+        [sys.executable, "-c", PRINT_ROWS, str(folder)], capture_output=True, text=True, cwd=tmp_path, check=True
+    ).stdout
+    n_rows = int(said.split()[0])
+    assert n_rows >= 20
+    assert "[1]" in said
+    assert (folder / "README.md").read_text().startswith("---\n")
+
+
+def test_training_wrote_checkpoints_with_falling_loss(undisturbed: tuple[Path, str]) -> None:
+    home, _ = undisturbed
+    sft = json.loads((home / "checkpoints" / "sft" / "training.json").read_text())
+    losses = [step["loss"] for step in sft["steps"] if "loss" in step]
+    assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
+    assert (home / "checkpoints" / "sft" / "model.safetensors").exists()
+    assert (home / "checkpoints" / "grpo" / "model.safetensors").exists()
+
+
+def test_a_second_run_does_no_finished_work_again(undisturbed: tuple[Path, str], root: Path) -> None:
+    home, _ = undisturbed
+    acts, before = ledger(home), digests(home, "tables", "datasets", "checkpoints")
+    said = demo(root, home)
+    assert ledger(home) == acts
+    assert digests(home, "tables", "datasets", "checkpoints") == before
+    assert said.count("(unchanged)") == 12
+
+
+MOMENTS: dict[str, Callable[[Path], bool]] = {
+    "while_images_are_stored": lambda home: any((home / "images").glob("*/*")),
+    "when_the_first_turns_are_written": lambda home: n_acts(home, "policy") >= 3,
+    "in_the_middle_of_the_executions": lambda home: n_acts(home, "sandbox") >= 8,
+    "in_the_second_shard": lambda home: n_acts(home, "sandbox") >= 25,
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_run_goes_on_where_it_was_and_ends_with_the_same_bytes(
+    undisturbed: tuple[Path, str], root: Path, tmp_path: Path, moment: str
+) -> None:
+    whole, _ = undisturbed
+    home = tmp_path / "killed"
+    kill_when(MOMENTS[moment], root, home)
+    before = ledger(home)
+    demo(root, home, "--no-train")
+    after = ledger(home)
+    assert {key: after[key] for key in before} == before, "an act that was durable was made again"
+    assert after.keys() == ledger(whole).keys()
+    assert digests(home, "tables", "datasets") == digests(whole, "tables", "datasets")
+
+
+def kill_when(reached: Callable[[Path], bool], root: Path, home: Path) -> None:
+    """Starts a demo and kills its whole process group as soon as ``reached`` says so."""
+    process = subprocess.Popen(
+        command("--no-train"),
+        cwd=root,
+        env=environment(home),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not reached(home):
+        assert process.poll() is None, "the demo ended before the moment came"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_the_run_that_was_killed_is_not_left_open_in_the_ui(root: Path, tmp_path: Path) -> None:
+    import dagster as dg
+
+    home = tmp_path / "killed"
+    runs = home / "dagster"
+    kill_when(lambda home: bool(open_runs(runs)), root, home)
+    assert open_runs(runs)
+    demo(root, home, "--no-train")
+    assert not open_runs(runs)
+    with dg.DagsterInstance.from_config(str(runs)) as instance:
+        statuses = [run.status for run in instance.get_runs()]
+    assert dg.DagsterRunStatus.FAILURE in statuses
+
+
+def open_runs(dagster_home: Path) -> int:
+    import dagster as dg
+
+    if not (dagster_home / "dagster.yaml").exists():
+        return 0
+    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+        return len(instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])))
+
+
+def test_a_missing_key_is_said_before_any_work(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = run(
+        "darkroom",
+        "demo",
+        check=False,
+        DARKROOM_POLICY="openai",
+        DARKROOM_POLICY_URL="https://api.example.invalid/v1",
+        DARKROOM_POLICY_MODEL="some-model",
+        OPENAI_API_KEY="",
+    )
+    assert done.returncode == 1
+    assert "OPENAI_API_KEY" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,106 @@
+"""The README's commands, run as they stand there (in a data folder of their own)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def photos(tmp_path: Path, small_source) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    lines = []
+    for n, row in enumerate(small_source.rows(0)):
+        (folder / f"{n}.jpg").write_bytes(row.images[0])
+        boxes = [list(box.box) for box in row.truth.boxes]
+        lines.append({"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes})
+    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder
+
+
+def readme_line(root: Path, beginning: str) -> list[str]:
+    """The words of the README's command that begins so."""
+    readme = (root / "README.md").read_text()
+    found = re.search(rf"^{re.escape(beginning)}.*$", readme, re.MULTILINE)
+    assert found is not None, f"the README has no command {beginning!r}"
+    return shlex.split(found[0], comments=True)
+
+
+def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, clean_environment) -> None:
+    ingest = [word.replace("photos", str(photos), 1) for word in readme_line(root, ".venv/bin/darkroom ingest")]
+    said = run(*ingest).stdout
+    assert "6 rows: 5 samples, 1 set aside" in said
+    launch = readme_line(root, ".venv/bin/dg launch --job sft_trajectories")
+    assert launch[-1] in said
+    run("darkroom", "home")
+    run(*launch)
+    tables = Path(clean_environment["DARKROOM_HOME"]) / "tables"
+    assert (tables / "crop" / "trajectories" / "photos-0000.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        ".venv/bin/python -m train.sft --help",
+        ".venv/bin/python -m train.grpo --help",
+        ".venv/bin/python -m train.masks --help",
+        ".venv/bin/darkroom sandbox doctor",
+        ".venv/bin/darkroom sandbox run --help",
+        "make summary",
+        "make help",
+    ],
+)
+def test_a_command_that_shows_something(run: Run, root: Path, beginning: str) -> None:
+    assert len(run(*readme_line(root, beginning)).stdout.splitlines()) > 5
+
+
+def test_make_ui_serves_the_graph(root: Path, clean_environment: dict[str, str]) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [*readme_line(root, "make ui"), f"PORT={port}"],
+        cwd=root,
+        env=clean_environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        names = asset_names(f"http://127.0.0.1:{port}/graphql", process)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert {"samples", "crop/trajectories", "sft_dataset", "grpo_checkpoint"} <= names
+
+
+def asset_names(url: str, process: subprocess.Popen[bytes]) -> set[str]:
+    query = json.dumps({"query": "{ assetNodes { assetKey { path } } }"}).encode()
+    request = urllib.request.Request(url, query, {"Content-Type": "application/json"})
+    deadline = time.monotonic() + 120
+    while True:
+        assert process.poll() is None, "`make ui` ended"
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                nodes = json.load(answer)["data"]["assetNodes"]
+            if nodes:
+                return {"/".join(node["assetKey"]["path"]) for node in nodes}
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            pass  # not up yet; the deadline speaks
+        assert time.monotonic() < deadline, "the UI did not come up in 120 s"
+        time.sleep(1)

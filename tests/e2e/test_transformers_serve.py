@@ -1,0 +1,111 @@
+"""``OpenAIPolicy`` against a real server: `transformers serve` with a tiny model built on the spot.
+
+The model writes nonsense, so the right result is a run that ends with every row a typed reject.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines import engine
+from pipelines.engine import Family
+from pipelines.policies import OpenAIPolicy
+from pipelines.policies.openai import Endpoint
+from pipelines.recipes import load_recipes
+from pipelines.records import Reject
+from pipelines.workspace import Workspace
+
+PARTITION = "small-0000"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    subprocess.run([sys.executable, "-m", "train.tiny", str(folder)], check=True, timeout=300)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    cache = tmp_path_factory.mktemp("cache")
+    log = (cache / "serve.log").open("wb")
+    program = str(Path(sys.executable).with_name("transformers"))
+    process = subprocess.Popen(
+        [
+            program,
+            *("serve", str(model), "--host", "127.0.0.1", "--port", str(port)),
+            *("--device", "cpu", "--dtype", "float32", "--trust-remote-code", "--default-seed", "0"),
+        ],
+        env={**os.environ, "HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": "1"},
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
+    try:
+        wait_until_healthy(f"http://127.0.0.1:{port}/health", process, cache / "serve.log")
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        log.close()
+
+
+def wait_until_healthy(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 240
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            assert process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.5)
+
+
+def test_a_model_that_writes_nonsense_gives_a_run_that_ends_with_typed_rejects_only(
+    server: str, model: Path, workspace: Workspace, small_source
+) -> None:
+    engine.intake(workspace, small_source, 0, PARTITION)
+    family = Family(workspace, load_recipes()["crop"], PARTITION)
+    endpoint = Endpoint(server, str(model), max_tokens=24, concurrency=2, send_stop=False)
+
+    drafts = family.draft(OpenAIPolicy(endpoint, workspace.images))
+    family.run(OpenAIPolicy(endpoint, workspace.images))
+    family.check()
+    kept = family.keep()
+    family.collect_rejects()
+
+    assert kept.n_out == 0
+    rejects = workspace.tables.read(family.key("rejects"), Reject)
+    reasons = {reject.source_row: reject.reason for reject in rejects}
+    assert reasons.pop("row/1") == "not_applicable"
+    assert set(reasons.values()) <= {"truncated_turn", "malformed_turn"}
+    assert len(reasons) == 4
+    assert drafts.usage.calls == 4
+    assert drafts.usage.prompt_tokens > 100
+    assert workspace.ledger.totals()["policy"].acts == 4
+
+
+def test_a_model_name_that_the_server_does_not_serve_quarantines_the_rows(
+    server: str, workspace: Workspace, small_source
+) -> None:
+    engine.intake(workspace, small_source, 0, PARTITION)
+    family = Family(workspace, load_recipes()["crop"], PARTITION)
+    endpoint = Endpoint(server, "no/such-model", max_tokens=8, max_retries=0)
+    drafts = family.draft(OpenAIPolicy(endpoint, workspace.images))
+    assert drafts.n_quarantined == 4
+    assert drafts.reasons["policy_failed"] == 4

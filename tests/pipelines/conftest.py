@@ -1,0 +1,130 @@
+"""What tests of the row's own modules share: pictures, their bytes, a store, and a rollout to be judged."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from PIL import Image
+
+from pipelines.checks import Case
+from pipelines.images import ImageStore
+from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
+settings.load_profile("unhurried")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ImageStore:
+    return ImageStore(str(tmp_path / "images"))
+
+
+@pytest.fixture(scope="session")
+def picture() -> Callable[..., Image.Image]:
+    """Smooth noise: every region of it looks different, and it survives JPEG and resampling."""
+
+    def make(seed: int = 0, width: int = 96, height: int = 64, mode: str = "RGB") -> Image.Image:
+        noise = np.random.default_rng(seed).integers(0, 255, (height // 8, width // 8, 3), dtype=np.uint8)
+        return Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC).convert(mode)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def encoded() -> Callable[..., bytes]:
+    """An image as the bytes of a file."""
+
+    def encode(image: Image.Image, format: str = "PNG", **options: Any) -> bytes:
+        buffer = io.BytesIO()
+        image.save(buffer, format, **options)
+        return buffer.getvalue()
+
+    return encode
+
+
+@pytest.fixture(scope="session")
+def png_bomb() -> Callable[[int, int], bytes]:
+    """A PNG whose header promises ``width`` x ``height`` pixels and which holds none."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    def make(width: int, height: int) -> bytes:
+        header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+        data = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+        return b"\x89PNG\r\n\x1a\n" + data
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def provenance() -> Provenance:
+    return Provenance("openai", "model", "main", "{}", "0" * 64, "1" * 64, 7, "0.1.0")
+
+
+@pytest.fixture
+def make_case(store: ImageStore, picture: Callable[..., Image.Image], provenance: Provenance) -> Callable[..., Case]:
+    """A rollout that cropped the sign at (200, 120, 260, 150) of a 640x480 picture and read it.
+
+    ``crop`` is the picture that the last round shows (None: none); ``code``, ``thought``, ``comment`` and so on replace
+    what the rollout said.
+    """
+    original = picture(3, 640, 480)
+    region = (180, 100, 280, 170)
+    right = original.crop(region)
+
+    def make(
+        *,
+        crop: Image.Image | None = right,
+        code: str = f"image.crop({region}).save(path)",
+        thought: str = "The sign is small, so I look closer.",
+        final_thought: str = "It says STOP.",
+        answer: str = "STOP",
+        hint: dict[str, Any] | None = None,
+        question: str = "What does the sign say?",
+        rounds: tuple[Round, ...] | None = None,
+        observation: Observation | None = None,
+        **sample: Any,
+    ) -> Case:
+        whole = store.add_pixels(original)
+        shown = () if crop is None else (store.add_pixels(crop),)
+        seen = observation or Observation("ok", "", images=shown)
+        asked = Sample(
+            sample_id="s" * 64,
+            source="signs",
+            source_row="signs/1",
+            license="CC0-1.0",
+            images=(whole,),
+            question=question,
+            choices=(),
+            answer="STOP",
+            truth=Truth(boxes=(TruthBox("sign", 200, 120, 260, 150),)),
+            category="OCR",
+        )
+        trajectory = Trajectory(
+            trajectory_id="t" * 64,
+            sample_id=asked.sample_id,
+            family="crop",
+            protocol="thyme",
+            images=(whole,),
+            rounds=(Round(thought, code, seen),) if rounds is None else rounds,
+            final_thought=final_thought,
+            answer=answer,
+            loss_policy="last_round",
+            checks=(),
+            usage=Usage(),
+            provenance=provenance,
+        )
+        told = {"region": "180, 100, 280, 170"} if hint is None else hint
+        return Case(replace(asked, **sample), trajectory, told, store)
+
+    return make

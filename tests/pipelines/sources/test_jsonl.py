@@ -1,0 +1,206 @@
+"""Questions in a JSON-lines file: nothing of it is lost, and every fault names its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pipelines.intake import take_in
+from pipelines.rejects import Reason
+from pipelines.sources import BadRow, SourceFault, SourceRow
+from pipelines.sources.jsonl import JsonLinesSource
+from pipelines.sources.mapping import Columns
+
+GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
+
+
+@pytest.fixture
+def folder(tmp_path, picture, encoded):
+    inside = tmp_path / "streets"
+    inside.mkdir()
+    (inside / "sign.png").write_bytes(encoded(picture()))
+    return inside
+
+
+@pytest.fixture
+def source(folder):
+    def make(lines: bytes, columns: Columns = Columns(), n_shards: int = 1) -> JsonLinesSource:  # noqa: B008
+        questions = folder / "questions.jsonl"
+        questions.write_bytes(lines)
+        return JsonLinesSource("streets", questions, folder, columns, n_shards=n_shards, license="CC0-1.0")
+
+    return make
+
+
+def only(source: JsonLinesSource) -> SourceRow | BadRow:
+    (row,) = source.rows(0)
+    return row
+
+
+def test_broken_json_is_named_by_file_and_line(source):
+    rows = list(source(b"\n".join([*[GOOD] * 6, b'{"image": "sign.png", "quest', GOOD])).rows(0))
+    assert [isinstance(row, BadRow) for row in rows] == [False] * 6 + [True, False]
+    bad = rows[6]
+    assert isinstance(bad, BadRow)
+    assert (bad.row, bad.reason) == ("questions.jsonl:7", Reason.MALFORMED_ROW)
+    assert bad.evidence.startswith("not JSON: ")
+    assert bad.content == {"line": '{"image": "sign.png", "quest\n'}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"[1, 2]", "expected an object, found list"),
+        (b"7", "expected an object, found int"),
+        (b"null", "expected an object, found NoneType"),
+        (b'"text"', "expected an object, found str"),
+        (b"{'image': 1}", "not JSON"),
+        (GOOD + b" trailing", "not JSON"),
+        (GOOD + GOOD, "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"answer": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b"\0", "not JSON"),
+        (b'{"question": "caf\xe9"}', "not UTF-8: invalid continuation byte at byte 18 of the line"),
+        (GOOD.decode().encode("utf-16"), "not UTF-8"),
+    ],
+)
+def test_a_line_that_is_no_object_is_malformed(source, line, said):
+    row = only(source(line))
+    assert isinstance(row, BadRow)
+    assert row.reason is Reason.MALFORMED_ROW
+    assert said in row.evidence
+
+
+def test_a_mapping_of_a_column_that_is_not_there_says_which_there_are(source):
+    columns = Columns(question="query", boxes="bbox")
+    with pytest.raises(SourceFault, match=r"no column 'query', 'bbox'; it has 'answer', 'image', 'question'"):
+        list(source(GOOD, columns).rows(0))
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_is_checked_too(source):
+    with pytest.raises(SourceFault, match="no column 'query'"):
+        list(source(b"\xef\xbb\xbf" + GOOD, Columns(question="query")).rows(0))
+
+
+def test_a_column_that_only_some_rows_have_is_no_fault(source):
+    with_box = GOOD[:-1] + b', "boxes": [1, 2, 3, 4]}'
+    rows = list(source(GOOD + b"\n" + with_box, Columns(boxes="boxes")).rows(0))
+    assert [len(row.truth.boxes) for row in rows if isinstance(row, SourceRow)] == [0, 1]
+
+
+@pytest.mark.parametrize("lines", [b"", b"\n\n", b"  \t\r\n \n"])
+def test_a_file_without_questions_has_no_rows(source, lines):
+    assert list(source(lines).rows(0)) == []
+
+
+def test_blank_lines_are_nothing_but_are_counted(source):
+    assert [row.row for row in source(b"\n\n" + GOOD + b"\n \n" + GOOD).rows(0)] == [
+        "questions.jsonl:3",
+        "questions.jsonl:5",
+    ]
+
+
+@pytest.mark.parametrize("lines", [b"\xef\xbb\xbf" + GOOD + b"\n", GOOD + b"\r\n", GOOD, b"  " + GOOD + b"  \n"])
+def test_marks_and_line_ends_of_other_systems_are_read(source, folder, lines):
+    row = only(source(lines))
+    assert row == SourceRow(
+        "questions.jsonl:1", ((folder / "sign.png").read_bytes(),), "Which colour?", "red", license="CC0-1.0"
+    )
+
+
+def test_a_line_separator_inside_a_text_does_not_end_the_line(source):
+    row = only(source('{"image": "sign.png", "question": "a\u2028b\x85c", "answer": "x"}'.encode()))
+    assert isinstance(row, SourceRow)
+    assert row.question == "a\u2028b\x85c"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"image": "none.png"}, "missing_image"),
+        ({"image": None}, "missing_image"),
+        ({"image": "../questions.jsonl"}, "malformed_row"),
+        ({"image": "."}, "unreadable_image"),
+        ({"image": "questions.jsonl"}, "unreadable_image"),
+        ({"question": ["Which?"]}, "wrong_type"),
+        ({"question": None}, "wrong_type"),
+        ({"question": "\ud800"}, "malformed_row"),
+        ({"answer": ""}, "malformed_row"),
+        ({"choices": "red or blue"}, "wrong_type"),
+        ({"choices": ["green", "blue"]}, "malformed_row"),
+        ({"boxes": [[1, 2, 3]]}, "wrong_type"),
+        ({"boxes": ["1", "2", "3", "4"]}, "wrong_type"),
+        ({"boxes": [float("nan"), 2, 3, 4]}, "malformed_row"),
+        ({"boxes": [9, 9, 1, 1]}, "malformed_row"),
+        ({"boxes": [1, 2, 300, 400]}, "box_outside_image"),
+        ({}, "duplicate"),
+    ],
+)
+def test_every_fault_of_a_line_is_a_typed_reject(source, store, change, reason):
+    columns = Columns(choices="choices", boxes="boxes")
+    good = {**json.loads(GOOD), "choices": ["red", "blue"], "boxes": [1, 2, 3, 4]}
+    lines = [good, {**good, **change}, {**good, "question": "Another?"}]
+    taken = take_in(source("\n".join(map(json.dumps, lines)).encode(), columns), 0, store)
+    assert [sample.source_row for sample in taken.samples] == ["questions.jsonl:1", "questions.jsonl:3"]
+    (rejected,) = taken.rejects
+    assert (rejected.reason, rejected.source_row) == (reason, "questions.jsonl:2")
+    assert rejected.evidence
+
+
+@pytest.mark.parametrize("missing", ["questions", "folder"])
+def test_files_that_are_not_there_are_a_source_fault(folder, missing):
+    questions = folder / "questions.jsonl"
+    if missing == "folder":
+        questions.write_bytes(GOOD)
+        folder = folder / "none"
+    with pytest.raises(SourceFault, match=r"there is no (file|folder) .*(questions\.jsonl|none)"):
+        JsonLinesSource("streets", questions, folder, Columns())
+
+
+@given(st.integers(1, 7), st.lists(st.sampled_from([GOOD, b"", b"{"]), max_size=20))
+@settings(max_examples=40)
+def test_the_shards_partition_the_lines(n_shards, lines):
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "questions.jsonl").write_bytes(b"\n".join(lines))
+        sources = [
+            JsonLinesSource("s", folder / "questions.jsonl", folder, Columns(), n_shards=n) for n in (1, n_shards)
+        ]
+        whole = [row.row for row in sources[0].rows(0)]
+        shards = [[row.row for row in sources[1].rows(shard)] for shard in range(n_shards)]
+    assert sorted(whole) == sorted(row for shard in shards for row in shard)
+    assert all(shard == sorted(shard, key=whole.index) for shard in shards)
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=30), st.sampled_from([GOOD, b"{}", b"\xef\xbb\xbf{}", b"[]"])), max_size=8)
+)
+@example([b"\xef\xbb\xbf", b"\xff\xfe{\0}\0"])
+@settings(max_examples=100)
+def test_every_line_that_is_not_blank_is_a_row_or_a_bad_row(lines):
+    text = b"\n".join(lines)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "questions.jsonl").write_bytes(text)
+        source = JsonLinesSource("s", folder / "questions.jsonl", folder, Columns(images=None))
+        try:
+            rows = list(source.rows(0))
+        except SourceFault:
+            assert b"{" in text
+            return
+    numbers = [number for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
+    assert [row.row for row in rows] == [f"questions.jsonl:{number}" for number in numbers]
+
+
+def test_the_fingerprint_follows_questions_images_and_mapping(source, folder):
+    seen = [source(GOOD).fingerprint, source(GOOD, n_shards=2).fingerprint, source(GOOD + b"\n").fingerprint]
+    (folder / "another.png").write_bytes(b"")
+    seen += [source(GOOD).fingerprint, source(GOOD, Columns(category="c")).fingerprint]
+    assert len(set(seen)) == 5
+    same = source(GOOD)
+    assert same.fingerprint == same.fingerprint

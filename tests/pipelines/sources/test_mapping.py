@@ -1,0 +1,372 @@
+"""Somebody's row becomes what a sample needs, or a bad row that says which column held what."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pipelines.records import TruthBox
+from pipelines.rejects import Reason, reject
+from pipelines.sources.base import BadRow, SourceRow
+from pipelines.sources.mapping import Columns, map_row
+
+EVERYTHING = Columns(choices="choices", boxes="boxes", category="category")
+
+
+@pytest.fixture
+def folder(tmp_path, picture, encoded):
+    inside = tmp_path / "images"
+    (inside / "deep").mkdir(parents=True)
+    (inside / "sign.png").write_bytes(encoded(picture()))
+    (inside / "deep" / "sign.png").write_bytes(encoded(picture()))
+    (tmp_path / "secret.png").write_bytes(encoded(picture(1)))
+    return inside
+
+
+@pytest.fixture
+def mapped(folder):
+    """A row with an image, a question and an answer, and what is changed about it."""
+
+    def map_one(columns: Columns = EVERYTHING, **changes: object) -> SourceRow | BadRow:
+        row = {"image": "sign.png", "question": "Which colour?", "answer": "red", **changes}
+        kept = {name: value for name, value in row.items() if value is not ...}
+        return map_row(kept, columns, where="streets.jsonl:7", folder=folder, license="CC0-1.0")
+
+    return map_one
+
+
+@pytest.fixture
+def refused(mapped):
+    def refuse(columns: Columns = EVERYTHING, **changes: object) -> BadRow:
+        row = mapped(columns, **changes)
+        assert isinstance(row, BadRow)
+        assert row.row == "streets.jsonl:7"
+        return row
+
+    return refuse
+
+
+@pytest.mark.parametrize("column", ["question", "answer"])
+@pytest.mark.parametrize("value", [None, ..., [], ["a"], {}, True, False])
+def test_a_text_of_another_type_names_its_column(refused, column, value):
+    row = refused(**{column: value})
+    assert row.reason is Reason.WRONG_TYPE
+    assert row.evidence.startswith(f"column {column!r}: expected text, found ")
+
+
+@pytest.mark.parametrize(("value", "text"), [(7, "7"), (2.5, "2.5"), (" x\n", "x")])
+def test_a_number_is_a_text(mapped, value, text):
+    row = mapped(question=value, answer=value)
+    assert (row.question, row.answer) == (text, text)
+
+
+# --- images
+
+
+@pytest.mark.parametrize("value", [None, "", ...])
+def test_a_row_whose_image_is_missing_says_so(refused, value):
+    assert refused(image=value).reason is Reason.MISSING_IMAGE
+
+
+def test_an_empty_list_says_that_there_is_no_image(mapped):
+    assert mapped(image=[]).images == ()
+
+
+def test_a_source_without_images_needs_no_column(mapped):
+    assert mapped(Columns(images=None), image=...).images == ()
+
+
+@pytest.mark.parametrize("value", ["none.png", "deep/none.png", "none/sign.png", "sign.png/x.png", "https://a.b/c.png"])
+def test_an_image_that_is_not_there_is_missing(refused, value):
+    row = refused(image=value)
+    assert row.reason is Reason.MISSING_IMAGE
+    assert value.rsplit("/", 1)[-1] in row.evidence
+
+
+@pytest.mark.parametrize(
+    "value", ["../secret.png", "deep/../../secret.png", "./../secret.png", "..", "../images/sign.png"]
+)
+def test_a_relative_path_that_leaves_the_folder_is_refused(refused, value):
+    row = refused(image=value)
+    assert row.reason is Reason.MALFORMED_ROW
+    assert "leaves the folder" in row.evidence
+
+
+@pytest.mark.parametrize("value", ["sign.png", "./sign.png", "deep/sign.png", "deep/../sign.png"])
+def test_a_relative_path_is_below_the_folder(mapped, folder, value):
+    assert mapped(image=value).images == ((folder / "sign.png").read_bytes(),)
+
+
+def test_an_absolute_path_is_taken_as_it_is(mapped, folder):
+    assert mapped(image=str(folder.parent / "secret.png")).images == ((folder.parent / "secret.png").read_bytes(),)
+
+
+@pytest.mark.parametrize("value", [".", "deep", "/dev/zero"])
+def test_what_is_no_regular_file_is_not_read(refused, value):
+    row = refused(image=value)
+    assert row.reason is Reason.UNREADABLE_IMAGE
+    assert "is not a file" in row.evidence
+
+
+def test_a_pipe_makes_nobody_wait(refused, folder):
+    os.mkfifo(folder / "pipe.png")
+    assert refused(image="pipe.png").reason is Reason.UNREADABLE_IMAGE
+
+
+def test_a_link_in_a_circle_is_unreadable(refused, folder):
+    (folder / "loop.png").symlink_to("loop.png")
+    assert refused(image="loop.png").reason is Reason.UNREADABLE_IMAGE
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_unreadable(refused, folder):
+    (folder / "sign.png").chmod(0)
+    assert refused().evidence.endswith("Permission denied")
+
+
+def test_a_file_whose_reading_is_denied_is_unreadable(refused, monkeypatch):
+    def denied(_: object) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", denied)
+    row = refused()
+    assert row.reason is Reason.UNREADABLE_IMAGE
+    assert row.evidence.endswith("sign.png: Permission denied")
+
+
+@pytest.mark.parametrize("value", ["sign\0.png", "\ud800.png"])
+def test_what_no_file_can_be_called_is_malformed(refused, value):
+    assert refused(image=value).reason is Reason.MALFORMED_ROW
+
+
+def test_a_name_longer_than_any_file_may_have_is_unreadable(refused):
+    assert refused(image="x" * 5000).reason is Reason.UNREADABLE_IMAGE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        7,
+        True,
+        ["sign.png", 7],
+        [None],
+        [""],
+        {},
+        {"bytes": None, "path": None},
+        {"bytes": 10**12},
+        {"bytes": [1, 2, 300]},
+        {"path": 7},
+    ],
+)
+def test_what_is_neither_image_nor_path_is_a_wrong_type(refused, value):
+    row = refused(image=value)
+    assert row.reason is Reason.WRONG_TYPE
+    assert "expected an image or a path" in row.evidence
+
+
+@pytest.mark.parametrize("url", ["data:image/png;base64,@@@", "data:image/png;base64,abc", "data:image/png;base64,é"])
+def test_a_data_url_that_is_not_base64_is_unreadable(refused, url):
+    assert refused(image=url).reason is Reason.UNREADABLE_IMAGE
+
+
+def test_an_image_comes_as_bytes_a_struct_a_path_or_a_data_url(mapped, folder):
+    data = (folder / "sign.png").read_bytes()
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    struct, by_path = {"bytes": data, "path": "elsewhere.png"}, {"bytes": None, "path": "sign.png"}
+    assert mapped(image=[data, struct, by_path, "sign.png", url]).images == (data,) * 5
+    for value in (data, struct, by_path, "sign.png", url):
+        assert mapped(image=value).images == (data,)
+
+
+def test_an_image_without_bytes_is_left_to_intake(mapped):
+    assert mapped(image=b"").images == (b"",)
+    assert mapped(image={"bytes": b"", "path": None}).images == (b"",)
+
+
+# --- choices and answers
+
+
+@pytest.mark.parametrize("value", ["red, blue", 5, {"A": "red"}, ["red", 7], [["red"]], True])
+def test_choices_that_are_no_list_of_texts_are_a_wrong_type(refused, value):
+    for answer in ("red", 0):
+        row = refused(choices=value, answer=answer)
+        assert row.reason is Reason.WRONG_TYPE
+        assert "column 'choices': expected a list of texts" in row.evidence
+
+
+def test_there_are_26_letters(refused, mapped):
+    assert refused(choices=["red"] * 27).reason is Reason.MALFORMED_ROW
+    assert mapped(choices=["red"] * 26).choices[-1] == "Z. red"
+
+
+@pytest.mark.parametrize(
+    ("choices", "lettered"),
+    [
+        (["red", "blue"], ("A. red", "B. blue")),
+        (["A. red", "B. blue"], ("A. red", "B. blue")),
+        (["A. red", "blue"], ("A. A. red", "B. blue")),
+        (["A.M.", "B.C."], ("A. A.M.", "B. B.C.")),
+        ([], ()),
+        (None, ()),
+    ],
+)
+def test_choices_get_letters_unless_they_have_them(mapped, choices, lettered):
+    assert mapped(choices=choices).choices == lettered
+
+
+def test_an_index_into_the_choices_is_a_letter(mapped, refused):
+    assert mapped(choices=["red", "blue"], answer=1).answer == "B"
+    for wrong in (2, -1):
+        row = refused(choices=["red", "blue"], answer=wrong)
+        assert (row.reason, row.evidence) == (Reason.MALFORMED_ROW, f"column 'answer': choice {wrong} of 2")
+
+
+def test_a_number_without_choices_is_the_answer(mapped):
+    assert mapped(Columns(), answer=1).answer == "1"
+
+
+# --- boxes
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "10, 20, 30, 40",
+        7,
+        True,
+        math.nan,
+        [1, 2, 3],
+        [1, 2, 3, 4, 5],
+        ["1", "2", "3", "4"],
+        [1, 2, 3, None],
+        [True, False, 3, 4],
+        [[1, 2, 3]],
+        [[1, 2, 3, 4], None],
+        [{"label": "sign"}],
+        {"box": [1, 2, 3]},
+        {"x1": 1},
+    ],
+)
+def test_what_is_no_box_is_a_wrong_type(refused, value):
+    row = refused(boxes=value)
+    assert row.reason is Reason.WRONG_TYPE
+    assert "column 'boxes': expected" in row.evidence
+
+
+@pytest.mark.parametrize(
+    "value", [[9, 9, 1, 1], [[1, 2, 1, 4]], [math.nan, 0, 1, 1], [0, 0, math.inf, 1], [0, 0, 10**400, 1]]
+)
+@pytest.mark.parametrize("frame", ["corners", "fractions", "percent"])
+def test_a_box_that_is_inverted_or_not_finite_is_malformed(refused, value, frame):
+    row = refused(Columns(boxes="boxes", box_frame=frame), boxes=value)
+    assert row.reason is Reason.MALFORMED_ROW
+    assert row.evidence.startswith("column 'boxes': ")
+
+
+@pytest.mark.parametrize(
+    ("value", "boxes"),
+    [
+        ([1, 2, 3, 4], (TruthBox("", 1, 2, 3, 4),)),
+        ([[1, 2, 3, 4], [5, 6, 7, 8]], (TruthBox("", 1, 2, 3, 4), TruthBox("", 5, 6, 7, 8))),
+        ({"box": [1, 2, 3, 4], "label": "sign"}, (TruthBox("sign", 1, 2, 3, 4),)),
+        ([{"box": [1, 2, 3, 4], "label": None}], (TruthBox("", 1, 2, 3, 4),)),
+        ([1.2, 2.0, 2.8, 4.0], (TruthBox("", 1, 2, 3, 4),)),
+        ([], ()),
+        (None, ()),
+        (..., ()),
+    ],
+)
+def test_boxes_come_alone_in_a_list_or_with_labels(mapped, value, boxes):
+    assert mapped(boxes=value).truth.boxes == boxes
+
+
+@pytest.mark.parametrize(
+    ("frame", "value"),
+    [("xywh", [24, 16, 24, 16]), ("fractions", [0.25, 0.25, 0.5, 0.5]), ("percent", [25, 25, 50, 50])],
+)
+def test_boxes_of_every_frame_become_pixels(mapped, frame, value):
+    row = mapped(Columns(boxes="boxes", box_frame=frame), boxes=value)
+    assert row.truth.boxes == (TruthBox("", 24, 16, 48, 32),)
+
+
+def test_relative_boxes_of_a_damaged_image_say_what_is_wrong_with_it(refused):
+    columns = Columns(boxes="boxes", box_frame="percent")
+    assert refused(columns, boxes=[0, 0, 50, 50], image=b"text").reason is Reason.UNREADABLE_IMAGE
+    assert refused(columns, boxes=[0, 0, 50, 50], image=[]).reason is Reason.MISSING_IMAGE
+
+
+def test_relative_boxes_are_in_the_upright_frame(mapped, picture, encoded):
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    row = mapped(
+        Columns(boxes="boxes", box_frame="fractions"),
+        boxes=[0, 0, 1, 0.5],
+        image=encoded(picture(), exif=exif),
+    )
+    assert row.truth.boxes == (TruthBox("", 0, 0, 64, 48),)
+
+
+# --- the rest
+
+
+def test_a_category_may_be_absent(mapped, refused):
+    assert mapped().category == mapped(category=None).category == ""
+    assert mapped(category="OCR").category == "OCR"
+    assert refused(category=["OCR"]).reason is Reason.WRONG_TYPE
+
+
+def test_a_bad_row_shows_what_there_was(refused):
+    row = refused(question=None, image=b"12345", extra={"when": date(2026, 1, 2), "deep": [{"data": b"12"}]})
+    assert row.content["image"] == "5 bytes"
+    assert row.content["extra"]["deep"] == [{"data": "2 bytes"}]
+    assert "2026-01-02" in reject(row.reason, row.evidence, stage="samples", row=row.content).row
+
+
+def test_nesting_beyond_reading_is_left_out(refused):
+    nested: list[object] = []
+    for _ in range(900):
+        nested = [nested]
+    row = refused(question=None, extra=nested)
+    assert "…" in reject(row.reason, row.evidence, stage="samples", row=row.content).row
+
+
+def test_a_column_that_a_mapping_cannot_have_is_an_error():
+    with pytest.raises(ValidationError, match="picture"):
+        Columns(picture="image")  # type: ignore[call-arg]
+
+
+def test_every_named_column_must_be_there():
+    assert Columns(images=None, row_id="id").used() == ["question", "answer", "id"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("sign.png") | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(["bytes", "path", "box", "label"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+def test_any_row_is_a_row_or_a_bad_row(folder):
+    frames = st.sampled_from(["corners", "xywh", "fractions", "percent"])
+    names = st.sampled_from(["image", "question", "answer", "choices", "boxes", "category"])
+
+    @given(st.dictionaries(names, JSON), frames)
+    @settings(max_examples=300)
+    def check(row: dict[str, object], frame: str) -> None:
+        columns = Columns(choices="choices", boxes="boxes", category="category", box_frame=frame)  # type: ignore[arg-type]
+        mapped = map_row(row, columns, where="1", folder=folder, license="")
+        if isinstance(mapped, BadRow):
+            assert reject(mapped.reason, mapped.evidence, stage="samples", row=mapped.content).row
+
+    check()

@@ -1,0 +1,86 @@
+"""The README is checked against the code: every command, target, variable and picture that it names is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from assets.cli import app
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+SOURCES = [path for folder in ("pipelines", "assets", "sandbox", "train") for path in (ROOT / folder).rglob("*.py")]
+
+
+def test_every_make_target_of_the_readme_is_there() -> None:
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z0-9]+)", README))
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_every_command_of_the_readme_is_there() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for name, rest in re.findall(r"darkroom ([a-z]+) ?([a-z]*)", README):
+        assert name in commands, name
+        inner = getattr(commands[name], "commands", {})
+        assert not inner or rest in inner, f"{name} {rest}"
+
+
+def test_every_command_line_option_of_the_readme_is_there() -> None:
+    ingest = typer.main.get_command(app).commands["ingest"]  # type: ignore[attr-defined]
+    known = {option for parameter in ingest.params for option in parameter.opts}
+    line = next(line for line in README.splitlines() if line.startswith(".venv/bin/darkroom ingest"))
+    assert set(re.findall(r"--[a-z-]+", line)) <= known
+
+
+def test_every_module_that_the_readme_runs_is_there() -> None:
+    for module in re.findall(r"python -m ([a-z.]+)", README):
+        assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists(), module
+
+
+def test_every_setting_is_in_the_readme_and_in_the_code() -> None:
+    code = "\n".join(path.read_text() for path in SOURCES)
+    used = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", code))
+    documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", README))
+    row = re.search(r"`DARKROOM_POLICY_URL`(.*?)\|", README)
+    assert row is not None
+    documented |= {f"DARKROOM_POLICY{suffix}" for suffix in re.findall(r"`(_[A-Z_]+)`", row[1])}
+    assert used == documented
+
+
+@pytest.mark.parametrize("name", re.findall(r"\]\((docs/[^)]+)\)", README))
+def test_every_picture_and_page_of_the_readme_is_there(name: str) -> None:
+    assert (ROOT / name).stat().st_size > 0
+
+
+def test_make_help_lists_every_target() -> None:
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert phony is not None
+    for target in phony[1].split():
+        assert f"make {target} " in said, target
+
+
+def test_the_lock_holds_versions_only() -> None:
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    pinned = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in pinned)
+    assert any(line.startswith("torch==2.13.0") for line in pinned)
+
+
+def test_every_direct_dependency_has_its_line_in_the_docs() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    for requirement in declared:
+        name = re.split(r"[\[<>=~ ]", requirement)[0]
+        assert re.search(rf"\b{re.escape(name)}\b", text), name
