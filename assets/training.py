@@ -24,7 +24,7 @@ class SftConfig(dg.Config):
     """Settings of ``python -m train.sft``; the defaults suit the tiny model on a CPU."""
 
     family: str = Field(default="crop", description="Which of datasets/sft/<family> to train on.")
-    epochs: float = 4.0
+    epochs: float = 3.0
     batch_size: int = 2
     learning_rate: float = 8e-3
     lora: int = Field(default=0, description="Rank of LoRA adapters; 0 trains all weights.")

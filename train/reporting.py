@@ -53,8 +53,11 @@ def reporting() -> Iterator[Report]:
         yield Report(pipes)
 
 
+LINES = 20
+
+
 class StepReporter(TrainerCallback):
-    """One line per logged step: ``step 3/12, epoch 0.50: loss 5.12``."""
+    """A line for each of some twenty steps, however many there are: ``step 3/12, epoch 0.50: loss 5.12``."""
 
     def __init__(self, report: Report, columns: Mapping[str, str]) -> None:
         """``columns`` maps names of the trainer's log to what a person reads."""
@@ -62,9 +65,13 @@ class StepReporter(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Called by the trainer."""
-        if logs and "loss" in logs:
+        if logs and "loss" in logs and self._is_told(state.global_step, state.max_steps):
             said = ", ".join(f"{name} {logs[key]:.4g}" for key, name in self._columns.items() if key in logs)
             self._report.line(f"step {state.global_step}/{state.max_steps}, epoch {logs['epoch']:.2f}: {said}")
+
+    @staticmethod
+    def _is_told(step: int, n_steps: int) -> bool:
+        return step in (1, n_steps) or step % max(1, n_steps // LINES) == 0
 
 
 def metadata(made: Mapping[str, Any], output: Path, *, column: str, figure: bytes) -> dict[str, Any]:
