@@ -1,0 +1,126 @@
+"""What ships: a folder that `datasets` reads, each trajectory once, a card from facts, a page for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import datasets
+import pytest
+
+from pipelines import engine
+from pipelines.digest import digest_bytes
+from pipelines.engine import Family
+from pipelines.policies import OraclePolicy
+from pipelines.publish import publish
+from pipelines.recipes import load_recipes
+from pipelines.recipes.base import Recipe
+from pipelines.records import Trajectory
+from pipelines.tables import TableKey, TableMissing
+from pipelines.viewer import write_page
+from pipelines.workspace import Workspace
+
+PARTITIONS = ("small-0000", "small-0001")
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return load_recipes()["crop"]
+
+
+@pytest.fixture
+def made(workspace: Workspace, recipe: Recipe, small_source) -> Workspace:
+    """The small source, taken in twice: the second partition holds nothing but duplicates of the first."""
+    for partition in PARTITIONS:
+        engine.intake(workspace, small_source, 0, partition)
+        family = Family(workspace, recipe, partition)
+        for stage in (family.draft, family.run):
+            stage(OraclePolicy(recipe.script, revision=recipe.digest))
+        family.check()
+        family.keep()
+    return workspace
+
+
+def folder_bytes(folder: Path) -> dict[str, str]:
+    return {path.name: digest_bytes(path.read_bytes()) for path in folder.iterdir()}
+
+
+def test_the_columns_are_the_records_fields_with_images_decoded_in_order(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    rows = datasets.load_dataset("parquet", data_files=str(shipped.folder / "*.parquet"), split="train")
+    trajectories = made.tables.read(TableKey(("crop", "trajectories"), PARTITIONS[0]), Trajectory)
+    assert rows["trajectory_id"] == [made.trajectory_id for made in trajectories]
+    row, record = rows[0], trajectories[0]
+    assert [image.size for image in row["images"]] == [(ref.width, ref.height) for ref in record.shown_images]
+    assert row["rounds"][0]["code"] == record.rounds[0].code
+    assert row["rounds"][0]["observation"]["images"] == [1]
+    assert [ref["sha256"] for ref in row["image_refs"]] == [ref.sha256 for ref in record.shown_images]
+
+
+def test_the_folder_loads_by_its_path_alone(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    assert len(datasets.load_dataset(str(shipped.folder), split="train")) == shipped.n_rows == 4
+
+
+def test_question_images_keep_the_bytes_that_came_in(made: Workspace, recipe: Recipe, small_source) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    rows = datasets.load_dataset("parquet", data_files=str(shipped.folder / "*.parquet"), split="train")
+    rows = rows.cast_column("images", datasets.List(datasets.Image(decode=False)))
+    assert rows[0]["images"][0]["bytes"] == next(iter(small_source.rows(0))).images[0]
+
+
+def test_a_trajectory_of_two_partitions_ships_once_and_the_other_is_a_reject(made: Workspace, recipe: Recipe) -> None:
+    report, shipped = publish(made, recipe, PARTITIONS)
+    assert (report.n_in, report.n_out, report.reasons, shipped.n_rows) == (8, 4, {"duplicate": 4}, 4)
+
+
+def test_publishing_again_writes_nothing(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    before = {path: path.stat().st_mtime_ns for path in shipped.folder.iterdir()}
+    report, again = publish(made, recipe, PARTITIONS)
+    assert report.reused
+    assert again == shipped
+    assert {path: path.stat().st_mtime_ns for path in shipped.folder.iterdir()} == before
+
+
+def test_a_folder_that_was_lost_or_half_written_is_written_again_with_the_same_bytes(
+    made: Workspace, recipe: Recipe
+) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    whole = folder_bytes(shipped.folder)
+    (shipped.folder / ".darkroom.json").unlink()
+    (shipped.folder / "README.md").write_text("half")
+    publish(made, recipe, PARTITIONS)
+    assert folder_bytes(shipped.folder) == whole
+
+
+def test_the_card_is_written_from_facts(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    card = (shipped.folder / "README.md").read_text()
+    for fact in ("4 trajectories with 8 images", "| written by oracle (oracle) | 4 |", "| licence: CC0-1.0 | 4 |"):
+        assert fact in card
+    for check in recipe.checks:
+        assert f"`{check.__name__}`" in card
+
+
+def test_a_family_without_trajectories_ships_an_empty_dataset(workspace: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(workspace, recipe, PARTITIONS)
+    assert shipped.n_rows == 0
+    assert (shipped.folder / "README.md").exists()
+
+
+def test_the_page_shows_every_row_with_its_pictures(made: Workspace, recipe: Recipe, tmp_path: Path) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    page = tmp_path / "pages" / "crop.html"
+    assert write_page(page, shipped.folder, limit=3, key=TableKey(("sft_dataset",), "crop")) == 3
+    text = page.read_text()
+    assert text.count("<article") == 3
+    assert text.count("data:image/jpeg;base64,") == 6
+    assert "What does sign number 0 say?" in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+def test_a_page_without_a_dataset_names_the_command_that_makes_it(workspace: Workspace, tmp_path: Path) -> None:
+    with pytest.raises(TableMissing, match="dg launch --assets sft_dataset"):
+        write_page(
+            tmp_path / "x.html", workspace.dataset("sft", "crop"), limit=1, key=TableKey(("sft_dataset",), "crop")
+        )
