@@ -97,6 +97,8 @@ class RecordedSession:
                 seen = await session.arun(code)
             except sandbox.SandboxUnavailable:
                 raise  # not this row's fault: no row can be executed
+            except sandbox.ImageUnreadable as fault:
+                raise RowFault(Reason.UNREADABLE_IMAGE, f"the sandbox refuses it: {fault}") from fault
             except sandbox.SandboxError as fault:
                 raise RowFault(Reason.SANDBOX_FAILED, f"{type(fault).__name__}: {fault}") from fault
         home.n_executed += 1

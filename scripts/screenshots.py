@@ -50,12 +50,12 @@ def main(
         write_page(page, workspace.dataset("sft", "crop"), limit=1, key=TableKey(("sft_dataset",), "crop"))
     with webserver() as url, browser() as port:
         shots = [
-            (f"{url}{GRAPH}", (1900, 800), "verdicts", folder / "asset_graph.png"),
-            (f"{url}{ASSET.format(partition=partition)}", (1500, 1300), "rows_in", folder / "asset_page.png"),
-            (page.as_uri(), (1240, 740), "Answer", folder / "trajectory.png"),
+            (f"{url}{GRAPH}", (1800, 620), "verdicts", "", folder / "asset_graph.png"),
+            (f"{url}{ASSET.format(partition=partition)}", (1500, 1310), "rows_in", "", folder / "asset_page.png"),
+            (page.as_uri(), (1240, 1200), "Answer", "article", folder / "trajectory.png"),
         ]
-        for address, size, text, path in shots:
-            asyncio.run(take(port, address, size, text, path))
+        for address, size, text, element, path in shots:
+            asyncio.run(take(port, address, size, text, element, path))
             print(path)
 
 
@@ -107,8 +107,11 @@ def browser() -> Iterator[int]:
             yield port
 
 
-async def take(port: int, address: str, size: tuple[int, int], text: str, path: Path) -> None:
-    """Opens ``address``, waits until ``text`` is on the page and the page stands still, and saves a picture."""
+async def take(port: int, address: str, size: tuple[int, int], text: str, element: str, path: Path) -> None:
+    """Opens ``address``, waits until ``text`` is there and the page stands still, and saves a picture.
+
+    ``element`` is a CSS selector for what to show of the page; empty for all of the window.
+    """
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
         tab = next(tab for tab in json.load(answer) if tab["type"] == "page")
     async with websockets.connect(tab["webSocketDebuggerUrl"], max_size=None) as connection:
@@ -127,8 +130,18 @@ async def take(port: int, address: str, size: tuple[int, int], text: str, path: 
         await call("Page.enable")
         await call("Page.navigate", url=address)
         await until_shown(call, text, address)
-        shot = await call("Page.captureScreenshot", format="png")
+        clip = {"clip": await bounds(call, element)} if element else {}
+        shot = await call("Page.captureScreenshot", format="png", **clip)
         path.write_bytes(base64.b64decode(shot["data"]))
+
+
+async def bounds(call: Any, element: str) -> dict[str, float]:
+    """Where the first ``element`` is on the page, as a clip for a screenshot."""
+    script = (
+        f"(box => [box.x, box.y, box.width, box.height])(document.querySelector({element!r}).getBoundingClientRect())"
+    )
+    found = await call("Runtime.evaluate", expression=script, returnByValue=True)
+    return dict(zip(("x", "y", "width", "height"), found["result"]["value"], strict=True)) | {"scale": 1}
 
 
 async def until_shown(call: Any, text: str, address: str) -> None:

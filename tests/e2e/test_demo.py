@@ -42,8 +42,9 @@ def command(*arguments: str) -> list[str]:
 
 
 def demo(root: Path, home: Path, *arguments: str) -> str:
+    whole = command(*arguments) if arguments else ["make", "demo"]
     done = subprocess.run(
-        command(*arguments), cwd=root, env=environment(home), capture_output=True, text=True, timeout=600, check=False
+        whole, cwd=root, env=environment(home), capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
