@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from pipelines.sources.catalog import EMBEDDED
 from pipelines.sources.mapping import BoxFrame, Columns
 
 app = typer.Typer(
@@ -36,9 +37,10 @@ def _faults_as_messages() -> Iterator[None]:
     from assets.materialize import MaterializationFailed
     from pipelines.ledger import LedgerUnavailable
     from pipelines.policies import PolicyUnavailable
+    from pipelines.prompts import PromptFault
     from pipelines.recipes import RecipeFault
     from pipelines.sources import SourceFault
-    from pipelines.tables import TableMissing
+    from pipelines.tables import TableMissing, TableStale
 
     try:
         yield
@@ -46,9 +48,11 @@ def _faults_as_messages() -> Iterator[None]:
         LedgerUnavailable,
         MaterializationFailed,
         PolicyUnavailable,
+        PromptFault,
         RecipeFault,
         SourceFault,
         TableMissing,
+        TableStale,
     ) as fault:
         Console(stderr=True).print(Text.assemble(("error: ", "bold red"), str(fault)))
         raise typer.Exit(1) from fault
@@ -63,10 +67,25 @@ def demo(
     Materialises the asset graph on the embedded source, with the policy that DARKROOM_POLICY names (default: the
     oracle, which needs no key). What is finished is not done again; a killed run goes on where it was.
     """
-    from assets.demo import run_demo
-
     with _faults_as_messages():
-        run_demo(console, train=train)
+        from assets.build import materialize_source
+
+        materialize_source(console, EMBEDDED, train=train)
+
+
+@app.command(name="materialize")
+def materialize_command(
+    source: Annotated[str, typer.Argument(help="Which source; `darkroom ingest` names it.")],
+    train: Annotated[bool, typer.Option(help="Train on the datasets afterwards.")] = False,
+) -> None:
+    """Materialise every family on a source, and ship the datasets.
+
+    The same runs as in the UI, on the same instance. What is finished is not done again.
+    """
+    with _faults_as_messages():
+        from assets.build import materialize_source
+
+        materialize_source(console, source, train=train)
 
 
 @app.command()

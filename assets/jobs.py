@@ -33,9 +33,9 @@ def datasets_job() -> UnresolvedAssetJobDefinition:
 
 
 def train_job() -> UnresolvedAssetJobDefinition:
-    """The shipped dataset and what is trained on it."""
+    """What is trained on the shipped datasets."""
     return dg.define_asset_job(
         TRAIN,
-        selection=dg.AssetSelection.groups("datasets", "train"),
-        description="The SFT dataset of all shards, then the checkpoints.",
+        selection=dg.AssetSelection.groups("train"),
+        description="The checkpoints that are trained on what ships.",
     )

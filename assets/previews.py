@@ -35,7 +35,7 @@ def stage_metadata(report: Report, *, path: str) -> dict[str, dg.MetadataValue]:
         "performed_now": dg.MetadataValue.int(report.performed),
         "reused": dg.MetadataValue.bool(report.reused),
         "funnel": dg.MetadataValue.md(funnel([("in", report.n_in), ("out", report.n_out)])),
-    } | ({"reasons": reasons_table(report.reasons)} if report.reasons else {})
+    }
 
 
 def funnel(steps: Sequence[tuple[str, int]]) -> str:
@@ -43,12 +43,6 @@ def funnel(steps: Sequence[tuple[str, int]]) -> str:
     widest = max((n for _, n in steps), default=0) or 1
     lines = [f"{name:<14} {'█' * round(_BAR * n / widest):<{_BAR}} {n:,} ({n / widest:.0%})" for name, n in steps]
     return "```\n" + "\n".join(lines) + "\n```"
-
-
-def reasons_table(reasons: dict[str, int]) -> dg.MetadataValue:
-    """How many rows each reason took out, most first."""
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    return dg.MetadataValue.table([dg.TableRecord({"reason": reason, "rows": n}) for reason, n in ordered])
 
 
 def rejects_metadata(rejects: Sequence[Reject]) -> dict[str, dg.MetadataValue]:
@@ -88,7 +82,7 @@ def trajectories_examples(
     shown = [trajectory for trajectory in trajectories if trajectory.shown_images][:N_EXAMPLES]
     return {
         f"example_{n}": _example(
-            trajectory.shown_images[-1], f"{questions[trajectory.sample_id]} → **{trajectory.answer}**", store
+            trajectory.shown_images[-1], f"{questions.get(trajectory.sample_id, '')} → **{trajectory.answer}**", store
         )
         for n, trajectory in enumerate(shown, 1)
     }
@@ -117,7 +111,7 @@ def trajectories_preview(
     rows = [
         (
             _picture(trajectory.images[0], store) if trajectory.images else "",
-            _cell(questions[trajectory.sample_id]),
+            _cell(questions.get(trajectory.sample_id, "")),
             _cell(trajectory.rounds[-1].thought),
             " ".join(_picture(image, store) for image in trajectory.rounds[-1].observation.images[:2]),
             _cell(trajectory.answer),

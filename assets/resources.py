@@ -5,13 +5,27 @@ import os
 from typing import Literal
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from pipelines.digest import digest
 from pipelines.images import ImageStore
 from pipelines.policies import OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable
 from pipelines.policies.openai import Endpoint
 from pipelines.recipes import Recipe
+from pipelines.stages import code_digest
 from pipelines.workspace import Workspace
+
+_VARIABLES = {
+    "base_url": "DARKROOM_POLICY_URL",
+    "model": "DARKROOM_POLICY_MODEL",
+    "revision": "DARKROOM_POLICY_REVISION",
+    "key_variable": "DARKROOM_POLICY_KEY",
+    "temperature": "DARKROOM_POLICY_TEMPERATURE",
+    "max_tokens": "DARKROOM_POLICY_MAX_TOKENS",
+    "concurrency": "DARKROOM_POLICY_CONCURRENCY",
+    "usd_per_million_prompt_tokens": "DARKROOM_POLICY_PROMPT_PRICE",
+    "usd_per_million_completion_tokens": "DARKROOM_POLICY_COMPLETION_PRICE",
+}
 
 
 class WorkspaceResource(dg.ConfigurableResource):
@@ -48,24 +62,23 @@ class PolicyResource(dg.ConfigurableResource):
     def from_settings(cls) -> "PolicyResource":
         """As the environment says: ``DARKROOM_POLICY`` and the variables that begin with it.
 
-        Raises ``PolicyUnavailable`` for a ``DARKROOM_POLICY`` that is none.
+        Raises ``PolicyUnavailable``, naming the variable, for a value that cannot be one.
         """
         kind = os.environ.get("DARKROOM_POLICY") or "oracle"
         if kind not in ("oracle", "openai"):
             raise PolicyUnavailable(f"DARKROOM_POLICY is {kind!r}; set it to 'oracle' or 'openai'")
-        return cls(
-            kind="openai" if kind == "openai" else "oracle",
-            base_url=os.environ.get("DARKROOM_POLICY_URL", ""),
-            model=os.environ.get("DARKROOM_POLICY_MODEL", ""),
-            key_variable=os.environ.get("DARKROOM_POLICY_KEY") or "OPENAI_API_KEY",
-            temperature=_number("DARKROOM_POLICY_TEMPERATURE", 1.0),
-            max_tokens=int(_number("DARKROOM_POLICY_MAX_TOKENS", 2048)),
-        )
+        given = {field: os.environ[name] for field, name in _VARIABLES.items() if os.environ.get(name)}
+        try:
+            return cls.model_validate({"kind": kind, **given})
+        except ValidationError as fault:
+            first = fault.errors()[0]
+            name = _VARIABLES.get(str(first["loc"][0]), "DARKROOM_POLICY")
+            raise PolicyUnavailable(f"{name} is {first['input']!r}: {first['msg']}") from fault
 
     def for_recipe(self, recipe: Recipe, store: ImageStore) -> Policy:
         """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
         if self.kind == "oracle":
-            return OraclePolicy(recipe.script, revision=recipe.digest)
+            return OraclePolicy(recipe.script, revision=digest([recipe.digest, code_digest()]))
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
@@ -85,11 +98,3 @@ class PolicyResource(dg.ConfigurableResource):
             usd_per_million_prompt_tokens=self.usd_per_million_prompt_tokens,
             usd_per_million_completion_tokens=self.usd_per_million_completion_tokens,
         )
-
-
-def _number(variable: str, default: float) -> float:
-    value = os.environ.get(variable)
-    try:
-        return float(value) if value else default
-    except ValueError as fault:
-        raise PolicyUnavailable(f"{variable} is {value!r}; set it to a number") from fault

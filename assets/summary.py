@@ -91,7 +91,8 @@ def _reasons_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: 
 
 def _rejects(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Iterator[Reject]:
     assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
-    for key in (TableKey(asset, partition) for asset in assets for partition in partitions):
+    keys = [TableKey(asset, partition) for asset in assets for partition in partitions]
+    for key in [*keys, *(TableKey(("sft_dataset",), recipe.family) for recipe in recipes)]:
         if workspace.tables.exists(key):
             yield from workspace.tables.read_rejects(key)
 

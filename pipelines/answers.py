@@ -26,7 +26,7 @@ def matches(given: str, expected: str, choices: Sequence[str] = ()) -> bool:
     numbers are compared by value and everything else by its normalised words.
     """
     if choices:
-        chosen, right = _letter(given, choices), _letter(expected, choices)
+        chosen, right = letter_of(given, choices), letter_of(expected, choices)
         return chosen is not None and chosen == right
     left, right_text = _plain(given), _plain(expected)
     if not left:
@@ -37,7 +37,7 @@ def matches(given: str, expected: str, choices: Sequence[str] = ()) -> bool:
     return left == right_text
 
 
-def _letter(answer: str, choices: Sequence[str]) -> str | None:
+def letter_of(answer: str, choices: Sequence[str]) -> str | None:
     """The letter of the one choice that ``answer`` names; None if it names none, or two that differ."""
     texts = {letter: _plain(text) for letter, text in map(_split_choice, choices)}
     found = _CHOICE.match(unicodedata.normalize("NFKC", answer).strip())

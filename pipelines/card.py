@@ -40,6 +40,7 @@ def write_card(
 
 
 def _front_matter(recipe: Recipe, used: Sequence[Sample]) -> dict[str, object]:
+    # no `configs` here: with them, `load_dataset(folder)` answers from its cache after the folder was made anew
     licenses = sorted({sample.license for sample in used if sample.license})
     return {
         "pretty_name": f"Darkroom SFT: {recipe.family}",
@@ -47,7 +48,6 @@ def _front_matter(recipe: Recipe, used: Sequence[Sample]) -> dict[str, object]:
         "license_name": " AND ".join(licenses) or "not stated",
         "task_categories": ["visual-question-answering"],
         "tags": ["darkroom", "thinking-with-images", recipe.family, recipe.protocol.name],
-        "configs": [{"config_name": recipe.family, "data_files": "*.parquet"}],
     }
 
 

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+import sandbox
 from pipelines.rejects import Reason, RowFault
 
-MAX_PIXELS = 100_000_000
-"""More than any camera in use gives; a decoded image of that size takes 300 MB."""
+MAX_PIXELS = sandbox.Limits.max_pixels
+"""What the sandbox can open: a larger image would be paid for and then fail there."""
 
 PLAIN_MODES = frozenset({"L", "RGB", "RGBA"})
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")  # JPEG includes MPO

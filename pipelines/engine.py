@@ -19,24 +19,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 import sandbox
 from pipelines.checks.base import Case, CheckFunction
 from pipelines.digest import digest, seed_from
 from pipelines.execution import Sandboxes
 from pipelines.intake import take_in
 from pipelines.messages import Message, Picture, message
-from pipelines.policies import Completion, Policy, RecordedPolicy, Turn
-from pipelines.protocols.thyme import image_sizes
+from pipelines.policies import Completion, Policy, PolicyUnavailable, RecordedPolicy, Turn
 from pipelines.recipes.base import Recipe
 from pipelines.records import Check, Draft, Provenance, Reject, Sample, Trajectory, Usage, from_row, to_row
 from pipelines.rejects import Reason, RowFault, reject
 from pipelines.rollout import parse_turn, rollout, write_turn
 from pipelines.sources.base import Source
 from pipelines.stages import Outcome, Progress, Report, code_digest, code_version, map_rows, run_stage
-from pipelines.tables import TableKey
-from pipelines.tasks import Prepared, Task, question_text
+from pipelines.tables import TableKey, TableStale
+from pipelines.tasks import Task, image_sizes, question_text
 from pipelines.workspace import Workspace
 
+_NOTHING = Usage()
 SAMPLES = ("samples",)
 STAGES = ("drafts", "runs", "verdicts", "trajectories")
 """A family's stages, in order. ``rejects`` collects what they took out."""
@@ -124,14 +126,14 @@ class Family:
     async def _draft_one(self, sample: Sample, policy: Policy) -> Draft | Reject:
         row = to_row(sample)
         try:
-            prepared = self._prepare(sample)
+            prepared = self.recipe.prepare(sample, self.workspace.images)
             task = self.task(sample, prepared.images, prepared.hint, policy)
             turn = Turn(task.opening, self.recipe.protocol.stop, seed_from(task.seed, 0), task)
             completion = await write_turn(policy, turn)
             row |= {"text": completion.text, "usage": to_row(completion.usage)}
             parse_turn(completion, self.recipe.protocol)
-        except RowFault as fault:
-            return self._reject("drafts", fault, sample, row)
+        except Exception as fault:  # noqa: BLE001  # sorted by row_fault
+            return self._reject("drafts", row_fault(fault), sample, row)
         return Draft(
             trajectory_id=task.trajectory_id,
             sample_id=sample.sample_id,
@@ -140,16 +142,8 @@ class Family:
             hint=json.dumps(dict(task.hint), sort_keys=True),
             text=completion.text,
             usage=completion.usage,
-            provenance=self._provenance(policy, task),
+            provenance=self._provenance(policy, seed=task.seed),
         )
-
-    def _prepare(self, sample: Sample) -> Prepared:
-        try:
-            return self.recipe.prepare(sample, self.workspace.images)
-        except RowFault:
-            raise
-        except Exception as fault:  # one row must not stop a run, whatever a recipe does with it
-            raise RowFault(Reason.STAGE_FAILED, _trace(fault)) from fault
 
     def task(self, sample: Sample, images: Sequence[Any], hint: Mapping[str, Any], policy: Policy) -> Task:
         """The rollout to be made of a prepared sample; the same sample and policy give the same task."""
@@ -172,19 +166,41 @@ class Family:
 
     async def _roll_out(self, policy: Policy) -> Outcome[Trajectory]:
         drafts = self.workspace.tables.read(self.key("drafts"), Draft)
+        self._require_same_policy(drafts, policy)
         samples = self._samples()
+        begun = [(draft, self._sample(samples, draft)) for draft in drafts]
         store, ledger = self.workspace.images, self.workspace.ledger
         async with RecordedPolicy(policy, ledger) as recorded, Sandboxes(store, ledger) as sandboxes:
             await recorded.check()
             made = await map_rows(
-                drafts,
-                lambda draft: self._roll_out_one(draft, samples[draft.sample_id], recorded, sandboxes),
+                begun,
+                lambda pair: self._roll_out_one(*pair, recorded, sandboxes),
                 concurrency=policy.concurrency,
                 progress=self.progress,
             )
-        return _outcome(made, len(drafts), performed=recorded.n_written + sandboxes.n_executed)
+        paid_before = sum((draft.usage for draft in drafts), Usage())
+        return _outcome(made, len(drafts), performed=recorded.n_written + sandboxes.n_executed, paid_before=paid_before)
+
+    def _require_same_policy(self, drafts: Sequence[Draft], policy: Policy) -> None:
+        """The policy that goes on must be the one that began: else provenance would name only one of two."""
+        asked = self._provenance(policy, seed=0)
+        for draft in drafts:
+            wrote = replace(draft.provenance, seed=0, sandbox_digest=asked.sandbox_digest)
+            if wrote != asked:
+                raise TableStale(
+                    f"{self.key('drafts')} was written by {wrote.policy} ({wrote.model}) with another prompt, model or "
+                    f"sampling than {asked.policy} ({asked.model}) has now; materialise the drafts again first"
+                )
 
     async def _roll_out_one(
+        self, draft: Draft, sample: Sample, policy: Policy, sandboxes: Sandboxes
+    ) -> Trajectory | Reject:
+        try:
+            return await self._rolled_out(draft, sample, policy, sandboxes)
+        except Exception as fault:  # noqa: BLE001  # sorted by row_fault
+            return self._reject("runs", row_fault(fault), sample, to_row(draft), draft.trajectory_id)
+
+    async def _rolled_out(
         self, draft: Draft, sample: Sample, policy: Policy, sandboxes: Sandboxes
     ) -> Trajectory | Reject:
         recipe = self.recipe
@@ -199,7 +215,7 @@ class Family:
                 opening=Completion(draft.text, usage=draft.usage),
             )
         trajectory = Trajectory(
-            trajectory_id=task.trajectory_id,
+            trajectory_id=draft.trajectory_id,
             sample_id=sample.sample_id,
             family=recipe.family,
             protocol=recipe.protocol.name,
@@ -213,7 +229,7 @@ class Family:
             provenance=draft.provenance,
         )
         if made.fault is not None:
-            return self._reject("runs", made.fault, sample, to_row(trajectory), task.trajectory_id)
+            return self._reject("runs", made.fault, sample, to_row(trajectory), draft.trajectory_id)
         return trajectory
 
     def _check(self) -> Outcome[Trajectory]:
@@ -222,12 +238,12 @@ class Family:
         runs = self.workspace.tables.read(self.key("runs"), Trajectory)
         made: list[Trajectory | Reject] = []
         for n, trajectory in enumerate(runs, 1):
-            sample = samples[trajectory.sample_id]
+            sample = self._sample(samples, trajectory)
             hint = json.loads(hints[trajectory.trajectory_id])
             made.append(self._check_one(Case(sample, trajectory, hint, self.workspace.images)))
             if self.progress is not None:
                 self.progress(n, len(runs))
-        return _outcome(made, len(runs))
+        return _outcome(made, len(runs), paid_before=None)
 
     def _check_one(self, case: Case) -> Trajectory | Reject:
         try:
@@ -240,8 +256,8 @@ class Family:
     def _keep(self) -> Outcome[Trajectory]:
         samples = self._samples()
         verdicts = self.workspace.tables.read(self.key("verdicts"), Trajectory)
-        made = [self._keep_one(trajectory, samples[trajectory.sample_id]) for trajectory in verdicts]
-        return _outcome(made, len(verdicts))
+        made = [self._keep_one(trajectory, self._sample(samples, trajectory)) for trajectory in verdicts]
+        return _outcome(made, len(verdicts), paid_before=None)
 
     def _keep_one(self, trajectory: Trajectory, sample: Sample) -> Trajectory | Reject:
         if trajectory.passed:
@@ -252,6 +268,14 @@ class Family:
 
     def _samples(self) -> dict[str, Sample]:
         return {sample.sample_id: sample for sample in self.workspace.tables.read(self.samples_key, Sample)}
+
+    def _sample(self, samples: Mapping[str, Sample], row: Draft | Trajectory) -> Sample:
+        if row.sample_id not in samples:
+            raise TableStale(
+                f"{self.recipe.family} of {self.partition} was made from other samples than there are now; "
+                f"run: dg launch --job sft_trajectories --partition {self.partition}"
+            )
+        return samples[row.sample_id]
 
     def _reject(
         self,
@@ -275,7 +299,7 @@ class Family:
             trajectory_id=trajectory_id,
         )
 
-    def _provenance(self, policy: Policy, task: Task) -> Provenance:
+    def _provenance(self, policy: Policy, *, seed: int) -> Provenance:
         identity = policy.identity
         return Provenance(
             policy=identity.policy,
@@ -284,23 +308,44 @@ class Family:
             sampling=json.dumps(dict(identity.sampling), sort_keys=True),
             prompt_digest=self.recipe.prompt.digest,
             sandbox_digest=sandbox.sandbox_digest(),
-            seed=task.seed,
+            seed=seed,
             code_version=code_version(),
         )
+
+
+_NOT_A_ROWS_FAULT = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, SQLAlchemyError, OSError)
+"""No endpoint, no sandbox, no ledger, no disk: the next row would fare no better, so the stage stops."""
+
+
+def row_fault(fault: Exception) -> RowFault:
+    """One row's failure, whatever a recipe, a check or a script raised; the run goes on.
+
+    Raises ``fault`` itself when it is not one row's (``_NOT_A_ROWS_FAULT``).
+    """
+    if isinstance(fault, _NOT_A_ROWS_FAULT):
+        raise fault
+    if isinstance(fault, RowFault):
+        return fault
+    return RowFault(Reason.STAGE_FAILED, _trace(fault))
 
 
 def _judge(check: CheckFunction, case: Case) -> Check:
     try:
         return check(case)
-    except Exception as fault:  # a check's own fault quarantines the row and the run goes on
-        raise RowFault(Reason.STAGE_FAILED, _trace(fault)) from fault
+    except Exception as fault:
+        raise row_fault(fault) from fault
 
 
-def _outcome(made: Sequence[Any], n_in: int, *, performed: int = 0) -> Outcome[Any]:
+def _outcome(
+    made: Sequence[Any], n_in: int, *, performed: int = 0, paid_before: Usage | None = _NOTHING
+) -> Outcome[Any]:
+    """``paid_before`` is what earlier stages paid of the rows' usage; None where a stage pays for nothing."""
     rows = [row for row in made if not isinstance(row, Reject)]
     rejects = [row for row in made if isinstance(row, Reject)]
-    usage = sum((row.usage for row in rows), Usage()) + sum(map(_usage_of_reject, rejects), Usage())
-    return Outcome(rows, rejects, n_in, usage, performed)
+    if paid_before is None:
+        return Outcome(rows, rejects, n_in)
+    paid = sum((row.usage for row in rows), Usage()) + sum(map(_usage_of_reject, rejects), Usage())
+    return Outcome(rows, rejects, n_in, paid - paid_before, performed)
 
 
 def _usage_of_reject(rejected: Reject) -> Usage:

@@ -30,7 +30,7 @@ class Sandboxes:
         self._pool: sandbox.SandboxPool | None = None
         self._starting = asyncio.Lock()
         self._slots = asyncio.Semaphore(os.cpu_count() or 1)
-        self.n_executed = self.n_recalled = 0
+        self.n_executed = 0
 
     async def __aenter__(self) -> Sandboxes:
         return self
@@ -74,10 +74,7 @@ class RecordedSession:
     async def run(self, code: str) -> Observation:
         """What ``code`` gives after all earlier programs. Raises ``RowFault`` when the sandbox itself fails."""
         request = self._request(code)
-        home = self._sandboxes
-        n_before = home.n_executed
-        act = await home._ledger.once("sandbox", request, lambda: self._execute(code))
-        home.n_recalled += home.n_executed == n_before
+        act = await self._sandboxes._ledger.once("sandbox", request, lambda: self._execute(code))
         self._programs.append(code)
         return from_row(Observation, act.result)
 

@@ -99,6 +99,8 @@ def write_dataset(
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}-00000-of-00001.parquet"
+    for orphan in folder.glob(f".{path.name}.*"):
+        orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
     part = folder / f".{path.name}.{uuid4().hex}"
     n_rows = n_images = 0
     with pq.ParquetWriter(part, _arrow_schema(), compression="zstd") as writer:

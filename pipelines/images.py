@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from uuid import uuid4
@@ -66,7 +65,9 @@ class ImageStore:
         try:
             data = cast(bytes, self._fs.cat_file(path))
         except FileNotFoundError as fault:
-            raise ImageMissing(f"{path} is not in the image store; materialise `samples` again") from fault
+            raise ImageMissing(
+                f"{path} is not in the image store; restore it, or delete its rows' table to take the source in again"
+            ) from fault
         if digest_bytes(data) != sha256:
             raise ImageMissing(f"{path} was changed: its bytes no longer have the digest of its name; delete it")
         return data
@@ -74,10 +75,6 @@ class ImageStore:
     def open(self, ref: ImageRef) -> Image.Image:
         """The decoded image."""
         return decode(self.read(ref))
-
-    def with_origin(self, ref: ImageRef, *, parent: str, made_by: str) -> ImageRef:
-        """``ref`` as an image derived from ``parent`` by the code whose digest is ``made_by``."""
-        return replace(ref, parent=parent, made_by=made_by)
 
     def _path(self, sha256: str) -> str:
         return f"{self._root}/{sha256[:2]}/{sha256}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipelines.answers import matches
+from pipelines.answers import letter_of
 from pipelines.digest import digest
 from pipelines.images import ImageStore
 from pipelines.records import ImageRef, Reject, Sample, Truth, to_row
@@ -45,14 +45,14 @@ def take_in(source: Source, shard: int, store: ImageStore) -> Intake:
 def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
     if isinstance(row, BadRow):
         raise RowFault(row.reason, row.evidence)
-    _check_texts(row)
+    answer = _checked_answer(row)
     images = tuple(_stored(data, n, store) for n, data in enumerate(row.images))
     _check_boxes(row.truth, images)
     content = {
         "images": [image.sha256 for image in images],
         "question": row.question,
         "choices": list(row.choices),
-        "answer": row.answer,
+        "answer": answer,
         "truth": to_row(row.truth),
     }
     return Sample(
@@ -63,26 +63,31 @@ def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
         images=images,
         question=row.question,
         choices=row.choices,
-        answer=row.answer,
+        answer=answer,
         truth=row.truth,
         category=row.category,
     )
 
 
-def _check_texts(row: SourceRow) -> None:
-    if any(text != storable(text) for text in (row.row, row.question, row.answer, *row.choices, row.category)):
+def _checked_answer(row: SourceRow) -> str:
+    """The answer; of a multiple-choice question its letter, however the source spells it."""
+    labels = [box.label for box in row.truth.boxes]
+    texts = (row.row, row.question, row.answer, *row.choices, row.category, row.license, *labels)
+    if any(text != storable(text) for text in (*texts, row.truth.details or "")):
         raise RowFault(Reason.MALFORMED_ROW, "a text holds a lone surrogate, which is no character")
     if not row.question.strip():
         raise RowFault(Reason.MALFORMED_ROW, "the question is empty")
     if not row.answer.strip():
         raise RowFault(Reason.MALFORMED_ROW, "the answer is empty")
-    if row.choices:
-        try:
-            fits = any(matches(row.answer, choice, row.choices) for choice in row.choices)
-        except ValueError as fault:
-            raise RowFault(Reason.MALFORMED_ROW, str(fault)) from fault
-        if not fits:
-            raise RowFault(Reason.MALFORMED_ROW, f"the answer {row.answer!r} is none of the choices")
+    if not row.choices:
+        return row.answer
+    try:
+        letter = letter_of(row.answer, row.choices)
+    except ValueError as fault:
+        raise RowFault(Reason.MALFORMED_ROW, str(fault)) from fault
+    if letter is None:
+        raise RowFault(Reason.MALFORMED_ROW, f"the answer {row.answer!r} is none of the choices")
+    return letter
 
 
 def _stored(data: bytes, n: int, store: ImageStore) -> ImageRef:

@@ -28,7 +28,11 @@ def publish(workspace: Workspace, recipe: Recipe, partitions: Sequence[str]) -> 
     """
     keys = [TableKey((recipe.family, "trajectories"), partition) for partition in partitions]
     there = [key for key in keys if workspace.tables.exists(key)]
-    fingerprints = [[key.partition, workspace.tables.fingerprint(key)] for key in there]
+    samples = {key.partition: TableKey(SAMPLES, key.partition) for key in there}
+    fingerprints = [
+        [key.partition, workspace.tables.fingerprint(key), workspace.tables.fingerprint(samples[key.partition])]
+        for key in there
+    ]
     inputs = digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, code_digest(), CARD_TEMPLATE])
     key = TableKey(ASSET, recipe.family)
     report = run_stage(
@@ -41,18 +45,28 @@ def _gather(workspace: Workspace, recipe: Recipe, keys: Sequence[TableKey]) -> O
     kept: dict[str, Trajectory] = {}
     rejects: list[Reject] = []
     for key in keys:
+        there = _samples(workspace, [key])
         for trajectory in workspace.tables.read(key, Trajectory):
             if trajectory.trajectory_id in kept:
-                rejects.append(_duplicate(recipe, key, trajectory))
+                said = f"an earlier partition holds the same trajectory; this one is in {key.partition}"
+                rejects.append(_taken_out(recipe, trajectory, Reason.DUPLICATE, said))
+            elif trajectory.sample_id not in there:
+                said = f"its sample is no longer in {key.partition}; materialise {recipe.family} for that partition"
+                rejects.append(_taken_out(recipe, trajectory, Reason.STALE, said))
             else:
                 kept[trajectory.trajectory_id] = trajectory
     return Outcome(list(kept.values()), rejects, len(kept) + len(rejects))
 
 
-def _duplicate(recipe: Recipe, key: TableKey, trajectory: Trajectory) -> Reject:
+def _samples(workspace: Workspace, keys: Sequence[TableKey]) -> dict[str, Sample]:
+    tables = [workspace.tables.read(TableKey(SAMPLES, key.partition), Sample) for key in keys]
+    return {sample.sample_id: sample for table in tables for sample in table}
+
+
+def _taken_out(recipe: Recipe, trajectory: Trajectory, reason: Reason, evidence: str) -> Reject:
     return reject(
-        Reason.DUPLICATE,
-        f"an earlier partition holds the same trajectory; this one is in {key.partition}",
+        reason,
+        evidence,
         stage="sft_dataset",
         row=to_row(trajectory),
         family=recipe.family,
@@ -66,11 +80,7 @@ def _ship(workspace: Workspace, recipe: Recipe, keys: Sequence[TableKey], report
     marker = folder / _MARKER
     if (found := _shipped(marker, inputs)) is not None:
         return found
-    samples = {
-        sample.sample_id: sample
-        for key in keys
-        for sample in workspace.tables.read(TableKey(SAMPLES, key.partition), Sample)
-    }
+    samples = _samples(workspace, keys)
     trajectories = workspace.tables.read(report.key, Trajectory)
     card = write_card(recipe, trajectories, samples, report)
 
@@ -89,6 +99,9 @@ def _shipped(marker: Path, inputs: str) -> Shipped | None:
     if not marker.exists():
         return None
     facts = json.loads(marker.read_text())
-    if facts["inputs"] != inputs or not any(marker.parent.glob("*.parquet")):
+    card = marker.with_name("README.md")
+    if facts["inputs"] != inputs or not any(marker.parent.glob("*.parquet")) or not card.exists():
+        return None
+    if digest_bytes(card.read_bytes()) != facts["card"]:
         return None
     return Shipped(marker.parent, facts["n_rows"], facts["n_images"], facts["n_bytes"])

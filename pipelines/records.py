@@ -137,6 +137,14 @@ class Usage:
             self.cost_usd + other.cost_usd,
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls - other.calls,
+            self.prompt_tokens - other.prompt_tokens,
+            self.completion_tokens - other.completion_tokens,
+            self.cost_usd - other.cost_usd,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Provenance:

@@ -38,6 +38,8 @@ class Reason(StrEnum):
     TOO_MANY_ROUNDS = "too_many_rounds"
     # verdicts
     CHECK_FAILED = "check_failed"
+    # sft_dataset
+    STALE = "stale"
     # any stage: a fault of a recipe or a check, caught so that the run goes on
     STAGE_FAILED = "stage_failed"
 

@@ -29,6 +29,10 @@ class TableMissing(Exception):
     """A stage's input has not been materialised."""
 
 
+class TableStale(Exception):
+    """A stage's input was made from something that has changed since; says what to materialise again."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableKey:
     """Which table: the asset's path (``("crop", "drafts")``) and the partition."""
@@ -133,6 +137,8 @@ def _rows_digest(path: Path) -> str:
 
 def _write_part(path: Path, table: pa.Table, metadata: dict[bytes, bytes]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
+    for orphan in path.parent.glob(f".{path.name}.*"):
+        orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     pq.write_table(table.replace_schema_metadata(metadata), part, compression="zstd")
     return part

@@ -36,3 +36,8 @@ class Task:
 def question_text(sample: Sample) -> str:
     """The question as a policy reads it: its choices, if it has any, one per line below."""
     return "\n".join([sample.question, *sample.choices])
+
+
+def image_sizes(images: tuple[ImageRef, ...]) -> str:
+    """``2400x1600`` of every image, in order."""
+    return ", ".join(f"{image.width}x{image.height}" for image in images)

@@ -10,6 +10,7 @@ import base64
 import os
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 
@@ -49,8 +50,7 @@ class Endpoint:
     @property
     def is_local(self) -> bool:
         """Whether the endpoint is on this machine: such servers take any key."""
-        host = openai.AsyncOpenAI(base_url=self.base_url, api_key="-").base_url.host
-        return host in ("127.0.0.1", "localhost", "::1")
+        return urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 class OpenAIPolicy:

@@ -16,7 +16,7 @@ class RecordedPolicy:
 
     def __init__(self, policy: Policy, ledger: Ledger) -> None:
         self._policy, self._ledger = policy, ledger
-        self.n_written = self.n_recalled = 0
+        self.n_written = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -40,12 +40,11 @@ class RecordedPolicy:
 
     async def write(self, turn: Turn) -> Completion:
         """The turn of record: recalled, or written and durable before it is returned."""
-        written: list[Completion] = []
 
         async def perform() -> Act:
             started = time.perf_counter()
             completion = await self._policy.write(turn)
-            written.append(completion)
+            self.n_written += 1
             seconds = time.perf_counter() - started
             return Act(to_row(completion), seconds=seconds, cost_usd=completion.usage.cost_usd)
 
@@ -58,8 +57,6 @@ class RecordedPolicy:
             "sample": turn.task.sample.sample_id if self.identity.policy == "oracle" else "",
         }
         act = await self._ledger.once("policy", request, perform)
-        self.n_written += len(written)
-        self.n_recalled += not written
         return _completion(act)
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from pipelines.prompts import bundled_prompt
 from pipelines.protocols.base import ParsedTurn
 from pipelines.records import ImageRef, Observation
 from pipelines.rejects import Reason, RowFault
+from pipelines.tasks import image_sizes
 
 OPEN, CLOSE = "<sandbox_output>", "</sandbox_output>"
 _CODE = re.compile(r"<code>(.*?)(?:</code>|\Z)", re.DOTALL)
@@ -82,11 +83,6 @@ class Thyme:
         if text:
             parts.append(Text(text))
         return (*parts, Text(CLOSE))
-
-
-def image_sizes(images: tuple[ImageRef, ...]) -> str:
-    """``2400x1600`` of every image, in order."""
-    return ", ".join(f"{image.width}x{image.height}" for image in images)
 
 
 def _program(block: str) -> str:

@@ -61,7 +61,7 @@ def script(turn: Turn) -> str:
 def _look(turn: Turn) -> str:
     sample = turn.task.sample
     draw = random.Random(turn.task.seed)
-    label, region = sample.truth.boxes[0].label, Box(*map(int, turn.task.hint["region"].split(", ")))
+    label, region = _label(sample), Box(*map(int, turn.task.hint["region"].split(", ")))
     place = _place(region, sample.images[0].width, sample.images[0].height)
     why = draw.choice(_WHY).format(label=label, place=place)
     then = draw.choice(_THEN).format(label=label, place=place)
@@ -81,7 +81,7 @@ def _answer(turn: Turn) -> str:
     sample = turn.task.sample
     draw = random.Random(turn.seed)
     seen = _choice_text(sample) if sample.choices else sample.answer
-    shows = draw.choice(_SHOWS).format(label=sample.truth.boxes[0].label, seen=seen)
+    shows = draw.choice(_SHOWS).format(label=_label(sample), seen=seen)
     closing = f" That is choice {sample.answer}." if sample.choices else ""
     return Thyme().write_answer(f"{shows}{closing}", sample.answer, first=False)
 
@@ -98,7 +98,17 @@ def _enlargement(region: Box) -> int:
 
 
 def _choice_text(sample: Sample) -> str:
-    return next(choice.split(". ", 1)[1] for choice in sample.choices if choice.startswith(f"{sample.answer}."))
+    """The text behind the answer's letter; intake has made the answer a letter."""
+    return next(choice.lstrip("(")[1:].lstrip(".:) ") for choice in sample.choices if _letter(choice) == sample.answer)
+
+
+def _letter(choice: str) -> str:
+    return choice.lstrip("(")[:1].upper()
+
+
+def _label(sample: Sample) -> str:
+    """What the target is called, on one line; not every source has a name for it."""
+    return " ".join(sample.truth.boxes[0].label.split()) or "detail in question"
 
 
 _WHY = (

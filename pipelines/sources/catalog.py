@@ -70,6 +70,14 @@ def partition_key(source: str, shard: int) -> str:
     return f"{source}-{shard:04d}"
 
 
+def check_name(name: str) -> None:
+    """Raises ``SourceFault`` unless ``name`` can be a source's: it becomes part of file names and partition keys."""
+    if not _NAME.fullmatch(name) or name == EMBEDDED:
+        raise SourceFault(
+            f"a source is named in lower case letters, digits and '_', like 'streets', and not 'demo'; found {name!r}"
+        )
+
+
 class Catalog:
     """Sources by name, with the partitions that their shards are."""
 
@@ -78,8 +86,7 @@ class Catalog:
 
     def add(self, name: str, config: SourceConfig) -> Path:
         """Writes a source's file, whole. Raises ``SourceFault`` for a name that cannot be one."""
-        if not _NAME.fullmatch(name) or name == EMBEDDED:
-            raise SourceFault(f"a source is named in lower case, like 'streets', and not 'demo'; found {name!r}")
+        check_name(name)
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.yaml"
         part = path.with_suffix(".part")
@@ -89,7 +96,10 @@ class Catalog:
 
     def configs(self) -> dict[str, SourceConfig]:
         """The added sources. Raises ``SourceFault`` that names the file and the field."""
-        return {path.stem: _read(path) for path in sorted(self.folder.glob("*.yaml"))}
+        paths = sorted(self.folder.glob("*.yaml"))
+        for path in paths:
+            check_name(path.stem)
+        return {path.stem: _read(path) for path in paths}
 
     def open(self, name: str) -> Source:
         """One source."""

@@ -43,7 +43,9 @@ class JsonLinesSource:
         seen = [[str(path.relative_to(self._folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
         questions = self._questions.stat()
         mapping = self._columns.model_dump()
-        return digest([self.name, seen, questions.st_size, questions.st_mtime_ns, mapping, self.n_shards])
+        return digest(
+            [self.name, seen, questions.st_size, questions.st_mtime_ns, mapping, self.n_shards, self._license]
+        )
 
     def check(self) -> None:
         """Raises ``SourceFault`` when a mapped column is in none of the first lines."""

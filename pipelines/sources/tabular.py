@@ -65,6 +65,7 @@ class TabularSource:
                 [self.name, self._path, self._config, self._split, self._revision],
                 self._columns.model_dump(),
                 self._asked_shards,
+                self._license,
                 [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self._files()],
             ]
         )

@@ -85,3 +85,44 @@ def test_an_unreachable_ledger_is_said_in_one_line(monkeypatch: pytest.MonkeyPat
     assert said.exit_code == 1
     assert "DARKROOM_LEDGER" in said.output
     assert "secret" not in said.output
+
+
+@pytest.mark.parametrize("name", ["demo", "My Photos", "../out", ""])
+def test_a_name_that_cannot_be_a_sources_is_refused_before_anything_is_written(
+    signs: Path, workspace: Workspace, name: str
+) -> None:
+    said = runner.invoke(
+        app, ["ingest", str(signs), "--questions", str(signs / "questions.jsonl"), "--boxes", "boxes", f"--name={name}"]
+    )
+    if name:
+        assert said.exit_code == 1
+        assert "a source is named" in said.output
+        assert not (workspace.home / "tables").exists()
+    else:  # no name: the folder's
+        assert said.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("DARKROOM_POLICY", "foo"),
+        ("DARKROOM_RECIPES", "/nonexistent"),
+        ("DARKROOM_POLICY_TEMPERATURE", "warm"),
+        ("DARKROOM_POLICY_TEMPERATURE", "-1"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_said_in_one_paragraph(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    said = runner.invoke(app, ["materialize", "demo"])
+    assert said.exit_code == 1
+    assert variable in said.output
+    assert "Traceback" not in said.output
+
+
+def test_an_unknown_source_names_those_that_there_are(signs: Path) -> None:
+    said = runner.invoke(app, ["materialize", "nowhere"])
+    assert said.exit_code == 1
+    assert "'demo'" in said.output
+    assert "'signs'" in said.output

@@ -51,7 +51,12 @@ def demo(root: Path, home: Path, *arguments: str) -> str:
 
 
 def digests(home: Path, *folders: str) -> dict[str, str]:
-    files = [path for folder in folders for path in sorted((home / folder).rglob("*")) if path.is_file()]
+    files = [
+        path
+        for folder in folders
+        for path in sorted((home / folder).rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    ]
     return {str(path.relative_to(home)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

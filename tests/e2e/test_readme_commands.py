@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import datasets
 import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -42,15 +43,14 @@ def readme_line(root: Path, beginning: str) -> list[str]:
 
 
 def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, clean_environment) -> None:
+    clean_environment.pop("DAGSTER_HOME")
     ingest = [word.replace("photos", str(photos), 1) for word in readme_line(root, ".venv/bin/darkroom ingest")]
     said = run(*ingest).stdout
     assert "6 rows: 5 samples, 1 set aside" in said
-    launch = readme_line(root, ".venv/bin/dg launch --job sft_trajectories")
-    assert launch[-1] in said
-    run("darkroom", "home")
-    run(*launch)
-    tables = Path(clean_environment["DARKROOM_HOME"]) / "tables"
-    assert (tables / "crop" / "trajectories" / "photos-0000.parquet").exists()
+    run(*readme_line(root, ".venv/bin/darkroom materialize photos"))
+    shipped = Path(clean_environment["DARKROOM_HOME"]) / "datasets" / "sft" / "crop"
+    assert len(datasets.load_dataset(str(shipped), split="train")) == 4
+    assert "4 trajectories" in run(".venv/bin/darkroom", "view").stdout
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pipelines.recipes import load_recipes
 from pipelines.recipes.base import Recipe
 from pipelines.records import Check, Reject, Trajectory
 from pipelines.stages import Report
-from pipelines.tables import TableMissing
+from pipelines.tables import TableMissing, TableStale
 from pipelines.workspace import Workspace
 
 PARTITION = "small-0000"
@@ -285,3 +285,88 @@ def test_editing_the_prompt_pays_for_its_rows_and_keeps_the_old_ones_in_the_ledg
     third = make()
     family.draft(third)
     assert (second.n_turns, third.n_turns) == (4, 0)
+
+
+def test_a_fault_of_the_oracles_script_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(turn: Turn) -> str:
+        if turn.task.sample.source_row == "row/2":
+            raise KeyError("a bug in a script")
+        return family.recipe.script(turn)
+
+    report = family.draft(OraclePolicy(broken, revision="broken"))
+    assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
+
+
+def test_a_fault_in_the_second_turn_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(turn: Turn) -> str:
+        if turn.rounds and turn.task.sample.source_row == "row/2":
+            raise KeyError("a bug in a script")
+        return family.recipe.script(turn)
+
+    family.draft(OraclePolicy(broken, revision="broken"))
+    report = family.run(OraclePolicy(broken, revision="broken"))
+    assert (report.n_out, report.reasons) == (3, {"stage_failed": 1})
+
+
+def test_a_broken_disk_is_no_rows_fault_and_stops_the_stage(family: Family) -> None:
+    def full(turn: Turn) -> str:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        family.draft(OraclePolicy(full, revision="full"))
+    assert not family.workspace.tables.exists(family.key("drafts"))
+
+
+def test_another_policy_than_the_one_that_drafted_is_refused(family: Family) -> None:
+    family.draft(oracle(family.recipe))
+    with pytest.raises(TableStale, match="materialise the drafts again"):
+        family.run(Scripted(lambda turn: Completion("")))
+
+
+def test_a_stage_made_from_samples_that_are_gone_says_what_to_run(family: Family, small_source) -> None:
+    family.draft(oracle(family.recipe))
+    fewer = dataclasses.replace(small_source, n_rows=3, fingerprint="fewer")
+    engine.intake(family.workspace, fewer, 0, PARTITION)
+    with pytest.raises(TableStale, match=f"dg launch --job sft_trajectories --partition {PARTITION}"):
+        family.run(oracle(family.recipe))
+
+
+def test_what_a_turn_cost_is_counted_by_the_stage_that_paid_for_it(family: Family) -> None:
+    from pipelines.records import Usage
+
+    def paid(turn: Turn) -> Completion:
+        return Completion(family.recipe.script(turn), usage=Usage(calls=1, cost_usd=1.0))
+
+    reports = run_all(family, lambda: Scripted(paid))
+    costs = {stage: report.usage.cost_usd for stage, report in reports.items()}
+    assert costs == {"drafts": 4.0, "runs": 4.0, "verdicts": 0.0, "trajectories": 0.0, "rejects": 0.0}
+    assert family.workspace.ledger.totals()["policy"].cost_usd == 8.0
+
+
+@pytest.mark.parametrize("answer", ["B", "b", "(B)", "S2X", "B. S2X"])
+def test_a_multiple_choice_answer_is_its_letter_however_the_source_spells_it(
+    workspace: Workspace, recipe: Recipe, small_source, answer: str
+) -> None:
+    row = small_source._row(2)
+    asked = dataclasses.replace(row, choices=("A. nothing", "B. S2X"), answer=answer)
+    only = dataclasses.replace(small_source, n_rows=0, extra=(asked,))
+    engine.intake(workspace, only, 0, PARTITION)
+    family = Family(workspace, recipe, PARTITION)
+    assert run_all(family)["trajectories"].n_out == 1
+    made = workspace.tables.read(family.key("trajectories"), Trajectory)[0]
+    assert made.answer == "B"
+    assert "S2X. That is choice B." in made.final_thought
+
+
+def test_a_target_without_a_name_reads_as_a_sentence(workspace: Workspace, recipe: Recipe, small_source) -> None:
+    row = small_source._row(2)
+    nameless = dataclasses.replace(row.truth.boxes[0], label="")
+    only = dataclasses.replace(
+        small_source, n_rows=0, extra=(dataclasses.replace(row, truth=replace(row.truth, boxes=(nameless,))),)
+    )
+    engine.intake(workspace, only, 0, PARTITION)
+    family = Family(workspace, recipe, PARTITION)
+    run_all(family)
+    made = workspace.tables.read(family.key("trajectories"), Trajectory)[0]
+    assert "detail in question" in made.rounds[0].thought
+    assert "  " not in made.rounds[0].thought

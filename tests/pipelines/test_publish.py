@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import datasets
@@ -124,3 +125,39 @@ def test_a_page_without_a_dataset_names_the_command_that_makes_it(workspace: Wor
         write_page(
             tmp_path / "x.html", workspace.dataset("sft", "crop"), limit=1, key=TableKey(("sft_dataset",), "crop")
         )
+
+
+def test_a_licence_that_changed_reaches_the_shipped_rows_and_the_card(
+    made: Workspace, recipe: Recipe, small_source
+) -> None:
+    publish(made, recipe, PARTITIONS[:1])
+    rows = tuple(dataclasses.replace(row, license="CC-BY-4.0") for row in small_source.rows(0))
+    relicensed = dataclasses.replace(small_source, n_rows=0, extra=rows, fingerprint="relicensed")
+    engine.intake(made, relicensed, 0, PARTITIONS[0])
+    _, shipped = publish(made, recipe, PARTITIONS[:1])
+    assert set(datasets.load_dataset(str(shipped.folder), split="train")["license"]) == {"CC-BY-4.0"}
+    assert "CC-BY-4.0" in (shipped.folder / "README.md").read_text()
+
+
+def test_a_trajectory_whose_sample_is_gone_is_set_aside_and_the_rest_ships(
+    made: Workspace, recipe: Recipe, small_source
+) -> None:
+    engine.intake(made, dataclasses.replace(small_source, n_rows=3, fingerprint="fewer"), 0, PARTITIONS[0])
+    report, shipped = publish(made, recipe, PARTITIONS[:1])
+    assert (shipped.n_rows, report.reasons) == (1, {"stale": 3})
+
+
+def test_a_folder_made_anew_is_not_answered_from_the_cache(made: Workspace, recipe: Recipe, small_source) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS[:1])
+    assert len(datasets.load_dataset(str(shipped.folder), split="train")) == 4
+    engine.intake(made, dataclasses.replace(small_source, n_rows=3, fingerprint="fewer"), 0, PARTITIONS[0])
+    publish(made, recipe, PARTITIONS[:1])
+    assert len(datasets.load_dataset(str(shipped.folder), split="train")) == 1
+
+
+def test_an_edited_card_is_restored(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    card = (shipped.folder / "README.md").read_text()
+    (shipped.folder / "README.md").write_text("mine")
+    publish(made, recipe, PARTITIONS)
+    assert (shipped.folder / "README.md").read_text() == card

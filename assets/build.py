@@ -1,0 +1,66 @@
+"""The whole way: a source through every family to shipped datasets and a trained checkpoint."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import dagster as dg
+from rich.console import Console
+
+from assets.definitions import definitions
+from assets.home import close_abandoned_runs, prepare_dagster_home
+from assets.jobs import DATASETS, SFT, TRAIN
+from assets.materialize import materialize
+from assets.resources import PolicyResource
+from assets.summary import print_summary
+from pipelines.publish import ASSET
+from pipelines.recipes import Recipe, load_recipes
+from pipelines.sources import Catalog, SourceFault
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+
+
+def materialize_source(console: Console, name: str, *, train: bool) -> None:
+    """Materialises every family on every shard of one source, ships the datasets, trains on them if asked.
+
+    What is finished is not done again. Prints what there is, also when a job failed. Raises ``SourceFault``,
+    ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the asset's words.
+    """
+    started = time.monotonic()
+    with Workspace.from_environment() as workspace:
+        recipes = list(load_recipes().values())
+        shards = Catalog(workspace.sources).partitions()
+        partitions = [partition for partition, (source, _) in shards.items() if source == name]
+        if not partitions:
+            raise SourceFault(
+                f"there is no source {name!r}; there are {sorted({source for source, _ in shards.values()})}"
+            )
+        asyncio.run(_check_policy(workspace))
+        prepare_dagster_home(workspace)
+        try:
+            _run_jobs(console, workspace, recipes, partitions, train=train)
+        finally:
+            print_summary(console, workspace, recipes, list(shards), time.monotonic() - started)
+
+
+def _run_jobs(
+    console: Console, workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str], *, train: bool
+) -> None:
+    defs = definitions()
+    with dg.DagsterInstance.get() as instance:
+        close_abandoned_runs(instance)
+        for partition in partitions:
+            materialize(defs.resolve_job_def(SFT), instance, console, partition=partition)
+        materialize(defs.resolve_job_def(DATASETS), instance, console)
+        if train and not any(workspace.tables.n_rows(TableKey(ASSET, recipe.family)) for recipe in recipes):
+            console.print("No trajectory passed its checks, so there is nothing to train on.")
+        elif train:
+            materialize(defs.resolve_job_def(TRAIN), instance, console)
+
+
+async def _check_policy(workspace: Workspace) -> None:
+    settings = PolicyResource.from_settings()
+    for recipe in load_recipes().values():
+        policy = settings.for_recipe(recipe, workspace.images)
+        await policy.check()
+        await policy.close()
