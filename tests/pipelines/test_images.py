@@ -84,7 +84,7 @@ def test_a_ref_has_the_size_and_mode_of_what_is_opened(store, picture):
 
 
 def test_an_image_that_is_not_there_says_what_to_do(store):
-    with pytest.raises(ImageMissing, match="materialise `samples` again"):
+    with pytest.raises(ImageMissing, match="not in the image store; restore it, or delete its rows' table"):
         store.read("0" * 64)
 
 
@@ -130,5 +130,5 @@ def test_an_image_larger_than_pillow_warns_of_can_be_opened(store, monkeypatch, 
 
 
 def test_the_origin_of_an_image_can_be_named(store, picture):
-    ref = store.with_origin(store.add_pixels(picture()), parent="p" * 64, made_by="code")
+    ref = store.add_pixels(picture(), parent="p" * 64, made_by="code")
     assert (ref.parent, ref.made_by) == ("p" * 64, "code")
