@@ -10,7 +10,7 @@ from rich.console import Console
 from assets.definitions import definitions
 from assets.home import close_abandoned_runs, prepare_dagster_home
 from assets.jobs import DATASETS, SFT, TRAIN
-from assets.materialize import materialize
+from assets.materialize import MaterializationFailed, materialize
 from assets.resources import PolicyResource
 from assets.summary import print_summary
 from pipelines.publish import ASSET
@@ -39,8 +39,10 @@ def materialize_source(console: Console, name: str, *, train: bool) -> None:
         prepare_dagster_home(workspace)
         try:
             _run_jobs(console, workspace, recipes, partitions, train=train)
-        finally:
-            print_summary(console, workspace, recipes, list(shards), time.monotonic() - started)
+        except MaterializationFailed:
+            print_summary(console, workspace, recipes, list(shards), None)
+            raise
+        print_summary(console, workspace, recipes, list(shards), time.monotonic() - started)
 
 
 def _run_jobs(

@@ -37,7 +37,7 @@ class AssetRows:
 def print_summary(
     console: Console, workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str], seconds: float | None
 ) -> None:
-    """Prints the whole picture. ``seconds`` is what the run that ends here took."""
+    """Prints the whole picture. ``seconds`` is what a run that succeeded took."""
     console.print(_rows_table(list(asset_rows(workspace, recipes, partitions))))
     console.print(_reasons_table(workspace, recipes, partitions))
     for curve in _curves(workspace):
@@ -158,7 +158,7 @@ def _next_steps(workspace: Workspace, recipes: Sequence[Recipe], seconds: float 
         "darkroom view           trajectories as a page with their pictures",
         "darkroom ingest --help  your own images and questions",
     ]
-    title = "Done" if seconds is None else f"Done in {seconds:.0f} s"
+    title = "What is there" if seconds is None else f"Done in {seconds:.0f} s"
     return Panel(Group(*(Text(line, overflow="fold") for line in lines)), title=title, title_align="left", expand=False)
 
 

@@ -39,7 +39,7 @@ def matches(given: str, expected: str, choices: Sequence[str] = ()) -> bool:
 
 def letter_of(answer: str, choices: Sequence[str]) -> str | None:
     """The letter of the one choice that ``answer`` names; None if it names none, or two that differ."""
-    texts = {letter: _plain(text) for letter, text in map(_split_choice, choices)}
+    texts = {letter: _plain(text) for letter, text in map(split_choice, choices)}
     found = _CHOICE.match(unicodedata.normalize("NFKC", answer).strip())
     letter = found[1].upper() if found and found[1].upper() in texts else None
     if found and letter and not found[2]:
@@ -50,7 +50,8 @@ def letter_of(answer: str, choices: Sequence[str]) -> str | None:
     return letter if found and letter and texts[letter] == _plain(found[2]) else None
 
 
-def _split_choice(choice: str) -> tuple[str, str]:
+def split_choice(choice: str) -> tuple[str, str]:
+    """``"A. red"`` as its letter and its text. Raises ``ValueError`` for what is no choice."""
     found = _CHOICE.match(choice.strip())
     if found is None or found[2] is None:
         raise ValueError(f"a choice reads 'A. text'; found {choice!r}")

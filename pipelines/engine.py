@@ -13,6 +13,7 @@ Each is a table (``pipelines/tables.py``); each can be killed and run again (``p
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -313,16 +314,19 @@ class Family:
         )
 
 
-_NOT_A_ROWS_FAULT = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, SQLAlchemyError, OSError)
-"""No endpoint, no sandbox, no ledger, no disk: the next row would fare no better, so the stage stops."""
+_NOT_A_ROWS_FAULT = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, SQLAlchemyError)
+"""No endpoint, no sandbox, no ledger: the next row would fare no better, so the stage stops."""
+
+_NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
+"""The same of an ``OSError``; others are a row's own, like Pillow's for an image that cannot be read."""
 
 
 def row_fault(fault: Exception) -> RowFault:
     """One row's failure, whatever a recipe, a check or a script raised; the run goes on.
 
-    Raises ``fault`` itself when it is not one row's (``_NOT_A_ROWS_FAULT``).
+    Raises ``fault`` itself when it is not one row's (``_NOT_A_ROWS_FAULT``, ``_NO_DISK``).
     """
-    if isinstance(fault, _NOT_A_ROWS_FAULT):
+    if isinstance(fault, _NOT_A_ROWS_FAULT) or (isinstance(fault, OSError) and fault.errno in _NO_DISK):
         raise fault
     if isinstance(fault, RowFault):
         return fault

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from pipelines.answers import split_choice
 from pipelines.checks import (
     answer_matches,
     crop_contains_target,
@@ -99,11 +100,7 @@ def _enlargement(region: Box) -> int:
 
 def _choice_text(sample: Sample) -> str:
     """The text behind the answer's letter; intake has made the answer a letter."""
-    return next(choice.lstrip("(")[1:].lstrip(".:) ") for choice in sample.choices if _letter(choice) == sample.answer)
-
-
-def _letter(choice: str) -> str:
-    return choice.lstrip("(")[:1].upper()
+    return dict(map(split_choice, sample.choices))[sample.answer]
 
 
 def _label(sample: Sample) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from pipelines import engine
 from pipelines.engine import STAGES, Family
@@ -370,3 +372,14 @@ def test_a_target_without_a_name_reads_as_a_sentence(workspace: Workspace, recip
     made = workspace.tables.read(family.key("trajectories"), Trajectory)[0]
     assert "detail in question" in made.rounds[0].thought
     assert "  " not in made.rounds[0].thought
+
+
+def test_an_image_that_a_recipe_cannot_read_is_that_rows_fault_alone(family: Family) -> None:
+    def unreadable(sample, store):
+        if sample.source_row == "row/2":
+            Image.open(io.BytesIO(b"no image"))
+        return family.recipe.prepare(sample, store)
+
+    faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=unreadable))
+    report = faulty.draft(oracle(faulty.recipe))
+    assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
