@@ -29,6 +29,7 @@ class GroupTerms:
     limits: Limits
     tier: Tier
     scan: ScanMode
+    switched_off: frozenset[str]
     admission: Admission
     next_slot: Callable[[], int]
     new_folder: Callable[[], str | None]
@@ -114,7 +115,8 @@ class Group:
         return fds[0]
 
     def _admit(self, session: Session, nonce: int) -> None:
-        check = partial(attest, namespaces=self._terms.tier == "full")
+        seccomp = "seccomp" not in self._terms.switched_off
+        check = partial(attest, namespaces=self._terms.tier == "full", seccomp=seccomp)
         try:
             session.wait_for_hello(nonce, check)
         except BaseException:

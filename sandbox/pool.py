@@ -5,7 +5,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -46,10 +46,12 @@ class SandboxPool:
         tier: str | None = None,
         scan: ScanMode = "strict",
         concurrency: int | None = None,
+        _switched_off: Iterable[str] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.tier: Tier = choose_tier(tier)
         self._scan: ScanMode = scan
+        self._switched_off = frozenset(_switched_off)  # for the positive control of the tests, and nothing else
         n_calls = concurrency or os.cpu_count() or 1
         self._admission = Admission(
             slots=threading.BoundedSemaphore(n_calls),
@@ -91,6 +93,7 @@ class SandboxPool:
             limits=limits or self.limits,
             tier=self.tier,
             scan=self._scan,
+            switched_off=self._switched_off,
             admission=self._admission,
             next_slot=partial(next, self._counter),
             new_folder=self._session_folder,
@@ -113,7 +116,7 @@ class SandboxPool:
 
     def _start(self) -> ZygoteProcess:
         home = WORK_FOLDER if self.tier == "full" else self._new_folder("warm")
-        return ZygoteProcess(self.tier, home=home)
+        return ZygoteProcess(self.tier, home=home, switched_off=self._switched_off)
 
     def _open_group(self, limits: Limits, image_folder: str, fds: list[int]) -> socket.socket:
         if self._closed:

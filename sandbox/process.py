@@ -8,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -49,7 +49,7 @@ _END_SECONDS = 10.0
 class ZygoteProcess:
     """Construction returns at once; `wait_until_ready` waits."""
 
-    def __init__(self, tier: Tier, *, home: str) -> None:
+    def __init__(self, tier: Tier, *, home: str, switched_off: Iterable[str] = ()) -> None:
         if not sys.platform.startswith("linux"):
             raise SandboxUnavailable(advice("Linux", f"this is {sys.platform}", tier))
         self._tier: Tier = tier
@@ -66,7 +66,7 @@ class ZygoteProcess:
             stderr=self._errors,
         )
         far_end.close()
-        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd)
+        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd, sorted(switched_off))
         self._control.send(json.dumps(asdict(config)).encode())
         os.close(host_pidfd)
         self._ready = False

@@ -19,6 +19,8 @@ class ZygoteConfig:
     read_only: list[str]
     """Host folders and files that hold the interpreter and the libraries."""
     host_pidfd: int
+    switched_off: list[str]
+    """Of "seccomp" and "Landlock": what the positive control of the tests does without. Empty for everybody else."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _decode_in_child(cage: lockdown.Cage, targets: list[_Target], report_fd: int
         )
         fds = {fd for target in targets for fd in (target.source_fd, target.pixels_fd, target.bgr_fd)}
         lockdown.lock_down(replace(cage, limits=roomy).keeping({report_fd, *fds}))
-        lockdown.seal(namespaces=cage.namespaces)
+        lockdown.seal(cage)
         for target in targets:
             os.write(report_fd, json.dumps(_decode_one(target, limits.max_pixels)).encode() + b"\n")
     finally:

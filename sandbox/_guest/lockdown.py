@@ -31,6 +31,8 @@ class Cage:
     readable: tuple[str, ...]
     base_bytes: int
     """Address space of the warm process, on top of which the memory limit counts."""
+    switched_off: frozenset[str] = frozenset()
+    """See ZygoteConfig."""
     kept_fds: frozenset[int] = frozenset()
 
     def keeping(self, fds: Iterable[int]) -> "Cage":
@@ -55,14 +57,16 @@ def lock_down(cage: Cage) -> None:
     if cage.work_folder:
         os.mkdir(f"{cage.work_folder}/.tmp")
         writable.append(cage.work_folder)
-    landlock.restrict(readable=cage.readable, writable=writable)
+    if "Landlock" not in cage.switched_off:
+        landlock.restrict(readable=cage.readable, writable=writable)
     syscalls.drop_capabilities()
     syscalls.forbid_dumps()
     syscalls.die_with_parent()  # last: a change of credentials clears it
 
 
-def seal(*, namespaces: bool) -> None:
-    seccomp.install_filter(seccomp.build_filter(metadata_calls=namespaces))
+def seal(cage: Cage) -> None:
+    if "seccomp" not in cage.switched_off:
+        seccomp.install_filter(seccomp.build_filter(metadata_calls=cage.namespaces))
 
 
 def _prepare_work_folder(cage: Cage, uid: int) -> None:

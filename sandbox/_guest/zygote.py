@@ -134,7 +134,7 @@ def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, images: 
         kept = {fd, *(image.decoded.bgr_fd for image in images if image.decoded.bgr_fd >= 0)}
         lockdown.lock_down(cage.keeping(kept))
         runner = Runner(fd, request, cage.limits, images)
-        lockdown.seal(namespaces=cage.namespaces)
+        lockdown.seal(cage)
     except BaseException as error:
         report_failed_start(fd, request.nonce, error)
         raise
@@ -150,6 +150,7 @@ def _cage(tree: Tree, limits: Limits, slot: int, work_folder: str | None, image_
         work_folder=work_folder,
         readable=tree.readable(image_folder),
         base_bytes=tree.proc.address_space(),
+        switched_off=frozenset(tree.config.switched_off),
     )
 
 
