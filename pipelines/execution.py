@@ -92,6 +92,8 @@ class RecordedSession:
             try:
                 session = await self._replayed()
                 seen = await session.arun(code)
+                if session.lost:
+                    raise sandbox.SandboxClosed(seen.error)  # not a result: the next run executes it again
             except sandbox.SandboxUnavailable:
                 raise  # not this row's fault: no row can be executed
             except sandbox.ImageUnreadable as fault:

@@ -5,8 +5,9 @@
             observation = session.run("print(image_size)")
 
 A pool is one tree of processes, a group one prompt with its images decoded once, a session one rollout. The code finds
-`image_path`, `image_size`, `image_path_0`, `image_clue_0`, …, numpy as np, cv2, plt, Image, math, re and json. What it
-saves below `/mnt/data/temp_processed_images/` or shows becomes an image of the observation.
+`image_path`, `image_size`, `image_path_0`, `image_clue_0`, …, `video_clue_0`, …, numpy as np, cv2, plt, Image, math, re
+and json. What it saves below `/mnt/data/temp_processed_images/` or shows becomes an image of the observation. For many
+rollouts in one event loop: `await pool.agroup(...)`, `await group.asession(...)`, `await session.arun(code)`.
 
 Linux only. The boundary is the kernel: against people rather than models, put a virtual machine around it.
 """
@@ -18,6 +19,7 @@ from sandbox.limits import Limits
 from sandbox.observation import Artefact, Edit, Observation, ShownImage, Status
 from sandbox.pool import SandboxPool
 from sandbox.session import Session
+from sandbox.stats import PoolStats, Spread
 
 __all__ = [
     "Artefact",
@@ -26,12 +28,14 @@ __all__ = [
     "ImageUnreadable",
     "Limits",
     "Observation",
+    "PoolStats",
     "SandboxClosed",
     "SandboxError",
     "SandboxPool",
     "SandboxUnavailable",
     "Session",
     "ShownImage",
+    "Spread",
     "Status",
     "sandbox_digest",
 ]

@@ -1,9 +1,9 @@
 """The host's own look at a session before its first call: a lock that silently did nothing must not be trusted."""
 
 import os
-import select
 
 from sandbox.errors import SandboxError
+from sandbox.pidfd import has_ended, pid_of, proc_fields
 
 _CAPABILITY_SETS = ("CapEff", "CapPrm", "CapInh", "CapAmb")
 
@@ -17,7 +17,7 @@ def attest(pidfd: int, *, namespaces: bool, seccomp: bool = True) -> None:
         faults.append("it is in no pid namespace of its own")
     if os.geteuid() == 0 and status.get("Uid", "0").split()[0] == "0":
         faults.append("it runs as the host's root")
-    if _has_ended(pidfd):  # only after reading: then the pid cannot have been another process
+    if has_ended(pidfd):  # only after reading: then the pid cannot have been another process
         faults.append("it has ended")
     if faults:
         raise SandboxError(f"a session is not locked down: {', '.join(faults)}; nothing was run. Try `doctor`.")
@@ -31,18 +31,6 @@ def _wanted(*, namespaces: bool, seccomp: bool) -> dict[str, str]:
 
 def _status_of(pidfd: int) -> dict[str, str]:
     try:
-        pid = int(_fields(f"/proc/self/fdinfo/{pidfd}")["Pid"])
-        return _fields(f"/proc/{pid}/status")
-    except (OSError, KeyError, ValueError) as error:
+        return proc_fields(f"/proc/{pid_of(pidfd)}/status")
+    except OSError as error:
         raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error
-
-
-def _fields(path: str) -> dict[str, str]:
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
-def _has_ended(pidfd: int) -> bool:
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(0))

@@ -29,17 +29,24 @@ def run(
         list[Path] | None,
         typer.Option(exists=True, dir_okay=False, help="An input image; repeat for more. The first is `image_path`."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seeds random, numpy and OpenCV.")] = 0,
+    video: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="An input video; repeat for more. The first is `video_clue_0`."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seeds everything that is drawn by chance.")] = 0,
     seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = Limits.seconds,
+    repair: Annotated[
+        bool, typer.Option(help="Rewrite trivial mistakes, as for a small model. Every rewrite is printed.")
+    ] = True,
     tier: Annotated[
         str | None, typer.Option(help=f"full or lite; by default what {TIER_VARIABLE} says, else full.")
     ] = None,
     out: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for the images of the observation.")] = None,
 ) -> None:
     """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
-    console = Console()
+    console, code = Console(), file.read_text(encoding="utf-8", errors="surrogateescape")
     try:
-        observation = _observe(file.read_text(encoding="utf-8"), image or [], seed, Limits(seconds=seconds), tier)
+        observation = _observe(code, image or [], video or [], seed, Limits(seconds=seconds), tier, repair)
     except SandboxError as error:
         console.print(str(error), style="red", markup=False)
         raise typer.Exit(1) from error
@@ -64,10 +71,12 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
-def _observe(code: str, images: list[Path], seed: int, limits: Limits, tier: str | None) -> Observation:
+def _observe(
+    code: str, images: list[Path], videos: list[Path], seed: int, limits: Limits, tier: str | None, repair: bool
+) -> Observation:
     with (
-        SandboxPool(limits=limits, tier=tier) as pool,
-        pool.group(images) as group,
+        SandboxPool(limits=limits, tier=tier, repair="small_model" if repair else "off") as pool,
+        pool.group(images, videos=videos) as group,
         group.session(seed=seed) as session,
     ):
         return session.run(code)

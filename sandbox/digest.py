@@ -8,15 +8,33 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from sandbox._guest.config import RepairMode
+from sandbox._guest.scan import ScanMode
 from sandbox.limits import Limits
 from sandbox.tiers import Tier, choose_tier
 
-_LIBRARIES = ("numpy", "pillow", "opencv-python-headless", "matplotlib", "scipy", "sympy", "scikit-image", "autopep8")
+_LIBRARIES = (
+    "numpy",
+    "pillow",
+    "opencv-python-headless",
+    "matplotlib",
+    "scipy",
+    "sympy",
+    "scikit-image",
+    "autopep8",
+    "av",
+)
 _PACKAGE = Path(__file__).parent
 
 
-def sandbox_digest(limits: Limits | None = None, *, tier: Tier | None = None) -> str:
-    """Hex digest of the guest's sources, the versions of its libraries, the machine type, the limits and the tier.
+def sandbox_digest(
+    limits: Limits | None = None,
+    *,
+    tier: Tier | None = None,
+    scan: ScanMode = "strict",
+    repair: RepairMode = "small_model",
+) -> str:
+    """Hex digest of the guest's sources, the versions of its libraries, the machine type, the limits, tier and modes.
 
     The same on every machine where these are the same: no path and no time goes in.
     """
@@ -27,6 +45,8 @@ def sandbox_digest(limits: Limits | None = None, *, tier: Tier | None = None) ->
         "machine": platform.machine(),
         "limits": asdict(limits or Limits()),
         "tier": choose_tier(tier),
+        "scan": scan,
+        "repair": repair,
     }
     return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
 
@@ -34,6 +54,7 @@ def sandbox_digest(limits: Limits | None = None, *, tier: Tier | None = None) ->
 @cache
 def _source_digests() -> dict[str, str]:
     files = [path for folder in ("_guest", "_kernel") for path in sorted((_PACKAGE / folder).glob("*.py"))]
+    files.append(_PACKAGE / "neutral.py")  # the one file of the host's half that changes what is observed
     return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

@@ -3,6 +3,7 @@
 A request is a header and the code; a reply is a header, a JSON object and the raw RGB pixels of its images:
 
     header   <QI   the call's nonce (64 random bits), length of what follows
+    start    {"seed": 7}, once, before the first call
     reply    {"status": "ok", "text": "...", "error": null, "edits": [[kind, before, after]],
               "images": [[name, width, height]], "artefacts": [[name, n_bytes, note]]}
 
@@ -17,6 +18,7 @@ from typing import NamedTuple, TypeVar, cast
 
 from sandbox.errors import ProtocolViolation
 from sandbox.limits import Limits
+from sandbox.neutral import neutralise
 from sandbox.observation import STATUSES, Artefact, Edit, Status
 from sandbox.wire import HEADER
 
@@ -63,6 +65,12 @@ def encode_request(nonce: int, code: str) -> bytes:
     return HEADER.pack(nonce, len(payload)) + payload
 
 
+def encode_start(nonce: int, *, seed: int) -> bytes:
+    """What a session is told before its first call: one that was started ahead did not know its seed."""
+    payload = json.dumps({"seed": seed}).encode()
+    return HEADER.pack(nonce, len(payload)) + payload
+
+
 def reply_cap(limits: Limits, *, n_code_bytes: int) -> int:
     """Most bytes that the JSON of an honest reply can take: text, and the code twice per whole-code edit."""
     return _FIXED_REPLY_BYTES + _JSON_BYTES_PER_CHAR * (2 * limits.output_chars + 8 * n_code_bytes)
@@ -105,8 +113,8 @@ def parse_reply(payload: bytes | bytearray, limits: Limits) -> Reply:
         raise ProtocolViolation("an image of the reply is too large")
     return Reply(
         status=cast(Status, status),
-        text=_text(fields.get("text"), 2 * limits.output_chars + 256),
-        error=None if error is None else _text(error, _MAX_ERROR),
+        text=neutralise(_text(fields.get("text"), 2 * limits.output_chars + 256)),
+        error=None if error is None else neutralise(_text(error, _MAX_ERROR)),
         edits=_rows(fields.get("edits"), _MAX_EDITS, _edit),
         images=images,
         artefacts=_rows(fields.get("artefacts"), 2 * limits.files, _artefact),
@@ -124,7 +132,7 @@ def _rows(value: object, most: int, parse: Callable[[list[object]], T]) -> tuple
 
 def _frame(row: list[object]) -> Frame:
     name, width, height = row
-    return Frame(_text(name, _MAX_NAME), _count(width, 1, _MAX_SIDE), _count(height, 1, _MAX_SIDE))
+    return Frame(neutralise(_text(name, _MAX_NAME)), _count(width, 1, _MAX_SIDE), _count(height, 1, _MAX_SIDE))
 
 
 def _edit(row: list[object]) -> Edit:
@@ -134,7 +142,7 @@ def _edit(row: list[object]) -> Edit:
 
 def _artefact(row: list[object]) -> Artefact:
     name, n_bytes, note = row
-    return Artefact(_text(name, _MAX_NAME), _count(n_bytes, 0, 1 << 62), _text(note, _MAX_NOTE))
+    return Artefact(neutralise(_text(name, _MAX_NAME)), _count(n_bytes, 0, 1 << 62), neutralise(_text(note, _MAX_NOTE)))
 
 
 def _cells(row: object) -> list[object]:

@@ -1,25 +1,32 @@
 """A group, seen from the host: the decoded images of one prompt, and the sessions that share them."""
 
+import asyncio
 import json
 import secrets
+import select
 import shutil
 import socket
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from sandbox._guest.config import WORK_FOLDER, SessionRequest
-from sandbox._guest.scan import ScanMode
+from sandbox._guest.config import WORK_FOLDER, GuestMode, SessionRequest
 from sandbox.attest import attest
+from sandbox.clock import ProcessClock
 from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
 from sandbox.limits import Limits
+from sandbox.pidfd import pid_of
 from sandbox.session import Admission, Session
 from sandbox.tiers import Tier
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16
+_LAST_BREATH_MILLISECONDS = 20  # its children end with it, and their sockets may close first
 
 
 @dataclass(frozen=True)
@@ -28,12 +35,21 @@ class GroupTerms:
 
     limits: Limits
     tier: Tier
-    scan: ScanMode
+    mode: GuestMode
     switched_off: frozenset[str]
     admission: Admission
+    spawner: Executor
+    """Starts sessions ahead, in the background."""
     next_slot: Callable[[], int]
     new_folder: Callable[[], str | None]
     """A host folder for one session, in the lite tier; None in the full tier."""
+
+
+class _Spare(NamedTuple):
+    """A session that was started and attested, and waits for its seed."""
+
+    session: Session
+    nonce: int
 
 
 class Group:
@@ -44,6 +60,7 @@ class Group:
     ) -> None:
         self._channel, self._terms, self._image_folder, self._forget = channel, terms, image_folder, forget
         self._sessions: set[Session] = set()  # strong: a forgotten session is a stopped process until the group ends
+        self._spares: deque[Future[_Spare]] = deque()
         self._lock = threading.Lock()  # guards the channel: one request and its answer at a time
         self._closed = False
 
@@ -52,6 +69,21 @@ class Group:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    @property
+    def n_sessions(self) -> int:
+        """Sessions that are alive, spares included."""
+        return len(self._sessions)
+
+    @property
+    def n_spares(self) -> int:
+        return len(self._spares)
 
     def wait_until_ready(self, seconds: float) -> None:
         """Raises ImageUnreadable or SandboxClosed."""
@@ -64,18 +96,57 @@ class Group:
             self.close()
             raise ImageUnreadable(answer["unreadable"], answer["reason"])
 
-    def session(self, *, seed: int = 0) -> Session:
-        """A new session, locked down and checked. `seed` seeds random, numpy and OpenCV.
+    def start_ahead(self, n_sessions: int) -> None:
+        """Start so many sessions in the background, for `session` to hand out."""
+        self._spares.extend(self._terms.spawner.submit(self._spawn) for _ in range(n_sessions))
 
-        Raises SandboxClosed, or SandboxError where the lock-down failed.
+    def session(self, *, seed: int = 0) -> Session:
+        """A new session, locked down and checked. `seed` seeds random, numpy, OpenCV and the system's random bytes.
+
+        One that was started ahead costs no time. Raises SandboxClosed, or SandboxError where the lock-down failed.
         """
-        nonce, work_folder = secrets.randbits(64), self._terms.new_folder()
+        if self._closed:
+            raise SandboxClosed("the group is closed")
+        while self._spares:
+            spare = self._take(self._spares.popleft())
+            if spare.session.start(nonce=spare.nonce, seed=seed):
+                return spare.session
+            spare.session.close()
+        fresh = self._spawn()
+        if not fresh.session.start(nonce=fresh.nonce, seed=seed):
+            fresh.session.close()
+            raise SandboxClosed("the session ended before it was asked for anything")
+        return fresh.session
+
+    async def asession(self, *, seed: int = 0) -> Session:
+        """`session`, off the event loop."""
+        return await asyncio.to_thread(self.session, seed=seed)
+
+    def close(self) -> None:
+        """End the group and every session of it."""
+        with self._lock:
+            self._closed = True
+            while self._spares:
+                self._spares.popleft().cancel()
+            for session in list(self._sessions):
+                session.close()
+            self._channel.close()  # the group process ends on its own
+        if self._image_folder:
+            shutil.rmtree(self._image_folder, ignore_errors=True)
+        self._forget(self)
+
+    def _take(self, future: Future[_Spare]) -> _Spare:
+        """The spare; one that is still waiting behind the spares of other groups is started at once, here."""
+        return self._spawn() if future.cancel() else future.result()
+
+    def _spawn(self) -> _Spare:
+        started, nonce = time.monotonic(), secrets.randbits(64)
+        work_folder = self._terms.new_folder()
         request = SessionRequest(
             limits=asdict(self._terms.limits),
             slot=self._terms.next_slot(),
-            seed=seed,
             nonce=nonce,
-            scan=self._terms.scan,
+            mode=asdict(self._terms.mode),
             work_folder=work_folder or WORK_FOLDER,
         )
         near, far = socket.socketpair()
@@ -85,21 +156,18 @@ class Group:
             except BaseException:
                 near.close()
                 raise
-        session = Session(near, pidfd, self._terms.limits, self._terms.admission, work_folder, self._sessions.discard)
-        self._sessions.add(session)
+        clock, forget = ProcessClock(pid_of(pidfd)), self._sessions.discard
+        terms, ended = self._terms, self._has_ended
+        session = Session(near, pidfd, clock, terms.limits, terms.admission, work_folder, ended, forget)
         self._admit(session, nonce)
-        return session
+        self._terms.admission.meter.spawned(time.monotonic() - started)
+        return _Spare(session, nonce)
 
-    def close(self) -> None:
-        """End the group and every session of it."""
-        with self._lock:
-            self._closed = True
-            for session in list(self._sessions):
-                session.close()
-            self._channel.close()  # the group process ends on its own
-        if self._image_folder:
-            shutil.rmtree(self._image_folder, ignore_errors=True)
-        self._forget(self)
+    def _has_ended(self) -> bool:
+        """Whether the group's own process is gone, with all its sessions."""
+        poll = select.poll()
+        poll.register(self._channel, 0)
+        return bool(poll.poll(_LAST_BREATH_MILLISECONDS))
 
     def _ask(self, request: SessionRequest, fd: int) -> int:
         with self._lock:
@@ -117,11 +185,15 @@ class Group:
     def _admit(self, session: Session, nonce: int) -> None:
         seccomp = "seccomp" not in self._terms.switched_off
         check = partial(attest, namespaces=self._terms.tier == "full", seccomp=seccomp)
+        self._sessions.add(session)
         try:
             session.wait_for_hello(nonce, check)
         except BaseException:
             session.close()
             raise
+        if self._closed:  # while it was being started
+            session.close()
+            raise SandboxClosed("the group is closed")
 
     def _receive(self, seconds: float) -> tuple[dict[str, Any], list[int]]:
         self._channel.settimeout(seconds)

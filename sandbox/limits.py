@@ -2,15 +2,20 @@
 
 from dataclasses import dataclass
 
+_WALL_CEILING = 10.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of one session. Seconds are wall clock; a mebibyte is 2**20 bytes."""
+    """Limits of one session; a mebibyte is 2**20 bytes."""
 
     seconds: float = 10.0
-    """Time for one call (Thyme allows ten). Then the code is interrupted, and the session keeps its state."""
+    """What one call may be charged (Thyme allows ten): the CPU time of its threads, or the wall clock less its waiting
+    for a CPU, whichever is more (`clock`). Then the code is interrupted, and the session keeps its state."""
     grace: float = 1.0
-    """Time after `seconds` in which code that swallows the interruption must still end; then the session is killed."""
+    """Charged after the interruption to code that swallows it; then the session is killed."""
+    wall_seconds: float | None = None
+    """Ceiling of a call by the wall clock, however busy the machine is. None: ten times `seconds`."""
     memory_mb: int = 1024
     """Address space beyond what the warm libraries already hold."""
     disk_mb: int = 64
@@ -27,5 +32,12 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value <= 0:
+            if value is not None and value <= 0:
                 raise ValueError(f"Limits.{name} must be positive, found {value}")
+        if self.wall_seconds is not None and self.wall_seconds < self.seconds:
+            raise ValueError(f"Limits.wall_seconds is {self.wall_seconds}, below seconds ({self.seconds})")
+
+    @property
+    def wall_ceiling(self) -> float:
+        """Most seconds by the wall clock per second charged."""
+        return _WALL_CEILING if self.wall_seconds is None else self.wall_seconds / self.seconds

@@ -43,20 +43,23 @@ class Artefact:
 class Observation:
     """The outcome of one call.
 
-    - `ok`, `error`, `blocked` (refused before running), `timeout` and `memory` leave the session usable, unless
-      `session_ended`.
+    - `ok`, `error`, `blocked` (refused before running), `timeout` and `memory` leave the session usable, unless it is
+      `broken`.
     - `killed`: the session's process is gone. `protocol`: it sent bytes that are no reply, and was killed.
     """
 
     status: Status
     text: str
+    """Standard output and error, in order, cut in the middle; protocol tags in it are neutralised."""
     images: tuple[ShownImage, ...]
     error: str | None
-    """`Type: message (line N)`"""
+    """`Type: message (line N: the line)`"""
     seconds: float
+    """By the wall clock, without the wait for a slot."""
     edits: tuple[Edit, ...]
     artefacts: tuple[Artefact, ...]
-    session_ended: bool = False
+    broken: bool = False
+    """The session is gone with its state: its rollout cannot go on (PyVision-RL §3.3 leaves such rollouts out)."""
 
     @property
     def ok(self) -> bool:

@@ -1,28 +1,31 @@
 """The pool: one tree of processes, from which the groups come."""
 
+import asyncio
 import os
+import resource
 import shutil
 import socket
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
-from typing import Self
+from typing import Any, Self
 
-from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest
+from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
 from sandbox._guest.scan import ScanMode
 from sandbox.errors import SandboxClosed, SandboxError
 from sandbox.group import Group, GroupTerms
-from sandbox.images import ImageInput, close_all, open_images
+from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from sandbox.limits import Limits
 from sandbox.process import ZygoteProcess
 from sandbox.session import Admission
+from sandbox.stats import Meter, PoolStats, processes_below
 from sandbox.tiers import Tier, choose_tier
 
-_MAX_IMAGES = 64
+_MAX_INPUTS = 64
 _START_SECONDS = 30.0
 
 
@@ -30,13 +33,16 @@ class SandboxPool:
     """Where sessions come from; one per host process.
 
     Construction starts the tree and returns; the first `group` waits for it (two to four seconds). A tree that has died
-    is started anew by the next `group`.
+    is started anew by the next `group`; calls and sessions of the old one end as `broken` and nothing hangs.
 
     - `tier`: "full" or "lite"; by default what DARKROOM_SANDBOX_TIER says, else "full". Never less than was asked for:
       where the kernel cannot give it, `group` raises SandboxUnavailable.
     - `scan`: "strict" refuses to delete, move or rename files; "own_files" allows it for the session's own; "off".
+    - `repair`: "small_model" rewrites trivial mistakes and reports each as an edit; "off" runs the code as it is.
     - `concurrency`: calls that run at a time, by default the number of CPUs. A call is not timed while it waits for its
       turn.
+
+    The limit on open files is raised to the hard one: a session takes three descriptors of the host.
     """
 
     def __init__(
@@ -45,23 +51,28 @@ class SandboxPool:
         limits: Limits | None = None,
         tier: str | None = None,
         scan: ScanMode = "strict",
+        repair: RepairMode = "small_model",
         concurrency: int | None = None,
         _switched_off: Iterable[str] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.tier: Tier = choose_tier(tier)
-        self._scan: ScanMode = scan
+        self._mode = GuestMode(scan, repair)
         self._switched_off = frozenset(_switched_off)  # for the positive control of the tests, and nothing else
         n_calls = concurrency or os.cpu_count() or 1
+        self._meter = Meter()
         self._admission = Admission(
             slots=threading.BoundedSemaphore(n_calls),
             executor=ThreadPoolExecutor(n_calls, thread_name_prefix="sandbox"),
+            meter=self._meter,
         )
+        self._spawner = ThreadPoolExecutor(1, thread_name_prefix="sandbox-spawn")
         self._scratch = _make_scratch() if self.tier == "lite" else None
         self._counter = count(1)
         self._groups: set[Group] = set()
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads
         self._closed = False
+        _allow_open_files()
         self._zygote = self._start()
 
     def __enter__(self) -> Self:
@@ -70,38 +81,68 @@ class SandboxPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
     @property
     def pid(self) -> int:
         """Process id of the tree's first process."""
         return self._zygote.pid
 
-    def group(self, images: Sequence[ImageInput] = (), *, limits: Limits | None = None) -> Group:
-        """Decode the images once, for all sessions of the group.
+    def group(
+        self,
+        images: Sequence[ImageInput] = (),
+        *,
+        videos: Sequence[VideoInput] = (),
+        limits: Limits | None = None,
+        repair: RepairMode | None = None,
+        rollouts: int = 1,
+    ) -> Group:
+        """Decode the images once, for all sessions of the group. Videos are decoded by the code, frame by frame.
 
+        `rollouts`: how many sessions will be asked for; so many are started ahead, in the background.
         Raises ImageUnreadable, SandboxUnavailable, SandboxClosed.
         """
-        if len(images) > _MAX_IMAGES:
-            raise SandboxError(f"a group has at most {_MAX_IMAGES} images, found {len(images)}")
-        folder = self._new_folder("images") if self._scratch else None
-        fds = open_images(images)
+        _check_number(len(images) + len(videos))
+        limits, folder = limits or self.limits, self._new_folder("inputs") if self._scratch else None
+        fds = open_inputs(images, videos)
         try:
+            request = GroupRequest(asdict(limits), folder or IMAGE_FOLDER, [suffix_of(video) for video in videos])
             with self._lock:
-                channel = self._open_group(limits or self.limits, folder or IMAGE_FOLDER, fds)
+                channel = self._open_group(request, fds)
         finally:
             close_all(fds)
-        terms = GroupTerms(
-            limits=limits or self.limits,
-            tier=self.tier,
-            scan=self._scan,
-            switched_off=self._switched_off,
-            admission=self._admission,
-            next_slot=partial(next, self._counter),
-            new_folder=self._session_folder,
-        )
-        group = Group(channel, terms, folder, self._groups.discard)
+        group = Group(channel, self._terms(limits, repair), folder, self._groups.discard)
         self._groups.add(group)
-        group.wait_until_ready(_START_SECONDS + self.limits.seconds * len(images))
+        group.wait_until_ready(_START_SECONDS + limits.seconds * len(fds))
+        group.start_ahead(rollouts)
         return group
+
+    async def agroup(
+        self,
+        images: Sequence[ImageInput] = (),
+        *,
+        videos: Sequence[VideoInput] = (),
+        limits: Limits | None = None,
+        repair: RepairMode | None = None,
+        rollouts: int = 1,
+    ) -> Group:
+        """`group`, off the event loop."""
+        make = partial(self.group, images, videos=videos, limits=limits, repair=repair, rollouts=rollouts)
+        return await asyncio.to_thread(make)
+
+    def stats(self) -> PoolStats:
+        """Calls, statuses, latencies, queue, sessions and memory. Takes about a millisecond per session."""
+        groups = list(self._groups)
+        return self._meter.snapshot(
+            sessions=sum(group.n_sessions for group in groups),
+            spares=sum(group.n_spares for group in groups),
+            groups=len(groups),
+            pids=[] if self._zygote.ended else processes_below(self.pid),
+        )
 
     def close(self) -> None:
         """End every session, group and process of the pool."""
@@ -110,25 +151,49 @@ class SandboxPool:
             for group in list(self._groups):
                 group.close()
             self._zygote.close()
-            self._admission.executor.shutdown(wait=False)
+            for executor in (self._admission.executor, self._spawner):
+                executor.shutdown(wait=False, cancel_futures=True)
             if self._scratch:
                 shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _start(self) -> ZygoteProcess:
+        self._meter.started_tree()
         home = WORK_FOLDER if self.tier == "full" else self._new_folder("warm")
         return ZygoteProcess(self.tier, home=home, switched_off=self._switched_off)
 
-    def _open_group(self, limits: Limits, image_folder: str, fds: list[int]) -> socket.socket:
+    def _open_group(self, request: GroupRequest, fds: list[int]) -> socket.socket:
         if self._closed:
             raise SandboxClosed("the pool is closed")
-        if self._zygote.ended:
-            self._zygote.close()
-            self._zygote = self._start()
-        self._zygote.wait_until_ready()
         near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with far:
-            self._zygote.send(asdict(GroupRequest(asdict(limits), image_folder)), [far.fileno(), *fds])
+            try:
+                self._send(asdict(request), [far.fileno(), *fds])
+            except BaseException:
+                near.close()
+                raise
         return near
+
+    def _send(self, request: dict[str, Any], fds: list[int]) -> None:
+        try:
+            self._zygote.wait_until_ready()
+            self._zygote.send(request, fds)
+        except SandboxClosed:  # the tree has died: one new tree, and no more
+            self._zygote.close()
+            self._zygote = self._start()
+            self._zygote.wait_until_ready()
+            self._zygote.send(request, fds)
+
+    def _terms(self, limits: Limits, repair: RepairMode | None) -> GroupTerms:
+        return GroupTerms(
+            limits=limits,
+            tier=self.tier,
+            mode=replace(self._mode, repair=repair or self._mode.repair),
+            switched_off=self._switched_off,
+            admission=self._admission,
+            spawner=self._spawner,
+            next_slot=partial(next, self._counter),
+            new_folder=self._session_folder,
+        )
 
     def _session_folder(self) -> str | None:
         return self._new_folder("session", mode=0o700) if self._scratch else None
@@ -138,6 +203,17 @@ class SandboxPool:
         os.mkdir(folder)
         os.chmod(folder, mode)  # whatever the umask says
         return folder
+
+
+def _check_number(n_inputs: int) -> None:
+    if n_inputs > _MAX_INPUTS:
+        raise SandboxError(f"a group has at most {_MAX_INPUTS} images and videos, found {n_inputs}")
+
+
+def _allow_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _make_scratch() -> str:

@@ -1,13 +1,19 @@
 """What the host tells the processes of the sandbox, as JSON, and what they tell one another."""
 
+import signal
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sandbox._guest.scan import ScanMode
+
+RepairMode = Literal["small_model", "off"]
+"""small_model: the rewrites of Thyme's appendix A, each of them reported. off: the code runs as it was written."""
 
 WORK_FOLDER = "/mnt/data/temp_processed_images"
 """Where the code runs and saves (the folder that Thyme's prompts name)."""
 IMAGE_FOLDER = "/mnt/data/input_images"
+INTERRUPT = signal.SIGRTMIN + 3
+"""What the host sends when a call's time is up. Not SIGALRM: the code may have an alarm of its own."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +31,20 @@ class ZygoteConfig:
 
 @dataclass(frozen=True)
 class GroupRequest:
-    """One prompt. Its channel and its images travel beside it as file descriptors."""
+    """One prompt. Its channel, its images and its videos travel beside it as file descriptors, in this order."""
 
     limits: dict[str, Any]
     image_folder: str
+    video_suffixes: list[str]
+    """One per video."""
+
+
+@dataclass(frozen=True)
+class GuestMode:
+    """How a session treats the code before it runs it."""
+
+    scan: ScanMode
+    repair: RepairMode
 
 
 @dataclass(frozen=True)
@@ -37,9 +53,8 @@ class SessionRequest:
 
     limits: dict[str, Any]
     slot: int
-    seed: int
     nonce: int
-    scan: ScanMode
+    mode: dict[str, Any]
     work_folder: str
 
 

@@ -10,6 +10,8 @@ import json
 import os
 import select
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
@@ -48,17 +50,30 @@ class _Target:
     bgr_fd: int
 
 
+@contextmanager
+def inputs_folder(fds: list[int], *, namespaces: bool) -> Iterator[None]:
+    """Within, what the descriptors hold can be stored where the code will find it; afterwards nothing can change it."""
+    if namespaces:
+        n_bytes = sum(os.fstat(fd).st_size for fd in fds)
+        syscalls.mount_tmpfs(IMAGE_FOLDER, f"size={n_bytes + (1 << 20)},mode=755,nr_inodes={len(fds) + 16}")
+    yield
+    if namespaces:
+        syscalls.make_read_only(IMAGE_FOLDER, executable=False)
+
+
 def decode_images(cage: lockdown.Cage, fds: list[int], image_folder: str) -> list[DecodedImage]:
     """Decode, seal and store the images. Raises UnreadableImage."""
     targets = [_Target(fd, _memory_file(), _memory_file()) for fd in fds]
-    if cage.namespaces:
-        n_bytes = sum(os.fstat(fd).st_size for fd in fds)
-        syscalls.mount_tmpfs(IMAGE_FOLDER, f"size={n_bytes + (1 << 20)},mode=755,nr_inodes={len(fds) + 16}")
     reports = _ask_child(cage, targets) if targets else []
-    images = [_store(i, target, reports[i], image_folder) for i, target in enumerate(targets)]
-    if cage.namespaces:
-        syscalls.make_read_only(IMAGE_FOLDER, executable=False)
-    return images
+    return [_store(i, target, reports[i], image_folder) for i, target in enumerate(targets)]
+
+
+def store_videos(fds: list[int], suffixes: list[str], folder: str) -> list[str]:
+    """Store the files as they are: the session that reads one decodes it. Answers with their paths."""
+    paths = [f"{folder}/video_{index}{suffix}" for index, suffix in enumerate(suffixes)]
+    for fd, path in zip(fds, paths, strict=True):
+        _copy(fd, path)
+    return paths
 
 
 def _ask_child(cage: lockdown.Cage, targets: list[_Target]) -> list[dict[str, Any]]:

@@ -1,32 +1,20 @@
 """What `plt.show()`, `display(...)` and `image.show()` do here: the pixels become part of the observation."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-
-class Pixels(NamedTuple):
-    """An image on its way to the host: raw RGB."""
-
-    name: str
-    width: int
-    height: int
-    data: bytes
+from sandbox._guest.gallery import Gallery
 
 
 class Figures:
-    """Collects what one call showed, up to the limits; `n_dropped` counts the rest."""
+    """Puts what one call shows into the gallery."""
 
-    def __init__(self, *, max_images: int, max_pixels: int) -> None:
-        self._max_images, self._max_pixels = max_images, max_pixels
-        self.clear()
-
-    def clear(self) -> None:
-        self.shown: list[Pixels] = []
-        self.n_dropped = 0
+    def __init__(self, gallery: Gallery, *, max_pixels: int) -> None:
+        self._gallery, self._max_pixels = gallery, max_pixels
 
     def install(self) -> None:
         plt.show, display = self._show_all, self.display
@@ -34,9 +22,14 @@ class Figures:
         def show(self: Image.Image, title: str | None = None) -> None:
             display(self)
 
+        def show_figure(self: Figure, warn: bool = True) -> None:
+            display(self)
+
         setattr(Image.Image, "show", show)  # noqa: B010  # assigning a method is not typed
+        setattr(Figure, "show", show_figure)  # noqa: B010
 
     def display(self, *things: Any, **_options: Any) -> None:
+        """IPython's: an image or a figure is shown, anything else printed."""
         for thing in things:
             if isinstance(thing, Image.Image):
                 self._keep("display", thing.size, lambda image=thing: to_rgb(image).tobytes())
@@ -61,10 +54,7 @@ class Figures:
         width, height = size
         if width * height > self._max_pixels:
             raise ValueError(f"{kind} of {width}x{height} pixels is too large: at most {self._max_pixels} pixels")
-        if len(self.shown) == self._max_images:
-            self.n_dropped += 1
-            return
-        self.shown.append(Pixels(f"{kind} {len(self.shown) + 1}", width, height, pixels()))
+        self._gallery.show(kind, width, height, pixels)
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

@@ -6,40 +6,37 @@ Everything that it says is untrusted by the host: the code runs in this very pro
 import ast
 import builtins
 import gc
+import hashlib
 import io
 import json
-import linecache
 import os
-import random
-import signal
 import sys
 import tempfile
 import traceback
 import types
 from typing import Any, NamedTuple, NoReturn
 
-import cv2
-import numpy as np
 from PIL import Image
 
 from sandbox._guest import warm
+from sandbox._guest.addresses import Addresses
+from sandbox._guest.chance import seed_everything
 from sandbox._guest.clamp import BoxClamp
-from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, SessionRequest
+from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode, SessionRequest
 from sandbox._guest.edits import SourceEdit, clamp_boxes, move_folders, parse_repaired
-from sandbox._guest.figures import Figures, Pixels
+from sandbox._guest.faults import describe, is_out_of_memory, line_of, remember_lines, text_of
+from sandbox._guest.figures import Figures
+from sandbox._guest.gallery import Gallery, Pixels, held_paths, newly_held
+from sandbox._guest.interruption import Interrupted, Interruption
 from sandbox._guest.output import CappedOutput
-from sandbox._guest.saved import Budget, SavedFiles, choose_shown, read_image
-from sandbox._guest.scan import Blocked, ScanMode, refuse_dangerous_calls
-from sandbox._guest.shared import CELL_PREFIX, SharedImage, hook_opencv, hook_pillow, names_of
+from sandbox._guest.saved import Budget, SavedFiles, read_image
+from sandbox._guest.scan import Blocked, refuse_dangerous_calls
+from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, names_of
+from sandbox._guest.sqlite import install_sqlite
 from sandbox.limits import Limits
 from sandbox.wire import HEADER
 
 _MAX_ERROR, _MAX_NAME = 2000, 200
-_OPENCV_OUT_OF_MEMORY = -4
-
-
-class _Interrupted(BaseException):
-    """Raised by the timer inside the code; not an Exception, so that `except Exception` does not swallow it."""
 
 
 class _Outcome(NamedTuple):
@@ -53,29 +50,34 @@ def report_failed_start(fd: int, nonce: int, error: BaseException) -> None:
 
 
 class Runner:
-    def __init__(self, fd: int, request: SessionRequest, limits: Limits, images: list[SharedImage]) -> None:
+    def __init__(self, fd: int, request: SessionRequest, limits: Limits, inputs: Inputs) -> None:
         self._fd, self._nonce, self._limits = fd, request.nonce, limits
-        self._scan: ScanMode = request.scan
+        self._mode = GuestMode(**request.mode)
         self._output = CappedOutput(limits.output_chars)
-        self._figures = Figures(max_images=limits.max_images, max_pixels=limits.max_pixels)
+        self._gallery = Gallery(max_images=limits.max_images)
+        self._figures = Figures(self._gallery, max_pixels=limits.max_pixels)
         self._saved = SavedFiles(request.work_folder)
-        self._clamp = BoxClamp([(image.decoded.width, image.decoded.height) for image in images])
-        self._folders = _moved_folders(request.work_folder, images)
+        self._clamp = BoxClamp([(image.decoded.width, image.decoded.height) for image in inputs.images])
+        self._folders = _moved_folders(request.work_folder, inputs)
         self._hidden = _hidden_prefixes(self._folders)
+        self._addresses = Addresses()
         self._n_calls = 0
-        _seed(request.seed)
         _move_home(request.work_folder)
         self._install(limits)
-        self._names = self._namespace(images)
+        self._names = self._namespace(inputs)
 
     def serve(self) -> NoReturn:
         """Answer calls until the host hangs up or kills."""
         _send(self._fd, self._nonce, {"ready": True}, [])
+        seed_everything(json.loads(self._next_frame()[1])["seed"])
         while True:
-            nonce, length = HEADER.unpack(_read(self._fd, HEADER.size))
-            code = _read(self._fd, length).decode("utf-8", "surrogatepass")
-            reply, pixels = self._answer(code)
+            nonce, code = self._next_frame()
+            reply, pixels = self._answer(code.decode("utf-8", "surrogatepass"))
             _send(self._fd, nonce, reply, pixels)
+
+    def _next_frame(self) -> tuple[int, bytes]:
+        nonce, length = HEADER.unpack(_read(self._fd, HEADER.size))
+        return nonce, _read(self._fd, length)
 
     def _install(self, limits: Limits) -> None:
         sys.stdin = io.StringIO("")
@@ -83,91 +85,109 @@ class Runner:
         for name in ("__stdout__", "__stderr__"):  # declared Final, hence by name
             setattr(sys, name, None)
         Image.MAX_IMAGE_PIXELS = limits.max_pixels
+        self._gallery.install()
         self._figures.install()
+        install_sqlite()
         gc.enable()
 
-    def _namespace(self, images: list[SharedImage]) -> dict[str, Any]:
-        hook_pillow(images)
-        hook_opencv(images)
+    def _namespace(self, inputs: Inputs) -> dict[str, Any]:
+        hook_pillow(inputs.images)
+        hook_opencv(inputs.images)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
         names = vars(main)
         names |= {"__builtins__": builtins, "display": self._figures.display}
         names |= warm.prepared_names()
-        names |= names_of(images)
+        names |= names_of(inputs.images)
         return names
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
         self._output.clear()
-        self._figures.clear()
+        self._gallery.clear()
         edits: list[SourceEdit] = []
         cell = f"{CELL_PREFIX} {self._n_calls}>"
         self._n_calls += 1
+        held = held_paths(self._names)
         outcome = self._execute(code, cell, edits)
         try:
-            return self._reply(outcome, edits)
+            return self._reply(outcome, edits, held)
         except MemoryError:
-            self._figures.clear()
+            self._gallery.clear()
             too_large = _Outcome("memory", "MemoryError: not enough memory to return the images")
             return self._fields(too_large, edits, self._output.text(), [], []), []
 
     def _execute(self, code: str, cell: str, edits: list[SourceEdit]) -> _Outcome:
-        timer = _Timer(self._limits.seconds)
+        interruption = Interruption()
         try:
-            with timer:
+            with interruption:
                 exec(self._compile(code, cell, edits), self._names)  # one dict: functions see the code's globals
-        except _Interrupted as error:
-            return self._timeout(_line(error, cell))
+        except Interrupted as error:
+            return self._timeout(line_of(error, cell))
         except Blocked as error:
             return _Outcome("blocked", f"PermissionError: {error}")
         except SystemExit as error:
-            return _Outcome("ok") if error.code in (None, 0) else _Outcome("error", f"SystemExit: {_text_of(error)}")
+            return _Outcome("ok") if error.code in (None, 0) else _Outcome("error", f"SystemExit: {text_of(error)}")
         except BaseException as error:  # noqa: BLE001 - the code may raise anything
-            status = "memory" if _is_out_of_memory(error) else "error"
-            return _Outcome(status, f"{type(error).__name__}: {_text_of(error)}{_line(error, cell)}")
-        return self._timeout("") if timer.fired else _Outcome("ok")
+            status = "memory" if is_out_of_memory(error) else "error"
+            return _Outcome(status, describe(error, cell))
+        return self._timeout("") if interruption.fired else _Outcome("ok")
 
     def _timeout(self, line: str) -> _Outcome:
         return _Outcome("timeout", f"TimeoutError: still running after {self._limits.seconds:g} s{line}")
 
     def _compile(self, code: str, cell: str, edits: list[SourceEdit]) -> types.CodeType:
+        remember_lines(cell, code)
         tree, repairs = parse_repaired(code, cell)
         edits += repairs
         source = repairs[-1].after if repairs else code
-        refuse_dangerous_calls(tree, self._scan)
+        remember_lines(cell, source)
+        refuse_dangerous_calls(tree, self._mode.scan)
         edits += clamp_boxes(tree, source, self._clamp)
         edits += move_folders(tree, self._folders)
-        linecache.cache[cell] = (len(source), None, source.splitlines(keepends=True), cell)
         return compile(ast.fix_missing_locations(tree), cell, "exec")
 
-    def _reply(self, outcome: _Outcome, edits: list[SourceEdit]) -> tuple[dict[str, Any], list[bytes]]:
+    def _reply(
+        self, outcome: _Outcome, edits: list[SourceEdit], held: dict[str, tuple[str, ...]]
+    ) -> tuple[dict[str, Any], list[bytes]]:
         text = self._output.text()
-        new_files = self._saved.look()
-        budget = Budget(
-            n_images=self._limits.max_images, n_bytes=self._limits.reply_mb << 20, max_pixels=self._limits.max_pixels
-        )
-        images, notes = self._collect(choose_shown(new_files, text, self._names), budget)
+        new_files = self._saved.look(self._gallery.written)
+        shown = self._gallery.ordered(new_files, newly_held(held, held_paths(self._names)))
+        images, notes = self._collect(shown)
         artefacts = [
             [self._saved.name_of(path)[:_MAX_NAME], size, notes.get(path, "")] for path, size in new_files.items()
         ]
-        if self._figures.n_dropped:
-            text += f"\n... [{self._figures.n_dropped} more figures not shown] ...\n"
+        if self._gallery.n_dropped:
+            text += f"\n... [{self._gallery.n_dropped} more figures not shown] ...\n"
         return self._fields(outcome, edits, text, images, artefacts), [image.data for image in images]
 
-    def _collect(self, paths: list[str], budget: Budget) -> tuple[list[Pixels], dict[str, str]]:
-        images, notes = [], dict[str, str]()
-        for figure in self._figures.shown:
+    def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str]]:
+        """The images within the limits, each picture once; for the files among the others, why they are not shown."""
+        budget = Budget(
+            n_images=self._limits.max_images, n_bytes=self._limits.reply_mb << 20, max_pixels=self._limits.max_pixels
+        )
+        images, notes = dict[tuple[int, int, bytes], Pixels](), dict[str, str]()
+        for item in shown:
             try:
-                budget.take(figure.width, figure.height)
-                images.append(figure)
-            except ValueError:
-                self._figures.n_dropped += 1
-        for path in paths:
-            try:
-                images.append(read_image(path, self._saved.name_of(path)[:_MAX_NAME], budget))
+                image = self._pixels_of(item, budget)
             except ValueError as error:
-                notes[path] = str(error)
-        return images, notes
+                if isinstance(item, str):
+                    notes[item] = str(error)
+                else:
+                    self._gallery.n_dropped += 1
+                continue
+            first = images.setdefault((image.width, image.height, hashlib.sha256(image.data).digest()), image)
+            if first is image:
+                budget.take(image.width, image.height)
+            elif isinstance(item, str):
+                notes[item] = f"shown already, as {first.name}"
+        return list(images.values()), notes
+
+    def _pixels_of(self, item: Pixels | str, budget: Budget) -> Pixels:
+        """Raises ValueError, saying which limit it breaks or why it cannot be read."""
+        if isinstance(item, str):
+            return read_image(item, self._saved.name_of(item)[:_MAX_NAME], budget)
+        budget.check(item.width, item.height)
+        return item
 
     def _fields(
         self, outcome: _Outcome, edits: list[SourceEdit], text: str, images: list[Pixels], artefacts: list[Any]
@@ -182,29 +202,18 @@ class Runner:
         }
 
     def _shown(self, text: str) -> str:
-        """The text without folders of the host, so that it says the same on every machine."""
+        """The text without folders of the host and without addresses: it says the same on every machine."""
         for real, shown in self._hidden:
             text = text.replace(real, shown)
-        return text
+        return self._addresses.settle(text)
 
 
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed & 0xFFFFFFFF)
-    cv2.setRNGSeed(seed & 0x7FFFFFFF)
-    make_generator, streams = np.random.default_rng, np.random.SeedSequence(seed & 0xFFFFFFFF)
-
-    def default_rng(seed: Any = None) -> np.random.Generator:
-        return make_generator(streams.spawn(1)[0] if seed is None else seed)
-
-    np.random.default_rng = default_rng  # without a seed it would take entropy from the kernel
-
-
-def _moved_folders(work_folder: str, images: list[SharedImage]) -> dict[str, str]:
+def _moved_folders(work_folder: str, inputs: Inputs) -> dict[str, str]:
     """Folders of the full tier to where the lite tier has them; empty in the full tier."""
     folders = {WORK_FOLDER: work_folder}
-    if images:
-        folders[IMAGE_FOLDER] = os.path.dirname(images[0].decoded.path)
+    paths = [*(image.decoded.path for image in inputs.images), *inputs.video_paths]
+    if paths:
+        folders[IMAGE_FOLDER] = os.path.dirname(paths[0])
     return {shown: real for shown, real in folders.items() if shown != real}
 
 
@@ -219,47 +228,6 @@ def _hidden_prefixes(folders: dict[str, str]) -> list[tuple[str, str]]:
 def _move_home(folder: str) -> None:
     os.environ |= {"HOME": folder, "TMPDIR": f"{folder}/.tmp", "MPLCONFIGDIR": f"{folder}/.tmp"}
     tempfile.tempdir = None
-
-
-class _Timer:
-    """Interrupts the code once. `fired` stays true when the code swallowed it, as a finaliser does."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.fired = False
-
-    def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, self._interrupt)
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
-
-    def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def _interrupt(self, _number: int, _frame: object) -> None:
-        self.fired = True
-        raise _Interrupted
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or (
-        isinstance(error, cv2.error) and getattr(error, "code", 0) == _OPENCV_OUT_OF_MEMORY
-    )
-
-
-def _text_of(error: BaseException) -> str:
-    if isinstance(error, SyntaxError):
-        return str(error.msg)
-    try:
-        return str(error).strip()[:_MAX_ERROR]
-    except Exception:  # noqa: BLE001 - the code's own __str__
-        return "<no text>"
-
-
-def _line(error: BaseException, cell: str) -> str:
-    if isinstance(error, SyntaxError) and error.filename == cell:
-        return f" (line {error.lineno})"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == cell]
-    return f" (line {lines[-1]})" if lines else ""
 
 
 def _read(fd: int, length: int) -> bytes:

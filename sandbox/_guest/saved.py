@@ -1,22 +1,15 @@
-"""Finds the image files that a call saved, and which of them the code meant to show.
-
-Shown are the new files that the output names; if it names none, those that a variable called `...processed_path...`
-holds; if there is none, all of them, oldest first.
-"""
+"""Finds the files that a call made or changed, and reads the images among them."""
 
 import os
-import re
 import stat
-from collections.abc import Iterable, Mapping
-from pathlib import PurePath
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable
+from typing import NamedTuple
 
 from PIL import Image
 
-from sandbox._guest.figures import Pixels, to_rgb
+from sandbox._guest.figures import to_rgb
+from sandbox._guest.gallery import Pixels
 
-_IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
-_PATH_VARIABLE = "processed_path"
 _MAX_NOTE = 300
 
 
@@ -32,14 +25,16 @@ class Budget:
     def __init__(self, *, n_images: int, n_bytes: int, max_pixels: int) -> None:
         self.n_images, self.n_bytes, self.max_pixels = n_images, n_bytes, max_pixels
 
-    def take(self, width: int, height: int) -> None:
-        """Raises ValueError, saying which limit an image of this size breaks."""
+    def check(self, width: int, height: int) -> None:
+        """Raises ValueError, saying which limit an image of this size would break."""
         if width * height > self.max_pixels:
             raise ValueError(f"not shown: {width}x{height} pixels, at most {self.max_pixels} pixels are shown")
         if self.n_images < 1:
             raise ValueError("not shown: the observation has as many images as it may have")
         if width * height * 3 > self.n_bytes:
             raise ValueError("not shown: the images of the observation are too large together")
+
+    def take(self, width: int, height: int) -> None:
         self.n_images -= 1
         self.n_bytes -= width * height * 3
 
@@ -48,18 +43,20 @@ class SavedFiles:
     """The files of a session, and which of them are new since the last look."""
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
+        self._folder = os.path.realpath(folder)
         self._known: dict[str, _Stamp] = {}
 
-    def look(self) -> dict[str, int]:
-        """Path to size of every file that is new or changed, oldest first."""
-        found = dict(self._walk())
-        new = {path: stamp for path, stamp in found.items() if self._known.get(path) != stamp}
+    def look(self, noticed: Container[str]) -> dict[str, int]:
+        """Path to size of every file that is new, changed or `noticed` to be written, in alphabetical order."""
+        found, known = dict(self._walk()), self._known
+        new = {p: stamp.n_bytes for p, stamp in found.items() if known.get(p) != stamp or p in noticed}
         self._known = found
-        return {path: new[path].n_bytes for path in sorted(new, key=lambda path: (new[path].changed_ns, path))}
+        return dict(sorted(new.items()))
 
     def name_of(self, path: str) -> str:
-        return os.path.relpath(path, self._folder)
+        """Relative to the working folder; of an input, which lies elsewhere, the bare name."""
+        inside = path.startswith(f"{self._folder}/")
+        return os.path.relpath(path, self._folder) if inside else os.path.basename(path)
 
     def _walk(self) -> Iterable[tuple[str, _Stamp]]:
         for folder, _, names in os.walk(self._folder):
@@ -73,35 +70,14 @@ class SavedFiles:
                     yield path, _Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def choose_shown(new_paths: Iterable[str], text: str, variables: Mapping[str, Any]) -> list[str]:
-    images = [path for path in new_paths if path.lower().endswith(_IMAGE_SUFFIXES)]
-    printed = {path: position for path in images if (position := _position(path, text)) is not None}
-    if printed:
-        return sorted(printed, key=lambda path: printed[path])
-    held = {os.path.realpath(path) for path in _held_paths(variables)}
-    return [path for path in images if path in held] or images
-
-
 def read_image(path: str, name: str, budget: Budget) -> Pixels:
     """Raises ValueError with the reason for which the file cannot be shown."""
     try:
         with Image.open(path) as image:
-            budget.take(*image.size)
+            budget.check(*image.size)
             pixels = to_rgb(image)
             return Pixels(name, *pixels.size, pixels.tobytes())
     except ValueError:
         raise
     except Exception as error:
         raise ValueError(f"not shown: {type(error).__name__}: {error}"[:_MAX_NOTE]) from error
-
-
-def _position(path: str, text: str) -> int | None:
-    match = re.search(rf"(?<![\w.-]){re.escape(os.path.basename(path))}(?!\w)", text)
-    return match.start() if match else None
-
-
-def _held_paths(variables: Mapping[str, Any]) -> Iterable[str]:
-    for name, value in list(variables.items()):
-        if _PATH_VARIABLE in name.lower():
-            values = value if isinstance(value, list | tuple) else [value]
-            yield from (str(item) for item in values if isinstance(item, str | PurePath))

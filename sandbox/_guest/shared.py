@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import cv2
 import numpy as np
@@ -26,6 +26,13 @@ CELL_PREFIX = "<cell"
 class SharedImage:
     decoded: DecodedImage
     pixels: Image.Image | None
+
+
+class Inputs(NamedTuple):
+    """What the sessions of a group find."""
+
+    images: list[SharedImage]
+    video_paths: list[str]
 
 
 def share(decoded: DecodedImage) -> SharedImage:

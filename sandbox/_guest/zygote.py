@@ -5,6 +5,7 @@ run nothing that a model or a data set wrote: a locked child decodes the images 
 """
 
 import gc
+import importlib
 import json
 import os
 import signal
@@ -24,10 +25,10 @@ from sandbox._guest.config import (
     SessionRequest,
     ZygoteConfig,
 )
-from sandbox._guest.decode import UnreadableImage, decode_images
+from sandbox._guest.decode import UnreadableImage, decode_images, inputs_folder, store_videos
 from sandbox._guest.proc import Proc
 from sandbox._guest.runner import Runner, report_failed_start
-from sandbox._guest.shared import SharedImage, share
+from sandbox._guest.shared import Inputs, share
 from sandbox._kernel import landlock, syscalls
 from sandbox.limits import Limits
 
@@ -51,9 +52,7 @@ class Tree:
 def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc: Proc) -> NoReturn:
     """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
     _warm_up(config)
-    n_threads = proc.n_threads()
-    if n_threads != 1:
-        raise RuntimeError(f"a library started threads at import: {n_threads} run, a forked session would hang")
+    _require_one_thread(proc)
     tree = Tree(config, identity, proc, proc.pid_namespace())
     control.send(json.dumps({"ready": True, "landlock": landlock.abi_version()}).encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: no zombie, and a stopped session wakes nobody
@@ -63,6 +62,11 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
             control.close()
             _as_child(partial(_serve_group, tree, GroupRequest(**request), fds))
         _close(fds)
+
+
+def _require_one_thread(proc: Proc) -> None:
+    if (n_threads := proc.n_threads()) != 1:
+        raise RuntimeError(f"a library started threads at import: {n_threads} run, a forked session would hang")
 
 
 def _warm_up(config: ZygoteConfig) -> None:
@@ -79,35 +83,41 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     syscalls.die_with_parent()
     if tree.config.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWNS)
-    images = _decode(tree, request, channel, fds[1:])
+    inputs = _take_in(tree, request, channel, fds[1:])
     _close(fds[1:])
+    _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
     channel.send(json.dumps({"ready": True}).encode())
     while True:
         session, session_fds = _receive(channel)
-        _fork_session(tree, request, SessionRequest(**session), channel, session_fds[0], images)
+        _fork_session(tree, request, SessionRequest(**session), channel, session_fds[0], inputs)
         _close(session_fds)
 
 
-def _decode(tree: Tree, request: GroupRequest, channel: socket.socket, fds: list[int]) -> list[SharedImage]:
+def _take_in(tree: Tree, request: GroupRequest, channel: socket.socket, fds: list[int]) -> Inputs:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     cage = _cage(tree, Limits(**request.limits), 0, None, request.image_folder)
+    n_images = len(fds) - len(request.video_suffixes)
     try:
-        decoded = decode_images(cage, fds, request.image_folder)
+        with inputs_folder(fds, namespaces=cage.namespaces):
+            videos = store_videos(fds[n_images:], request.video_suffixes, request.image_folder)
+            decoded = decode_images(cage, fds[:n_images], request.image_folder)
     except UnreadableImage as error:
         channel.send(json.dumps({"unreadable": error.index, "reason": error.reason}).encode())
         os._exit(0)
-    return [share(image) for image in decoded]
+    if videos:
+        importlib.import_module("sandbox._guest.video")  # here, once: half of its cost is not every image group's
+    return Inputs([share(image) for image in decoded], videos)
 
 
 def _fork_session(
-    tree: Tree, group: GroupRequest, request: SessionRequest, channel: socket.socket, fd: int, images: list[SharedImage]
+    tree: Tree, group: GroupRequest, request: SessionRequest, channel: socket.socket, fd: int, inputs: Inputs
 ) -> None:
     cage = _cage(tree, Limits(**request.limits), request.slot, request.work_folder, group.image_folder)
     try:
-        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, cage, request, fd, images)))
+        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, cage, request, fd, inputs)))
     except OSError as error:  # no process or no memory is left: the siblings go on
         channel.send(json.dumps({"failed": str(error)}).encode())
         return
@@ -129,11 +139,11 @@ def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
     return pid
 
 
-def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, images: list[SharedImage]) -> NoReturn:
+def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, inputs: Inputs) -> NoReturn:
     try:
-        kept = {fd, *(image.decoded.bgr_fd for image in images if image.decoded.bgr_fd >= 0)}
+        kept = {fd, *(image.decoded.bgr_fd for image in inputs.images if image.decoded.bgr_fd >= 0)}
         lockdown.lock_down(cage.keeping(kept))
-        runner = Runner(fd, request, cage.limits, images)
+        runner = Runner(fd, request, cage.limits, inputs)
         lockdown.seal(cage)
     except BaseException as error:
         report_failed_start(fd, request.nonce, error)

@@ -1,5 +1,6 @@
 """The tree of processes: what it takes in, what it refuses, and that nothing of it is left behind."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from PIL import Image
 
 import sandbox
-from sandbox import Group, ImageUnreadable, Limits, SandboxClosed, SandboxError, SandboxPool
+from sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, SandboxError, SandboxPool
 from sandbox.attest import attest
 from sandbox.doctor import can_run, diagnose
 from tests.sandbox.attacks import descendants
@@ -32,7 +33,8 @@ def run_python(code: str, **environment: str) -> subprocess.Popen:
 
 
 def test_a_hundred_sessions_leave_no_process_and_no_descriptor(pool: SandboxPool, group: Group) -> None:
-    group.session().close()
+    for _ in range(2):  # the first takes the one that was started ahead
+        group.session().close()
     before, n_fds = descendants(pool.pid), len(os.listdir("/proc/self/fd"))
     for index in range(100):
         with group.session() as session:
@@ -44,13 +46,55 @@ def test_a_hundred_sessions_leave_no_process_and_no_descriptor(pool: SandboxPool
 
 def test_a_group_that_closes_ends_its_sessions(pool: SandboxPool) -> None:
     before = descendants(pool.pid)
-    group = pool.group([Image.new("RGB", (9, 9))])
+    group = pool.group([Image.new("RGB", (9, 9))], rollouts=3)
     session = group.session()
     group.close()
     assert session.run("print(1)").status == "killed"
     wait_until(lambda: descendants(pool.pid) == before)
     with pytest.raises(SandboxClosed):
         group.session()
+
+
+def test_sessions_that_were_started_ahead_are_handed_out_with_the_seed_asked_for(pool: SandboxPool) -> None:
+    def numbers(group: Group, n_sessions: int) -> list[str]:
+        sessions = [group.session(seed=seed) for seed in range(n_sessions)]
+        return [session.run("import random; print(random.random())").text for session in sessions]
+
+    with pool.group(rollouts=3) as ahead, pool.group(rollouts=0) as on_demand:
+        wait_until(lambda: pool.stats().spares == 3)
+        wait_until(lambda: ahead.n_sessions == 3)
+        assert numbers(ahead, 4) == numbers(on_demand, 4)
+        assert pool.stats().spares == 0
+
+
+def test_a_spare_that_died_is_not_handed_out(pool: SandboxPool) -> None:
+    with pool.group(rollouts=1) as group:
+        wait_until(lambda: group.n_sessions == 1)
+        before = descendants(pool.pid)
+        with pool.group(rollouts=1) as other:
+            wait_until(lambda: other.n_sessions == 1)
+            spare = max(descendants(pool.pid) - before)
+            time.sleep(0.2)
+            os.kill(spare, signal.SIGKILL)
+            wait_until(lambda: not Path(f"/proc/{spare}").exists())
+            with other.session() as session:
+                assert session.run("print(1)").text == "1\n"
+
+
+def test_statistics_count_what_happened(full_tier: None) -> None:
+    with SandboxPool(tier="full", limits=Limits(seconds=1)) as pool, pool.group(rollouts=2) as group:
+        with group.session() as session:
+            session.run("print(1)")
+            session.run("1 / 0")
+        with group.session() as session:
+            session.run("import os; os._exit(0)")
+            seen = pool.stats()
+    assert (seen.calls, seen.statuses, seen.broken) == (3, {"ok": 1, "error": 1, "killed": 1}, 1)
+    assert (seen.running, seen.waiting, seen.groups, seen.sessions_started, seen.trees_started) == (0, 0, 1, 2, 1)
+    assert seen.call_seconds.n == 3
+    assert 0 < seen.call_seconds.p50 <= seen.call_seconds.p99 <= seen.call_seconds.longest
+    assert seen.processes >= 4
+    assert seen.memory_mb is None or seen.memory_mb > 20
 
 
 def test_a_killed_host_leaves_no_survivor(full_tier: None) -> None:
@@ -84,6 +128,32 @@ def test_a_dead_tree_is_started_anew_by_the_next_group(full_tier: None) -> None:
             group.session()
         with pool.group() as another, another.session() as fresh:
             assert fresh.run("print(1)").ok
+
+
+@pytest.mark.parametrize("crash", ["zygote", "group"])
+def test_a_crash_breaks_the_rollouts_that_it_takes_and_none_hangs(full_tier: None, crash: str) -> None:
+    with SandboxPool(tier="full", concurrency=2) as pool, pool.group(rollouts=4) as group:
+        sessions = [group.session() for _ in range(4)]
+        # launcher, zygote's parent, zygote, group, sessions
+        chain = [pool.pid]
+        while len(children := list(children_of(chain[-1]))) == 1:
+            chain += children
+        victim = chain[-1] if crash == "group" else chain[-2]
+
+        async def roll_out() -> list[Observation]:
+            calls = [asyncio.ensure_future(s.arun("import time; time.sleep(3)")) for s in sessions]
+            await asyncio.sleep(0.3)
+            os.kill(victim, signal.SIGKILL)
+            return await asyncio.wait_for(asyncio.gather(*calls), 2)
+
+        observations = asyncio.run(roll_out())
+        assert {(o.status, o.broken) for o in observations} == {("killed", True)}
+        assert [session.lost for session in sessions] == [True] * 4
+        assert pool.stats().broken == 4
+        with pool.group() as another, another.session() as session:
+            assert session.run("print(1)").ok
+            assert session.run("import os; os._exit(0)").broken
+            assert not session.lost
 
 
 def test_a_pool_made_in_a_thread_outlives_the_thread(full_tier: None) -> None:
@@ -208,6 +278,10 @@ def test_where_namespaces_are_forbidden_the_lite_tier_runs_when_it_is_chosen() -
 def test_the_public_names_are_these() -> None:
     assert set(sandbox.__all__) >= {"Limits", "SandboxPool", "Observation", "SandboxError", "SandboxUnavailable"}
     assert all(hasattr(sandbox, name) for name in sandbox.__all__)
+
+
+def children_of(pid: int) -> set[int]:
+    return {int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()}
 
 
 def wait_until(condition: object, seconds: float = 5.0) -> None:

@@ -51,7 +51,7 @@ def test_programs_that_ran_without_error_are_counted(environment):
 
 
 def test_special_tokens_that_a_program_prints_become_text(environment):
-    assert environment.run_python("print('<|im' + '_end|>')")[1]["text"] == "<| im_end|>"
+    assert environment.run_python("print('<|im' + '_end|>')")[1]["text"] == "‹|im_end|>"
 
 
 def test_rollouts_of_one_prompt_share_a_group_that_the_last_one_closes(rows):

@@ -1,0 +1,108 @@
+"""What a call is charged for: its own work and its own waiting, never the wait for a CPU that others keep busy.
+
+A busy machine must not turn into timeouts: they would end up as labels in a data set. So the limit counts the CPU time
+of the process, or the wall clock less the time that the kernel made it wait in the run queue (`sched_info` of
+/proc/PID/schedstat, main thread), whichever is more. Code that sleeps is charged for sleeping.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from sandbox.limits import Limits
+
+_NANOSECONDS = 1e9
+# threads together can use up their CPU time long before the wall clock says so
+_LONGEST_LOOK, _SHORTEST_LOOK = 0.25, 0.002
+
+
+class ProcessClock:
+    """Reads the two clocks of one session's process. Where the kernel keeps no such account, the wall clock counts."""
+
+    def __init__(self, pid: int) -> None:
+        self._cpu_clock = ~pid << 3 | 2  # the clock id that clock_getcpuclockid(3) makes
+        self._run_queue = -1
+        with suppress(OSError):
+            self._run_queue = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+
+    def start(self) -> "CallClock":
+        return CallClock(self)
+
+    def close(self) -> None:
+        if self._run_queue >= 0:
+            os.close(self._run_queue)
+            self._run_queue = -1
+
+    def cpu_seconds(self) -> float:
+        with suppress(OSError):  # the process has ended
+            return time.clock_gettime(self._cpu_clock)
+        return 0.0
+
+    def waited_seconds(self) -> float:
+        with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel keeps no account
+            return int(os.pread(self._run_queue, 128, 0).split()[1]) / _NANOSECONDS
+        return 0.0
+
+
+class CallClock:
+    """Started with a call."""
+
+    def __init__(self, process: ProcessClock) -> None:
+        self._process = process
+        self._started = time.monotonic()
+        self._cpu, self._waited = process.cpu_seconds(), process.waited_seconds()
+
+    def wall(self) -> float:
+        return time.monotonic() - self._started
+
+    def charged(self) -> float:
+        """Seconds that count towards `Limits.seconds`."""
+        waited = self._process.waited_seconds() - self._waited
+        return max(self.wall() - max(waited, 0.0), self._process.cpu_seconds() - self._cpu)
+
+
+class Deadline:
+    """When to interrupt a call and when to give it up. Called for the seconds to wait until the next look."""
+
+    def __init__(self, clock: CallClock, limits: Limits, interrupt: Callable[[], None]) -> None:
+        self._clock, self._limits, self._interrupt = clock, limits, interrupt
+        self._phase, self._phase_wall, self._phase_charged = limits.seconds, 0.0, 0.0
+        self._interrupted = False
+
+    def __call__(self) -> float:
+        """Raises TimeoutError when the grace is over, too."""
+        rest = self._rest()
+        if rest <= 0 and not self._interrupted:
+            self._begin_grace()
+            rest = self._rest()
+        if rest <= 0:
+            raise TimeoutError
+        return min(max(rest, _SHORTEST_LOOK), _LONGEST_LOOK)
+
+    def _rest(self) -> float:
+        wall, charged = self._clock.wall() - self._phase_wall, self._clock.charged() - self._phase_charged
+        if wall >= self._phase * self._limits.wall_ceiling:
+            return 0.0
+        return self._phase - charged
+
+    def _begin_grace(self) -> None:
+        self._interrupted = True
+        self._phase, self._phase_wall, self._phase_charged = (
+            self._limits.grace,
+            self._clock.wall(),
+            self._clock.charged(),
+        )
+        self._interrupt()
+
+
+def wall_deadline(seconds: float) -> Callable[[], float]:
+    """The same for what is not charged: so long by the wall clock, and no longer."""
+    end = time.monotonic() + seconds
+
+    def rest() -> float:
+        if (left := end - time.monotonic()) <= 0:
+            raise TimeoutError
+        return left
+
+    return rest

@@ -1,0 +1,36 @@
+"""What the host asks of a process that it holds by a pidfd: such a handle never comes to mean another process."""
+
+import select
+
+from sandbox.errors import SandboxError
+
+_END_MILLISECONDS = 5_000
+
+
+def pid_of(pidfd: int) -> int:
+    """Its process id as the host sees it, -1 once it has ended. Raises SandboxError where /proc does not tell."""
+    try:
+        return int(proc_fields(f"/proc/self/fdinfo/{pidfd}")["Pid"])
+    except (OSError, KeyError, ValueError) as error:
+        raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error
+
+
+def proc_fields(path: str) -> dict[str, str]:
+    """A file of /proc that consists of `name: value` lines."""
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def has_ended(pidfd: int) -> bool:
+    return _ends_within(pidfd, 0)
+
+
+def wait_for_end(pidfd: int) -> bool:
+    """False where it is still there after five seconds."""
+    return _ends_within(pidfd, _END_MILLISECONDS)
+
+
+def _ends_within(pidfd: int, milliseconds: int) -> bool:
+    poll = select.poll()  # select() cannot take descriptors above 1023
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(milliseconds))

@@ -1,0 +1,165 @@
+"""What a pool has done and is doing, in numbers: for the operator, and for Prometheus (`metrics`)."""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sandbox.observation import Observation
+
+_RECENT = 4096
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Seconds: all of them counted and summed, the quantiles over the last 4,096."""
+
+    n: int
+    total: float
+    p50: float
+    p99: float
+    longest: float
+
+
+@dataclass(frozen=True)
+class PoolStats:
+    """A snapshot; counters run from the start of the pool."""
+
+    calls: int
+    statuses: dict[str, int]
+    """Observations by status."""
+    broken: int
+    """Sessions that ended before they were closed: killed, crashed, or lost with their tree."""
+    running: int
+    """Calls that run now."""
+    waiting: int
+    """Calls that wait for one of the pool's slots."""
+    call_seconds: Spread
+    queue_seconds: Spread
+    """Waiting for a slot."""
+    spawn_seconds: Spread
+    """Making a session, in the background or not."""
+    sessions_started: int
+    sessions: int
+    """Alive, spares included."""
+    spares: int
+    """Started ahead and not yet asked for."""
+    groups: int
+    trees_started: int
+    """More than one: the zygote crashed and was replaced."""
+    processes: int
+    memory_mb: float | None
+    """Proportional set size of the whole tree; None where /proc does not tell, as it does only to root."""
+
+
+class _Seconds:
+    def __init__(self) -> None:
+        self._n, self._total, self._recent = 0, 0.0, deque[float](maxlen=_RECENT)
+
+    def add(self, seconds: float) -> None:
+        self._n += 1
+        self._total += seconds
+        self._recent.append(seconds)
+
+    def spread(self) -> Spread:
+        ordered = sorted(self._recent) or [0.0]
+        return Spread(self._n, self._total, _quantile(ordered, 0.5), _quantile(ordered, 0.99), ordered[-1])
+
+
+class Meter:
+    """Counts; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards every number below: calls end in many threads
+        self.statuses: Counter[str] = Counter()
+        self.broken = self.running = self.waiting = self.trees_started = 0
+        self._calls, self._queue, self._spawns = _Seconds(), _Seconds(), _Seconds()
+
+    @contextmanager
+    def queued(self) -> Iterator[None]:
+        """Around the wait for a slot."""
+        with self._lock:
+            self.waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.waiting -= 1
+
+    def began(self, queue_seconds: float) -> None:
+        with self._lock:
+            self.running += 1
+            self._queue.add(queue_seconds)
+
+    def ended(self, observation: Observation | None) -> None:
+        """None: the call ended by an exception of the host."""
+        with self._lock:
+            self.running -= 1
+            if observation is not None:
+                self.statuses[observation.status] += 1
+                self._calls.add(observation.seconds)
+
+    def spawned(self, seconds: float) -> None:
+        with self._lock:
+            self._spawns.add(seconds)
+
+    def broke(self) -> None:
+        with self._lock:
+            self.broken += 1
+
+    def started_tree(self) -> None:
+        with self._lock:
+            self.trees_started += 1
+
+    def snapshot(self, *, sessions: int, spares: int, groups: int, pids: Sequence[int]) -> PoolStats:
+        memory = proportional_mb(pids)
+        with self._lock:
+            return PoolStats(
+                calls=sum(self.statuses.values()),
+                statuses=dict(self.statuses),
+                broken=self.broken,
+                running=self.running,
+                waiting=self.waiting,
+                call_seconds=self._calls.spread(),
+                queue_seconds=self._queue.spread(),
+                spawn_seconds=self._spawns.spread(),
+                sessions_started=self._spawns.spread().n,
+                sessions=sessions,
+                spares=spares,
+                groups=groups,
+                trees_started=self.trees_started,
+                processes=len(pids),
+                memory_mb=memory,
+            )
+
+
+def processes_below(pid: int) -> list[int]:
+    """The process and all its descendants."""
+    found = [pid]
+    for parent in found:
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                found += [int(child) for child in children.read_text().split()]
+            except OSError:
+                continue  # it ended while we looked
+    return found
+
+
+def proportional_mb(pids: Sequence[int]) -> float | None:
+    """Sum of the proportional set sizes in MiB, about a millisecond each; None where the kernel refuses to tell."""
+    total = 0
+    for pid in pids:
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except PermissionError:
+            return None
+        except OSError:
+            continue  # it ended while we looked
+        total += next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")), 0)
+    return total / 1024
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
