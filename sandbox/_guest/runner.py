@@ -33,6 +33,7 @@ from sandbox._guest.saved import Budget, SavedFiles, read_image
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, names_of
 from sandbox._guest.sqlite import install_sqlite
+from sandbox._guest.video import install_decord_alias, names_of_videos
 from sandbox.limits import Limits
 from sandbox.wire import HEADER
 
@@ -99,6 +100,9 @@ class Runner:
         names |= {"__builtins__": builtins, "display": self._figures.display}
         names |= warm.prepared_names()
         names |= names_of(inputs.images)
+        names |= names_of_videos(inputs.video_paths, max_pixels=self._limits.max_pixels)
+        if inputs.video_paths:
+            install_decord_alias()
         return names
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:

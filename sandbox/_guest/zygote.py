@@ -5,7 +5,6 @@ run nothing that a model or a data set wrote: a locked child decodes the images 
 """
 
 import gc
-import importlib
 import json
 import os
 import signal
@@ -29,6 +28,7 @@ from sandbox._guest.decode import UnreadableImage, decode_images, inputs_folder,
 from sandbox._guest.proc import Proc
 from sandbox._guest.runner import Runner, report_failed_start
 from sandbox._guest.shared import Inputs, share
+from sandbox._guest.video import import_decoder
 from sandbox._kernel import landlock, syscalls
 from sandbox.limits import Limits
 
@@ -108,7 +108,7 @@ def _take_in(tree: Tree, request: GroupRequest, channel: socket.socket, fds: lis
         channel.send(json.dumps({"unreadable": error.index, "reason": error.reason}).encode())
         os._exit(0)
     if videos:
-        importlib.import_module("sandbox._guest.video")  # here, once: half of its cost is not every image group's
+        import_decoder()  # for all sessions of the group, and for no group without videos
     return Inputs([share(image) for image in decoded], videos)
 
 

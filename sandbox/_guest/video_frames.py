@@ -1,0 +1,173 @@
+"""Finds any frame of a video file, exactly: from the key frame at or before it, forward.
+
+FFmpeg's seeking is a hint, which each container takes in its own way. So what counts is the time of what comes out of
+the decoder, and a start that missed is repeated from further back. Memory holds a few decoded frames.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import chain
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from av.video.frame import VideoFrame
+from av.video.reformatter import VideoReformatter
+
+from sandbox._guest.video_file import VideoError, VideoFile, VideoPacket
+from sandbox._guest.video_index import FrameIndex, KeyPacket, read_index
+from sandbox._guest.video_turn import Turn, turn_of
+
+_CACHED_BYTES, _CACHED_FRAMES = 48 << 20, 24
+
+
+class _Frame(NamedTuple):
+    number: int
+    image: VideoFrame
+
+
+_NO_FRAME = _Frame(-1, VideoFrame())
+
+
+class FrameSource:
+    """Frames of the best video stream of one file. Not for both sides of a fork: they would share its place.
+
+    Raises VideoError, or the OSError of a file that cannot be opened.
+    """
+
+    def __init__(self, file: str | IO[bytes], *, max_pixels: int) -> None:
+        self._file, self._max_pixels = file, max_pixels
+        self.video = VideoFile(file, max_pixels=max_pixels)
+        self.index = _read_index(self.video)
+        width, height = self.video.size
+        self._n_cached = min(max(_CACHED_BYTES * 2 // (3 * width * height + 1), 1), _CACHED_FRAMES)
+        self._cache = OrderedDict[int, VideoFrame]()
+        self._reformatter = VideoReformatter()
+        self._turn: Turn | None = None
+        self._last = _NO_FRAME
+        self._decoded: Iterator[_Frame] = iter(())
+        self._start_over()
+        if self.video.counts_as_stored:
+            self.index = self.index.in_order_of(image.pts for image in self.video.images())
+            self._start_over()
+
+    def frame(self, number: int) -> VideoFrame:
+        """As it is stored. Raises VideoError where the file is damaged there."""
+        image = self._cache.get(number)
+        if image is None:
+            image = self._find(number)
+        self._keep(_Frame(number, image))
+        return image
+
+    def rgb(self, number: int, size: tuple[int, int] = (-1, -1)) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+        """(H, W, 3), fresh memory, as a player shows it: turned as the file says, pixels taken to be square.
+
+        `size` is (W, H) of what is returned; -1 keeps the side as it is.
+        """
+        image = self.frame(number)
+        if self._turn is None:
+            self._turn = turn_of(
+                image
+            )  # once: a frame that was asked for its notes is freed by the cycle collector only
+        turn = self._turn
+        shown = turn.size(self.video.size)
+        width, height = turn.size((size[0] if size[0] > 0 else shown[0], size[1] if size[1] > 0 else shown[1]))
+        # one thread: by default swscale starts one per core
+        packed = self._reformatter.reformat(image, width, height, "rgb24", threads=1)
+        return turn.apply(packed.to_ndarray())
+
+    def _find(self, number: int) -> VideoFrame:
+        if self._continues_to(number) and (found := self._run_to(number)):
+            return found
+        for key in self.index.starts_for(number):
+            self._seek(key)
+            if found := self._run_to(number):
+                return found
+        self._start_over()
+        found = self._run_to(number, damaged=True)
+        if found is None:
+            fault = _because(self.video.fault)
+            raise VideoError(f"frame {number} of {self.video.name} cannot be decoded{fault}")
+        return found
+
+    def _continues_to(self, number: int) -> bool:
+        """True where decoding on is no detour: no key frame lies between here and there."""
+        last = self._last.number
+        return last < number and self.index.starts_for(number)[0].frame <= last + 1
+
+    def _run_to(self, number: int, *, damaged: bool = False) -> VideoFrame | None:
+        """Decode on to a frame. None where it does not come, or comes damaged, as after a start at the wrong place.
+
+        With `damaged`, the best there is: where the file codes no picture, the one before it stays on the screen.
+        """
+        before = self._last
+        self.video.needed_from = self.index.pts[0 if damaged else max(number - self._n_cached, 0)]
+        for frame in self._decoded:
+            self._last = frame
+            if damaged or not frame.image.is_corrupt:
+                self._keep(frame)
+            if frame.number == number:
+                return frame.image if damaged or not frame.image.is_corrupt else None
+            if frame.number > number:
+                break
+            before = frame
+        return before.image if damaged and before.number >= 0 and self.video.fault is None else None
+
+    def _keep(self, frame: _Frame) -> None:
+        self._cache[frame.number] = frame.image
+        self._cache.move_to_end(frame.number)
+        while len(self._cache) > self._n_cached:
+            self._cache.popitem(last=False)
+
+    def _seek(self, key: KeyPacket) -> None:
+        """Go to a key frame or before it. Containers seek by either of its times: the packet that comes tells."""
+        for time in (key.pts, key.dts):
+            if time is None or not self.video.seek(time):
+                continue
+            packets = self.video.packets()
+            first = next(packets, None)
+            if first is not None and _is_at_or_before(first, key):
+                self._decode_from(chain([first], packets))
+                return
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """The one place that is sure in every container, even in those that cannot seek."""
+        old, self.video = self.video, VideoFile(self._file, max_pixels=self._max_pixels)
+        old.close()  # last: an interruption must not leave a closed file behind
+        self._decode_from(self.video.packets())
+
+    def _decode_from(self, packets: Iterator[VideoPacket]) -> None:
+        self.video.fault = None
+        self._last = _NO_FRAME
+        self._decoded = _decode(self.video, self.index, packets)
+
+
+def _decode(video: VideoFile, index: FrameIndex, packets: Iterator[VideoPacket]) -> Iterator[_Frame]:
+    """Not a method: a generator that its own object holds would keep its frames until the cycle collector comes."""
+    last = -1
+    for packet in chain(packets, [None]):
+        for image in video.decode(packet):
+            number = index.number_of(image.pts, last)
+            if number is not None:
+                last = number
+                yield _Frame(number, image)
+
+
+def _read_index(video: VideoFile) -> FrameIndex:
+    try:
+        index = read_index(video.packets(), video.codec_name)
+    except ValueError as error:
+        raise VideoError(f"{video.name} cannot be indexed: {error}") from error
+    if not len(index):
+        raise VideoError(f"{video.name} has no frames{_because(video.fault)}")
+    return index
+
+
+def _is_at_or_before(packet: VideoPacket, key: KeyPacket) -> bool:
+    if packet.is_keyframe and packet.pts is not None:
+        return packet.pts <= key.pts
+    return packet.dts is not None and packet.dts <= (key.pts if key.dts is None else key.dts)
+
+
+def _because(fault: Exception | None) -> str:
+    return f": {getattr(fault, 'strerror', fault)}" if fault else ""
