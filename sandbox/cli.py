@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sandbox.doctor import Finding, can_run, diagnose
+from sandbox.doctor import Finding, can_run, describe_machine, diagnose
 from sandbox.errors import SandboxError
 from sandbox.limits import Limits
 from sandbox.observation import Observation
@@ -64,6 +64,7 @@ def doctor() -> None:
     Exits with 1 when no tier can run.
     """
     console, findings = Console(), diagnose()
+    console.print(describe_machine(), markup=False, highlight=False)
     console.print(_findings_table(findings))
     for tier in _TIERS:
         console.print(f"{tier} tier: {'can run' if can_run(tier, findings) else 'cannot run'}")
@@ -108,5 +109,6 @@ def _findings_table(findings: list[Finding]) -> Table:
     table = Table("protection", "works", "needed by", "what is missing, and what to do")
     for finding in findings:
         missing = "" if finding.works else f"{finding.reason}\n{finding.remedy}"
-        table.add_row(finding.protection, "yes" if finding.works else "no", ", ".join(finding.tiers), missing)
+        needed_by = ", ".join(finding.tiers) or "optional"
+        table.add_row(finding.protection, "yes" if finding.works else "no", needed_by, missing)
     return table

@@ -2,17 +2,21 @@
 
 import importlib.util
 import json
+import os
+import platform
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox.cgroups import reason_for_none
 from sandbox.process import BOOTSTRAP, LIBRARIES
-from sandbox.protections import FULL_TIER_ONLY, remedy
+from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, remedy
 from sandbox.tiers import Tier
 
 _PROBE_SECONDS = 60
 _PROBE = BOOTSTRAP + "from sandbox._guest.probe import main; main()"
+_LANDLOCK_ABI = BOOTSTRAP + "from sandbox._guest.probe import print_landlock_abi; print_landlock_abi()"
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,9 @@ class Finding:
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
-        """The tiers that need it."""
+        """The tiers that need it; none for what is only used where it is there."""
+        if self.protection in OPTIONAL:
+            return ()
         return ("full",) if self.protection in FULL_TIER_ONLY else ("full", "lite")
 
 
@@ -41,7 +47,16 @@ def diagnose() -> list[Finding]:
     """Try every protection, in processes of their own. Takes less than a second."""
     if not sys.platform.startswith("linux"):
         return [Finding("Linux", f"this is {sys.platform}")]
-    return [*_kernel_findings(), _library_finding()]
+    return [*_kernel_findings(), _library_finding(), _cgroup_finding()]
+
+
+def describe_machine() -> str:
+    """For a report of a fault: `Linux 6.12.1, x86_64, Landlock ABI 6`."""
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    if not sys.platform.startswith("linux"):
+        return system
+    abi = _run_probe(_LANDLOCK_ABI)
+    return f"{system}, Landlock ABI {abi.stdout.strip() if abi.returncode == 0 else 'unknown'}"
 
 
 def can_run(tier: Tier, findings: list[Finding]) -> bool:
@@ -49,14 +64,25 @@ def can_run(tier: Tier, findings: list[Finding]) -> bool:
 
 
 def _kernel_findings() -> list[Finding]:
-    command = [sys.executable, "-s", "-P", "-c", _PROBE, str(Path(__file__).parent)]
-    probe = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
+    probe = _run_probe(_PROBE)
     if probe.returncode != 0:
         return [Finding("a working start", probe.stderr[-500:].strip() or f"the probe ended with {probe.returncode}")]
     reasons: dict[str, str | None] = json.loads(probe.stdout)
     return [Finding(protection, reason) for protection, reason in reasons.items()]
 
 
+def _run_probe(program: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-s", "-P", "-c", program, str(Path(__file__).parent)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
+
+
 def _library_finding() -> Finding:
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     return Finding("warm libraries", f"not installed: {', '.join(missing)}" if missing else None)
+
+
+def _cgroup_finding() -> Finding:
+    """Optional, unless a folder is named: a pool refuses to start without what was asked for."""
+    reason = reason_for_none(os.environ)
+    named = bool(os.environ.get(CGROUP_VARIABLE))
+    return Finding(CGROUP_VARIABLE if named and reason else DELEGATED_CGROUPS, reason)

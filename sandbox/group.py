@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 
 from sandbox._guest.config import WORK_FOLDER, GuestMode, SessionRequest
 from sandbox.attest import attest
+from sandbox.cgroups import TreeCgroup
 from sandbox.clock import ProcessClock
 from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
 from sandbox.limits import Limits
@@ -38,6 +39,8 @@ class GroupTerms:
     mode: GuestMode
     switched_off: frozenset[str]
     admission: Admission
+    cgroup: TreeCgroup | None
+    """Where cgroup v2 was delegated to this process."""
     spawner: Executor
     """Starts sessions ahead, in the background."""
     next_slot: Callable[[], int]
@@ -188,6 +191,8 @@ class Group:
         self._sessions.add(session)
         try:
             session.wait_for_hello(nonce, check)
+            if self._terms.cgroup is not None:
+                session.confine(self._terms.cgroup)
         except BaseException:
             session.close()
             raise

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
 from sandbox._guest.scan import ScanMode
+from sandbox.cgroups import delegated
 from sandbox.errors import SandboxClosed, SandboxError
 from sandbox.group import Group, GroupTerms
 from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
@@ -42,7 +43,8 @@ class SandboxPool:
     - `concurrency`: calls that run at a time, by default the number of CPUs. A call is not timed while it waits for its
       turn.
 
-    The limit on open files is raised to the hard one: a session takes three descriptors of the host.
+    Where cgroup v2 is delegated to this process, sessions are limited by it as well (`cgroups`). The limit on open
+    files is raised to the hard one: a session takes three descriptors of the host.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class SandboxPool:
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads
         self._closed = False
         _allow_open_files()
+        delegation = delegated(os.environ)
+        self._cgroup = delegation.open_tree() if delegation else None
         self._zygote = self._start()
 
     def __enter__(self) -> Self:
@@ -151,6 +155,8 @@ class SandboxPool:
             for group in list(self._groups):
                 group.close()
             self._zygote.close()
+            if self._cgroup is not None:
+                self._cgroup.close()
             for executor in (self._admission.executor, self._spawner):
                 executor.shutdown(wait=False, cancel_futures=True)
             if self._scratch:
@@ -190,6 +196,7 @@ class SandboxPool:
             mode=replace(self._mode, repair=repair or self._mode.repair),
             switched_off=self._switched_off,
             admission=self._admission,
+            cgroup=self._cgroup,
             spawner=self._spawner,
             next_slot=partial(next, self._counter),
             new_folder=self._session_folder,

@@ -2,10 +2,20 @@
 
 from sandbox.tiers import TIER_VARIABLE, Tier
 
+CGROUP_VARIABLE = "DARKROOM_SANDBOX_CGROUP"
+DELEGATED_CGROUPS = "delegated cgroups"
 _USER_NAMESPACES = (
     "allow them (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces=15000, "
     "kernel.apparmor_restrict_unprivileged_userns=0), or, in a container, start it with "
     "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
+)
+# 254 is the first systemd with DelegateSubgroup, docker 28 the first with writable-cgroups
+_CGROUPS = (
+    "start the program in a child of a delegated cgroup, by systemd-run --user --pipe --wait --same-dir "
+    "-p Delegate=yes -p DelegateSubgroup=host COMMAND (systemd 254), or by hand in systemd-run --user --scope "
+    "-p Delegate=yes or docker run --security-opt writable-cgroups=true: make a folder host in the shell's own cgroup "
+    "folder and write the shell's pid to its cgroup.procs before COMMAND. Or name a folder without processes, whose "
+    f"cgroup.subtree_control holds memory and pids, by {CGROUP_VARIABLE}; unset it to do without"
 )
 _REMEDIES = {
     "Linux": "run it on Linux, in a virtual machine if need be",
@@ -18,8 +28,12 @@ _REMEDIES = {
     "sealed memory files": "use Linux 3.17 or newer",
     "warm libraries": "install the package with its dependencies in this environment",
     "a working start": "read the reason above",
+    DELEGATED_CGROUPS: _CGROUPS,
+    CGROUP_VARIABLE: _CGROUPS,
 }
 FULL_TIER_ONLY = frozenset({"user namespaces", "mount namespaces", "pid, network, ipc, uts and cgroup namespaces"})
+OPTIONAL = frozenset({DELEGATED_CGROUPS})
+"""Used where they are there; no tier needs them."""
 
 
 def remedy(protection: str) -> str:

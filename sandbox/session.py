@@ -17,6 +17,7 @@ from typing import Self
 from PIL import Image
 
 from sandbox._guest.config import INTERRUPT
+from sandbox.cgroups import SessionCgroup, TreeCgroup
 from sandbox.channel import Channel
 from sandbox.clock import Deadline, ProcessClock, wall_deadline
 from sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
@@ -33,12 +34,15 @@ from sandbox.frames import (
 )
 from sandbox.limits import Limits
 from sandbox.observation import Observation, ShownImage, Status
-from sandbox.pidfd import has_ended, wait_for_end
+from sandbox.pidfd import has_ended, pid_of, wait_for_end
 from sandbox.stats import Meter
 from sandbox.wire import HEADER
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16
+_WARM_MB = 128
+"""What a session may copy of the warm libraries, on top of its own memory and files."""
+_MAX_TASKS = 64
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Session:
         self._tree_ended = tree_ended
         self._lock = threading.RLock()  # guards the channel: one call at a time
         self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
+        self._cgroup: SessionCgroup | None = None
         self._ended: str | None = None
         self._closing = self._lost = False
 
@@ -132,6 +137,11 @@ class Session:
         check(self._pidfd)
         self._signal(signal.SIGSTOP)
 
+    def confine(self, tree: TreeCgroup) -> None:
+        """Let the kernel limit the stopped session's memory and threads as a whole, beside its own rlimits."""
+        n_bytes = self._limits.memory_mb + self._limits.disk_mb + _WARM_MB << 20
+        self._cgroup = tree.add(pid_of(self._pidfd), memory_bytes=n_bytes, max_tasks=_MAX_TASKS)
+
     def start(self, *, nonce: int, seed: int) -> bool:
         """Tell a waiting session its seed, which it reads with its first call. False: it has ended meanwhile."""
         with self._lock:
@@ -153,6 +163,8 @@ class Session:
                     self._pidfd = -1
                 self._channel.close()
                 self._clock.close()
+                if self._cgroup is not None:
+                    self._cgroup.close()
             if self._work_folder:
                 shutil.rmtree(self._work_folder, ignore_errors=True)
         self._forget(self)
@@ -169,7 +181,7 @@ class Session:
         except ProtocolViolation as violation:
             return self._end("protocol", f"ProtocolViolation: {violation}", started)
         except (EOFError, ConnectionError):
-            return self._end("killed", self._reason_of_end(), started)
+            return self._end(*self._reason_of_end(), started)
         self._signal(signal.SIGSTOP)
         return observation
 
@@ -197,10 +209,12 @@ class Session:
             if self._pidfd >= 0:
                 signal.pidfd_send_signal(self._pidfd, number)
 
-    def _reason_of_end(self) -> str:
+    def _reason_of_end(self) -> tuple[Status, str]:
+        if self._cgroup is not None and self._cgroup.n_memory_kills:
+            return "memory", "MemoryError: the kernel ended the session, which used more than its memory"
         self._lost = not self._closing and self._tree_ended()
         whose = "the sandbox's own processes" if self._lost else "the process of the session"
-        return f"SessionEnded: {whose} ended"
+        return "killed", f"SessionEnded: {whose} ended"
 
     def _end(self, status: Status, error: str, started: float) -> Observation:
         seconds = time.monotonic() - started

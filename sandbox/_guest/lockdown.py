@@ -33,6 +33,8 @@ class Cage:
     """Address space of the warm process, on top of which the memory limit counts."""
     switched_off: frozenset[str] = frozenset()
     """See ZygoteConfig."""
+    filter: bytes | None = None
+    """The seccomp filter, where it was built ahead; None: build it for this process."""
     kept_fds: frozenset[int] = frozenset()
 
     def keeping(self, fds: Iterable[int]) -> "Cage":
@@ -66,7 +68,7 @@ def lock_down(cage: Cage) -> None:
 
 def seal(cage: Cage) -> None:
     if "seccomp" not in cage.switched_off:
-        seccomp.install_filter(seccomp.build_filter(metadata_calls=cage.namespaces))
+        seccomp.install_filter(cage.filter or seccomp.build_filter(metadata_calls=cage.namespaces))
 
 
 def _prepare_work_folder(cage: Cage, uid: int) -> None:

@@ -82,6 +82,11 @@ def main() -> None:
     print(json.dumps({name: _try(probe) for name, probe in PROBES.items()}))
 
 
+def print_landlock_abi() -> None:
+    """0 where the kernel has no Landlock, or where the number of its calls is not known."""
+    print(landlock.abi_version() if syscalls.machine() in TABLES else 0)
+
+
 def _try(probe: Callable[[], None]) -> str | None:
     reading, writing = os.pipe()
     pid = os.fork()

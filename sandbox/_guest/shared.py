@@ -1,13 +1,17 @@
 """Input images whose pixels all sessions of a group share, copy-on-write.
 
 `Image.open(path)` parses the header as always; on its first load it adopts the pixels that the group decoded, marked
-read-only, which is Pillow's own flag: the first change in place copies them. `cv2.imread(path)` maps the sealed pixels
-privately. Everything else (draft, another flag, another file) is decoded as usual.
+read-only, which is Pillow's own flag: the first change in place copies them. `cv2.imread(path)` hands out a private
+mapping of the sealed pixels, of which the group made a few; only pages that are touched cost anything. Everything else
+(draft, another flag, another file) is decoded as usual.
+
+No session holds a descriptor of the pixels: its offset and time stamps would be a channel between sessions.
 """
 
 import mmap
 import os
 import sys
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -17,15 +21,21 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from sandbox._guest.config import DecodedImage
+from sandbox._kernel import memory
 
 CELL_PREFIX = "<cell"
 """Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
+
+
+_N_MAPPINGS = 4
+"""Arrays of one image that a session can hold at a time before they are copied whole."""
 
 
 @dataclass(frozen=True)
 class SharedImage:
     decoded: DecodedImage
     pixels: Image.Image | None
+    arrays: "SharedArrays | None"
 
 
 class Inputs(NamedTuple):
@@ -36,14 +46,45 @@ class Inputs(NamedTuple):
 
 
 def share(decoded: DecodedImage) -> SharedImage:
-    """Build Pillow's copy of the pixels, in the group, once."""
-    if decoded.pixels_fd < 0:
-        return SharedImage(decoded, None)
-    size = (decoded.width, decoded.height)
-    with mmap.mmap(decoded.pixels_fd, 0, prot=mmap.PROT_READ) as raw:
-        pixels = Image.frombytes(decoded.mode, size, cast(bytes, raw))
-    os.close(decoded.pixels_fd)
-    return SharedImage(decoded, pixels)
+    """Take the pixels in, in the group, once, and close their descriptors."""
+    pixels, arrays = None, None
+    if decoded.pixels_fd >= 0:
+        size = (decoded.width, decoded.height)
+        with mmap.mmap(decoded.pixels_fd, 0, prot=mmap.PROT_READ) as raw:
+            pixels = Image.frombytes(decoded.mode, size, cast(bytes, raw))
+        os.close(decoded.pixels_fd)
+    if decoded.bgr_fd >= 0:
+        arrays = SharedArrays(decoded.bgr_fd, decoded.bgr_shape)
+        os.close(decoded.bgr_fd)
+    return SharedImage(decoded, pixels, arrays)
+
+
+class SharedArrays:
+    """What `cv2.imread` returns, again and again: writable, and fresh each time.
+
+    An array that nobody holds any more gives its mapping back, with everything that was written to it undone.
+    """
+
+    def __init__(self, fd: int, shape: tuple[int, ...]) -> None:
+        self._shape, self._n_bytes = shape, int(np.prod(shape))
+        self._free = [memory.map_private(fd, self._n_bytes) for _ in range(_N_MAPPINGS)]
+        self._kept = memory.map_private(fd, self._n_bytes)  # to copy from; never handed out
+
+    def take(self) -> "np.ndarray[Any, Any]":
+        """(height, width, 3) uint8, BGR."""
+        if not self._free:
+            return self._array(self._kept).reshape(self._shape).copy()
+        address = self._free.pop()
+        array = self._array(address)
+        weakref.finalize(array, self._give_back, address)  # views hold this array, whatever is made of them
+        return array.reshape(self._shape)
+
+    def _array(self, address: int) -> "np.ndarray[Any, Any]":
+        return np.frombuffer(memory.bytes_at(address, self._n_bytes), np.uint8)
+
+    def _give_back(self, address: int) -> None:
+        memory.restore(address, self._n_bytes)
+        self._free.append(address)
 
 
 def hook_pillow(images: list[SharedImage]) -> None:
@@ -81,22 +122,16 @@ def _adopt(image: Any, pixels: Any) -> None:
 
 
 def hook_opencv(images: list[SharedImage]) -> None:
-    by_path = {image.decoded.path: image.decoded for image in images if image.decoded.bgr_fd >= 0}
+    by_path = {image.decoded.path: image.arrays for image in images if image.arrays is not None}
     read_file = cv2.imread
 
     def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
-        decoded = by_path.get(_path_of(filename))
-        if decoded is None or flags != cv2.IMREAD_COLOR or args or options:
+        arrays = by_path.get(_path_of(filename))
+        if arrays is None or flags != cv2.IMREAD_COLOR or args or options:
             return read_file(filename, flags, *args, **options)
-        return _private_copy(decoded)
+        return arrays.take()
 
     setattr(cv2, "imread", imread)  # noqa: B010  # an overloaded function cannot be assigned in types
-
-
-def _private_copy(decoded: DecodedImage) -> "np.ndarray[Any, Any]":
-    n_bytes = int(np.prod(decoded.bgr_shape))
-    pages = mmap.mmap(decoded.bgr_fd, n_bytes, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    return np.frombuffer(pages, np.uint8).reshape(decoded.bgr_shape)
 
 
 def _path_of(file: Any) -> str:

@@ -11,7 +11,7 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -30,9 +30,11 @@ from sandbox._guest.runner import Runner, report_failed_start
 from sandbox._guest.shared import Inputs, share
 from sandbox._guest.video import import_decoder
 from sandbox._kernel import landlock, syscalls
+from sandbox._kernel.seccomp import build_filter
 from sandbox.limits import Limits
 
 _MAX_MESSAGE, _MAX_FDS = 1 << 16, 250
+_INIT = 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Tree:
     identity: Identity
     proc: Proc
     pid_namespace: int
+    session_filter: bytes | None
+    """Built once for all sessions of the full tier, in which each is process 1 of its own namespace."""
 
     def readable(self, image_folder: str) -> tuple[str, ...]:
         own = ("/etc", IMAGE_FOLDER) if self.config.namespaces else (image_folder,)
@@ -53,7 +57,8 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
     """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
     _warm_up(config)
     _require_one_thread(proc)
-    tree = Tree(config, identity, proc, proc.pid_namespace())
+    session_filter = build_filter(metadata_calls=True, process_id=_INIT) if config.namespaces else None
+    tree = Tree(config, identity, proc, proc.pid_namespace(), session_filter)
     control.send(json.dumps({"ready": True, "landlock": landlock.abi_version()}).encode())
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: no zombie, and a stopped session wakes nobody
     while True:
@@ -116,6 +121,7 @@ def _fork_session(
     tree: Tree, group: GroupRequest, request: SessionRequest, channel: socket.socket, fd: int, inputs: Inputs
 ) -> None:
     cage = _cage(tree, Limits(**request.limits), request.slot, request.work_folder, group.image_folder)
+    cage = replace(cage, filter=tree.session_filter)
     try:
         pidfd = os.pidfd_open(_fork(tree, partial(_run_session, cage, request, fd, inputs)))
     except OSError as error:  # no process or no memory is left: the siblings go on
@@ -141,8 +147,7 @@ def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
 
 def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, inputs: Inputs) -> NoReturn:
     try:
-        kept = {fd, *(image.decoded.bgr_fd for image in inputs.images if image.decoded.bgr_fd >= 0)}
-        lockdown.lock_down(cage.keeping(kept))
+        lockdown.lock_down(cage.keeping({fd}))
         runner = Runner(fd, request, cage.limits, inputs)
         lockdown.seal(cage)
     except BaseException as error:

@@ -1,6 +1,7 @@
 """Landlock: which files the process may still open, whatever its uid.
 
-It does not hide that a file exists (stat), nor refuse chmod, chown or utime: namespaces and seccomp do.
+It does not hide that a file exists (stat), nor refuse chmod, chown or utime; nor truncation before Linux 6.2, commands
+to devices before 6.10, signals and abstract sockets before 6.12: namespaces and seccomp do.
 """
 
 import os

@@ -32,7 +32,8 @@ Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
 
 def machine() -> str:
-    return platform.machine()
+    """A key of TABLES, unless this interpreter is a 32-bit one, whose calls have other numbers."""
+    return platform.machine() if struct.calcsize("P") == 8 else f"32-bit programs on {platform.machine()}"
 
 
 def syscall(name: str, *arguments: Argument) -> int:

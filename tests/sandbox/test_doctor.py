@@ -1,6 +1,8 @@
 """The doctor, the commands and the digest."""
 
 import os
+import platform
+import re
 import shutil
 from pathlib import Path
 
@@ -9,8 +11,8 @@ from typer.testing import CliRunner
 
 from sandbox import Limits, digest, sandbox_digest
 from sandbox.cli import app
-from sandbox.doctor import Finding, can_run, diagnose
-from sandbox.protections import FULL_TIER_ONLY
+from sandbox.doctor import Finding, can_run, describe_machine, diagnose
+from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY
 
 runner = CliRunner()
 
@@ -24,7 +26,31 @@ def test_a_missing_namespace_rules_out_the_full_tier_only() -> None:
 
 def test_the_doctor_looks_at_every_protection() -> None:
     names = {finding.protection for finding in diagnose()}
-    assert names >= FULL_TIER_ONLY | {"Landlock", "seccomp", "pidfd", "warm libraries"}
+    assert names >= FULL_TIER_ONLY | {"Landlock", "seccomp", "pidfd", "warm libraries", DELEGATED_CGROUPS}
+
+
+def test_no_tier_needs_delegated_cgroups() -> None:
+    missing = Finding(DELEGATED_CGROUPS, "nobody has delegated one")
+    assert missing.tiers == ()
+    assert can_run("full", [missing])
+    assert can_run("lite", [missing])
+    assert "systemd-run" in missing.remedy
+    assert CGROUP_VARIABLE in missing.remedy
+
+
+def test_a_named_cgroup_that_cannot_be_used_rules_out_every_tier(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(CGROUP_VARIABLE, str(tmp_path))
+    findings = diagnose()
+    assert not can_run("full", findings)
+    assert not can_run("lite", findings)
+    assert "is no folder of cgroup v2" in str(findings[-1].reason)
+
+
+def test_the_machine_is_described_in_one_line() -> None:
+    assert platform.release() in describe_machine()
+    assert re.search(r", Landlock ABI \d+$", describe_machine())
 
 
 def test_the_doctor_command_shows_what_can_run() -> None:
@@ -57,7 +83,7 @@ def test_code_that_fails_makes_the_command_fail(full_tier: None, tmp_path: Path)
     code.write_text("1 / 0")
     result = runner.invoke(app, ["run", str(code), "--tier", "full"])
     assert result.exit_code == 1
-    assert "ZeroDivisionError: division by zero (line 1)" in result.stdout
+    assert "ZeroDivisionError: division by zero (line 1" in result.stdout
 
 
 def test_the_digest_is_stable_and_follows_limits_and_tier() -> None:

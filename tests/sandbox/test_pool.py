@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,43 @@ def test_a_crash_breaks_the_rollouts_that_it_takes_and_none_hangs(full_tier: Non
             assert session.run("print(1)").ok
             assert session.run("import os; os._exit(0)").broken
             assert not session.lost
+
+
+@dataclass
+class RecordedCgroup:
+    """What a delegated cgroup would be told; this machine's kernel may have none."""
+
+    pids: list[int] = field(default_factory=list)
+    limits: list[dict] = field(default_factory=list)
+    n_closed: int = 0
+    n_memory_kills: int = 0
+
+    def open_tree(self) -> "RecordedCgroup":
+        return self
+
+    def add(self, pid: int, **limits: int) -> "RecordedCgroup":
+        self.pids.append(pid)
+        self.limits.append(limits)
+        return self
+
+    def close(self) -> None:
+        self.n_closed += 1
+
+
+def test_a_delegated_cgroup_limits_every_session_and_its_kills_are_told_as_memory(
+    full_tier: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cgroup = RecordedCgroup()
+    monkeypatch.setattr("sandbox.pool.delegated", lambda _environment: cgroup)
+    with SandboxPool(tier="full", limits=Limits(memory_mb=100, disk_mb=20)) as pool, pool.group() as group:
+        with group.session() as session:
+            assert cgroup.pids[0] in descendants(pool.pid)
+            assert cgroup.limits[0] == {"memory_bytes": 248 << 20, "max_tasks": 64}
+            cgroup.n_memory_kills = 1
+            seen = session.run("import os; os._exit(0)")
+            assert (seen.status, seen.broken) == ("memory", True)
+        assert cgroup.n_closed == 1
+    assert cgroup.n_closed == 2
 
 
 def test_a_pool_made_in_a_thread_outlives_the_thread(full_tier: None) -> None:

@@ -1,0 +1,233 @@
+"""Delegated cgroup v2, used where there is one: the kernel then limits memory and tasks of a session as a whole.
+
+No tier needs it. It counts what rlimits cannot: files in memory, pipes and sockets beside the address space, and in the
+lite tier of an ordinary user the threads of this session instead of all that the user runs. A kernel that enforces
+limits in a cgroup wants its parent free of processes, and this module never moves the host's own: the host has to be
+started in a child of the delegated folder.
+
+    delegated folder        cgroup.subtree_control: memory pids
+    |-- host                this process (or elsewhere)
+    `-- darkroom-<token>    one pool: TreeCgroup, locked as long as its host lives
+        `-- session-<n>     one session: SessionCgroup
+"""
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from sandbox.delegation import CgroupUnusable, find_folder, subtree_control
+from sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
+from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, remedy
+
+_PREFIX = "darkroom-"
+_ATTEMPTS = 8
+_SESSION_END_SECONDS, _TREE_END_SECONDS = 1.0, 5.0
+_RETRY_SECONDS = 0.002
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """A folder of cgroup v2 in which this process may limit its children."""
+
+    folder: Path
+
+    def open_tree(self) -> "TreeCgroup":
+        try:
+            return TreeCgroup(self.folder)
+        except OSError as error:
+            raise SandboxUnavailable(f"no cgroup can be made in {self.folder}, which worked before: {error}") from error
+
+
+def delegated(environment: Mapping[str, str]) -> Delegation | None:
+    """What was delegated and works, proved by a trial; None where nothing was.
+
+    Raises SandboxUnavailable where DARKROOM_SANDBOX_CGROUP names a folder that cannot be used.
+    """
+    try:
+        return Delegation(_proved_folder(environment))
+    except CgroupUnusable as error:
+        if environment.get(CGROUP_VARIABLE):
+            raise SandboxUnavailable(f"{CGROUP_VARIABLE}: {error}. To do: {remedy(DELEGATED_CGROUPS)}") from error
+        return None
+
+
+def reason_for_none(environment: Mapping[str, str]) -> str | None:
+    """Why `delegated` has none, for the doctor; None where it has one."""
+    try:
+        _proved_folder(environment)
+    except CgroupUnusable as error:
+        return str(error)
+    return None
+
+
+class TreeCgroup:
+    """The cgroup of one pool. It holds no process itself, so that its children can have limits."""
+
+    def __init__(self, parent: Path) -> None:
+        _remove_abandoned(parent)
+        self.folder, self._lock_fd = _new_locked_folder(parent)
+        self._counter = count(1)
+        try:
+            _write(self.folder / "cgroup.subtree_control", subtree_control())
+        except OSError:
+            self.close()
+            raise
+
+    def add(self, pid: int, *, memory_bytes: int, max_tasks: int) -> "SessionCgroup":
+        """Limit this process and its threads from now on; what it already uses stays on its old account.
+
+        Raises SandboxClosed where the process or the tree has ended.
+        """
+        session = SessionCgroup(self.folder / f"session-{next(self._counter)}")
+        try:
+            _make_folder(session.folder)
+            session.limit(memory_bytes=memory_bytes, max_tasks=max_tasks)
+            _write(session.folder / "cgroup.procs", str(pid))
+        except OSError as error:
+            session.close()
+            if isinstance(error, (ProcessLookupError, FileNotFoundError)):
+                raise SandboxClosed("the session or the pool ended before the session was limited") from error
+            raise SandboxError(f"process {pid} cannot be limited by {session.folder}: {error}") from error
+        return session
+
+    def close(self) -> None:
+        """Kill every process of the tree and remove it. Raises SandboxError where a process outlives its kill."""
+        removed = _end_tree(self.folder)
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+        if not removed:
+            raise SandboxError(
+                f"{self.folder} cannot be removed {_TREE_END_SECONDS:g} s after its processes were killed"
+            )
+
+
+@dataclass(frozen=True)
+class SessionCgroup:
+    """The cgroup of one session."""
+
+    folder: Path
+
+    def limit(self, *, memory_bytes: int, max_tasks: int) -> None:
+        _write(self.folder / "memory.max", str(memory_bytes))
+        with suppress(FileNotFoundError):  # a kernel that has no swap to count
+            _write(self.folder / "memory.swap.max", "0")
+        _write(self.folder / "pids.max", str(max_tasks))
+
+    @property
+    def n_memory_kills(self) -> int:
+        """Processes of the session that the kernel has killed because of `memory_bytes`."""
+        events = dict(line.split() for line in (self.folder / "memory.events").read_text().splitlines())
+        return int(events["oom_kill"])
+
+    def kill(self) -> None:
+        with suppress(FileNotFoundError):  # it has been removed, so nothing is in it
+            _write(self.folder / "cgroup.kill", "1")
+
+    def close(self) -> None:
+        """Remove it, after the session has ended; what is in use for longer is left to the tree's `close`."""
+        _remove_folder(self.folder, seconds=_SESSION_END_SECONDS)
+
+
+def _proved_folder(environment: Mapping[str, str]) -> Path:
+    folder = find_folder(environment)
+    try:
+        tree = TreeCgroup(folder)
+    except OSError as error:
+        raise CgroupUnusable(f"no limited cgroup can be made in {folder}: {error}") from error
+    try:
+        _prove(tree.folder / "trial")
+    except OSError as error:
+        raise CgroupUnusable(f"no session's cgroup can be made below {folder}: {error}") from error
+    finally:
+        tree.close()
+    return folder
+
+
+def _prove(session: Path) -> None:
+    _make_folder(session)
+    missing = [name for name in ("memory.max", "pids.max", "cgroup.kill") if not (session / name).exists()]
+    if missing:
+        raise CgroupUnusable(f"a cgroup below {session.parent.parent} has no {', '.join(missing)} (Linux 5.14 has all)")
+
+
+def _new_locked_folder(parent: Path) -> tuple[Path, int]:
+    """The lock ends with this process: a folder that is not locked was abandoned."""
+    for _ in range(_ATTEMPTS):
+        folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
+        _make_folder(folder)
+        fd = _lock(folder)
+        if fd is not None and folder.exists():
+            return folder, fd
+        if fd is not None:  # another host took it for abandoned, between the two calls
+            os.close(fd)
+    raise FileExistsError(f"every new folder in {parent} was taken away")
+
+
+def _lock(folder: Path) -> int | None:
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Trees whose host was killed."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        fd = _lock(folder)
+        if fd is not None:
+            _end_tree(folder)
+            os.close(fd)
+
+
+def _end_tree(folder: Path) -> bool:
+    with suppress(FileNotFoundError):  # it is gone, or the kernel is older than what `_prove` accepts
+        _write(folder / "cgroup.kill", "1")
+    deadline = time.monotonic() + _TREE_END_SECONDS
+    for child in folder.glob("*/"):
+        _remove_folder(child, seconds=max(deadline - time.monotonic(), 0))
+    return _remove_folder(folder, seconds=max(deadline - time.monotonic(), 0))
+
+
+def _remove_folder(folder: Path, *, seconds: float) -> bool:
+    """False where a process is still in it after that time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            _rmdir(folder)
+            return True
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_RETRY_SECONDS)
+
+
+def _make_folder(folder: Path) -> None:
+    os.mkdir(folder, 0o755)
+
+
+def _rmdir(folder: Path) -> None:
+    os.rmdir(folder)
+
+
+def _write(path: Path, text: str) -> None:
+    """In one write and without creating anything: a control file that is not there is an error."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)

@@ -1,0 +1,130 @@
+"""Where cgroup v2 has been delegated to this process: by name, or by whoever started it.
+
+A folder is taken without being named only if it is the parent of this process's own cgroup, and is either marked by
+systemd (Delegate=yes sets the attribute `delegate`) or the top of what a container was given. To be allowed to write is
+no delegation: root may write everywhere, also where another manager keeps its own tree.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from sandbox.protections import CGROUP_VARIABLE
+
+_CONTROLLERS = ("memory", "pids")
+_MARKS = ("user.delegate", "trusted.delegate")
+_OWN_PREFIX = "0::"
+
+
+class CgroupUnusable(Exception):
+    """Why no limited cgroup can be made: a line of the doctor, or SandboxUnavailable where one was asked for."""
+
+
+class Place(NamedTuple):
+    """Where cgroup2 is mounted, and the folder of this process's own cgroup."""
+
+    mount: Path
+    own: Path
+
+
+def find_folder(environment: Mapping[str, str]) -> Path:
+    """A folder whose children can be limited. Raises CgroupUnusable."""
+    named = environment.get(CGROUP_VARIABLE)
+    place = parse_place(_read("/proc/self/mountinfo"), _read("/proc/self/cgroup"))
+    folder = Path(named) if named else delegated_parent(place)
+    check_controllers(folder)
+    check_reach(folder, place)
+    return folder
+
+
+def parse_place(mountinfo: str, cgroup: str) -> Place:
+    own = next((line.removeprefix(_OWN_PREFIX) for line in cgroup.splitlines() if line.startswith(_OWN_PREFIX)), None)
+    if own is None:
+        raise CgroupUnusable("this kernel runs without cgroup v2")
+    for line in mountinfo.splitlines():
+        mounted, _, source = line.partition(" - ")
+        if source.split()[:1] == ["cgroup2"]:
+            root, mount = (_unescape(field) for field in mounted.split()[3:5])
+            path = PurePosixPath(own)
+            if path.is_relative_to(root) and ".." not in path.parts:
+                return Place(Path(mount), Path(mount) / path.relative_to(root))
+    raise CgroupUnusable(f"no cgroup2 file system is mounted that shows {own}, the cgroup of this process")
+
+
+def delegated_parent(place: Place) -> Path:
+    if place.own == place.mount:
+        raise CgroupUnusable(f"this process is in {place.own} itself, and a cgroup with processes limits no children")
+    parent = place.own.parent
+    if not _is_marked(parent) and not _is_top_of_container(parent, place):
+        raise CgroupUnusable(f"nobody has delegated {parent}, the parent of the cgroup of this process")
+    return parent
+
+
+def check_controllers(folder: Path) -> None:
+    """Children get what stands in cgroup.subtree_control; what is only missing there is switched on."""
+    try:
+        available = _words(folder / "cgroup.controllers")
+        enabled = _words(folder / "cgroup.subtree_control")
+        n_processes = len(_words(folder / "cgroup.procs"))
+    except OSError as error:
+        raise CgroupUnusable(f"{folder} is no folder of cgroup v2: {error}") from error
+    missing = [name for name in _CONTROLLERS if name not in available]
+    if missing:
+        raise CgroupUnusable(f"{folder} has no controller {' and '.join(missing)} (cgroup v1 may hold it)")
+    if n_processes:
+        raise CgroupUnusable(f"{folder} holds {n_processes} processes, and a cgroup with processes limits no children")
+    if not enabled >= set(_CONTROLLERS):
+        try:
+            (folder / "cgroup.subtree_control").write_text(subtree_control())
+        except OSError as error:
+            raise CgroupUnusable(
+                f"memory and pids cannot be switched on for the children of {folder}: {error}"
+            ) from error
+
+
+def check_reach(folder: Path, place: Place) -> None:
+    """The kernel moves a process for those only who may write to the innermost cgroup that holds both places."""
+    if not folder.is_relative_to(place.mount):
+        return  # another mount of the hierarchy: the first move will tell
+    ancestor = Path(os.path.commonpath([folder, place.own]))
+    if not os.access(ancestor / "cgroup.procs", os.W_OK):
+        raise CgroupUnusable(f"this user may not move processes from {place.own} to {folder}: {ancestor} is not theirs")
+
+
+def subtree_control() -> str:
+    return " ".join(f"+{name}" for name in _CONTROLLERS)
+
+
+def _is_marked(folder: Path) -> bool:
+    return any(_attribute(folder, mark) == b"1" for mark in _MARKS)
+
+
+def _attribute(folder: Path, name: str) -> bytes | None:
+    try:
+        return os.getxattr(folder, name)
+    except OSError:
+        return None
+
+
+def _is_top_of_container(folder: Path, place: Place) -> bool:
+    """The kernel's own root, which was given to nobody, has no type."""
+    return folder == place.mount and (folder / "cgroup.type").exists() and os.access(folder, os.W_OK)
+
+
+def _words(path: Path) -> set[str]:
+    return set(path.read_text(encoding="ascii").split())
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise CgroupUnusable(f"{path} cannot be read: {error}") from error
+
+
+def _unescape(field: str) -> str:
+    """The kernel writes blanks as octal numbers."""
+    for character in " \t\n\\":
+        field = field.replace(f"\\{ord(character):03o}", character)
+    return field
