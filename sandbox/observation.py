@@ -24,7 +24,8 @@ class Edit:
     """One rewrite that the sandbox made to the code before running it."""
 
     kind: str
-    """dedent | align_first_line | autopep8 | clamp_box | output_folder"""
+    """strip_fence | strip_tag | plain_quotes | invisible_characters | dedent | align_first_line | expand_tabs |
+    autopep8 | clamp_box | output_folder"""
     before: str
     after: str
 

@@ -46,11 +46,14 @@ def _located(case: Case) -> Located | None:
 
 
 def _executed_code(turn: Round) -> str:
-    """The code as it ran: with the sandbox's edits, each of the whole program or of a part of it."""
-    code = turn.code
+    """The code as it ran, and below it each box that the sandbox moved into its image, as it was used."""
+    code, boxes = turn.code, ""
     for edit in turn.observation.edits:
-        code = code.replace(edit.before, edit.after) if edit.before else code
-    return code
+        if edit.kind == "clamp_box":
+            boxes += f"\n{edit.after}"
+        elif edit.before:
+            code = code.replace(edit.before, edit.after)
+    return code + boxes
 
 
 def _text(box: Box) -> str:

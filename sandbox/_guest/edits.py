@@ -1,17 +1,31 @@
-"""The rewrites that help a small model over trivial mistakes (Thyme, appendix A), every one of them reported.
+"""The repairs that help a small model over trivial mistakes (Thyme, appendix A), every one of them reported.
 
-Code that compiles is never reformatted. Two rewrites touch code that compiles: the clamp of boxes (`clamp`) and, in the
-lite tier, which has no file system of its own, the folders.
+Code that parses is never changed here. What does not parse is tried with ever larger repairs, and the first text that
+parses is what runs:
+
+1. A code fence or a pair of tags around the whole is stripped (`fences`). Two blocks with nothing between them run one
+   after the other; with words between them they are an error.
+2. Typographic quotes become plain ones; characters without a width are dropped and odd spaces become plain, both
+   outside of strings and comments only. A NUL stays an error: no model means one.
+3. The indentation: `dedent`, `align_first_line`, `expand_tabs`, then autopep8 for the indentation alone, then
+   autopep8 aggressively.
+
+Each repair is an edit of the whole text: the `after` of one is the `before` of the next, the last `after` is the code
+that ran, and lines are counted in it. Where nothing helps, the error is the one of the code without its fence or tags,
+and says so.
+
+Not here: boxes, which are repaired while the code runs (`boxes`). The lite tier, which has no file system of its own,
+also moves folders.
 """
 
 import ast
-import textwrap
+import re
+import warnings
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
-import autopep8
-
-from sandbox._guest.clamp import BoxClamp
+from sandbox._guest.fences import join_fenced, join_tagged, strip_fence, strip_tags
+from sandbox._guest.layout import align_first_line, dedent, expand_tabs, reformat, reindent
 
 
 class SourceEdit(NamedTuple):
@@ -20,27 +34,52 @@ class SourceEdit(NamedTuple):
     after: str
 
 
-_INDENTATION_ONLY = ["E1", "W1", "E9", "W6"]
+class Step(NamedTuple):
+    kind: str
+    repair: Callable[[str], str]
+    """Returns the text that it was given where it does not apply."""
 
 
-def parse_repaired(code: str, filename: str) -> tuple[ast.Module, list[SourceEdit]]:
-    """The syntax tree of the code, after the first repair that makes it compile. Raises SyntaxError or ValueError."""
-    try:
+_MAX_WRAPPINGS = 3
+"""Tags, a fence and one more: a reply has room for eight edits of the whole code (`frames.reply_cap`)."""
+
+_TEXT = (
+    r'"{3}(?:[^\\]|\\.)*?"{3}|' r"'{3}(?:[^\\]|\\.)*?'{3}|" r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'|" r"\#[^\n]*"
+)
+_STRING_OR_COMMENT = re.compile(f"({_TEXT})", re.DOTALL)
+_DOUBLE, _SINGLE = "“”„‟", "‘’‚‛"
+_QUOTED = re.compile(
+    f'(?P<text>{_TEXT})|[{_DOUBLE}](?P<double>[^{_DOUBLE}"\n]*)[{_DOUBLE}]'
+    f"|[{_SINGLE}](?P<single>[^{_SINGLE}'\n]*)[{_SINGLE}]|[{_DOUBLE}{_SINGLE}]",
+    re.DOTALL,
+)
+_PLAIN_QUOTES = str.maketrans(dict.fromkeys(_DOUBLE, '"') | dict.fromkeys(_SINGLE, "'"))
+_DROPPED = "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\N{SOFT HYPHEN}\x1a"
+_SPACES = "\N{NO-BREAK SPACE}\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_VISIBLE = str.maketrans(dict.fromkeys(_DROPPED, "") | dict.fromkeys(_SPACES, " "))
+_AFTER_BACKSLASH = re.compile(r"\\[ \t]+(?=\r?\n)")
+
+
+def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[ast.Module, list[SourceEdit]]:
+    """The syntax tree of the code, and the repairs that it took. Raises SyntaxError or ValueError."""
+    if not enabled:
         return ast.parse(code, filename), []
+    try:
+        return _parse(code, filename), []
     except (SyntaxError, ValueError) as error:
         original = error
-    for kind, repair in _REPAIRS:
-        try:
-            repaired = repair(code)
-            return ast.parse(repaired, filename), [SourceEdit(kind, code, repaired)]
-        except (SyntaxError, ValueError):
-            continue
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of an invalid escape, once per attempt
+        unwrapped = _unwrapped(code)
+        inner = _last(unwrapped, code)
+        for joined in ([], _joined(inner)):
+            mended = _mended(_last(joined, inner))
+            if mended is not None:
+                edits = unwrapped + joined + mended
+                return _parse(_last(edits, code), filename), edits
+        if unwrapped:
+            _raise_error_of(inner, filename)
     raise original
-
-
-def clamp_boxes(tree: ast.Module, code: str, clamp: BoxClamp) -> list[SourceEdit]:
-    clamped = clamp.apply(tree)
-    return [SourceEdit("clamp_box", ast.get_source_segment(code, node) or "", after) for node, after in clamped]
 
 
 def move_folders(tree: ast.Module, folders: Mapping[str, str]) -> list[SourceEdit]:
@@ -61,32 +100,118 @@ def _moved(path: str, folders: Mapping[str, str]) -> str:
     return path
 
 
-def _dedent(code: str) -> str:
-    return textwrap.dedent(code).strip("\n")
+def _parse(code: str, filename: str = "<code>") -> ast.Module:
+    try:
+        return ast.parse(code, filename)
+    except (RecursionError, MemoryError) as error:
+        raise SyntaxError("nested too deeply for Python's parser, or too large for the memory left") from error
 
 
-def _align_first_line(code: str) -> str:
-    """A first line that lost its indentation, as happens when a code block is cut out of a text."""
-    lines = code.splitlines()
-    filled = [index for index, line in enumerate(lines) if line.strip()]
-    if len(filled) > 1:
-        first, second = filled[0], filled[1]
-        indentation = lines[second][: len(lines[second]) - len(lines[second].lstrip())]
-        lines[first] = indentation + lines[first].lstrip()
-    return textwrap.dedent("\n".join(lines))
+def _parses(code: str) -> bool:
+    try:
+        _parse(code)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
-def _reindent(code: str) -> str:
-    return str(autopep8.fix_code(textwrap.dedent(code), options={"select": _INDENTATION_ONLY}))
+def _raise_error_of(inner: str, filename: str) -> NoReturn:
+    try:
+        _parse(inner, filename)
+    except SyntaxError as error:
+        error.msg += ", in the code without its fence or tags"
+        raise
+    raise AssertionError("code that parses has no error to raise")
 
 
-def _reformat(code: str) -> str:
-    return str(autopep8.fix_code(code, options={"aggressive": 2}))
+def _last(edits: list[SourceEdit], code: str) -> str:
+    return edits[-1].after if edits else code
 
 
-_REPAIRS: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("dedent", _dedent),
-    ("align_first_line", _align_first_line),
-    ("autopep8", _reindent),
-    ("autopep8", _reformat),
+def _applied(code: str, step: Step) -> list[SourceEdit]:
+    """The one edit that the step makes, or none where it changes nothing."""
+    after = step.repair(code)
+    return [] if after == code else [SourceEdit(step.kind, code, after)]
+
+
+def _unwrapped(code: str) -> list[SourceEdit]:
+    """The edits that strip what is around the code, from the outside in."""
+    edits: list[SourceEdit] = []
+    while len(edits) < _MAX_WRAPPINGS and not _parses(inner := _last(edits, code)):
+        stripped = _applied(inner, _STRIP_TAGS) or _applied(inner, _STRIP_FENCE)
+        if not stripped:
+            break
+        edits += stripped
+    return edits
+
+
+def _joined(code: str) -> list[SourceEdit]:
+    return _applied(code, _JOIN_FENCED) or _applied(code, _JOIN_TAGGED)
+
+
+def _mended(code: str) -> list[SourceEdit] | None:
+    """The edits after which the code parses: none where it does already; None where nothing helps."""
+    edits: list[SourceEdit] = []
+    for step in _CHARACTERS:
+        if _parses(_last(edits, code)):
+            return edits
+        edits += _applied(_last(edits, code), step)
+    inner = _last(edits, code)
+    if _parses(inner):
+        return edits
+    laid_out = next((found for recipe in _LAYOUTS if (found := _laid_out(inner, recipe))), None)
+    return edits + laid_out if laid_out else None
+
+
+def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit]:
+    """The edits of all the steps, in turn; none where one changes nothing or where the last text does not parse."""
+    edits: list[SourceEdit] = []
+    for step in recipe:
+        edit = _applied(_last(edits, code), step)
+        if not edit:
+            return []  # without this step it is a shorter recipe, which was tried
+        edits += edit
+    return edits if _parses(_last(edits, code)) else []
+
+
+def _straighten_quotes(code: str) -> str:
+    return _QUOTED.sub(_plainly_quoted, code)
+
+
+def _plainly_quoted(found: re.Match[str]) -> str:
+    if found["text"] is not None:
+        return found["text"]
+    if found["double"] is not None:
+        return f'"{found["double"]}"'
+    if found["single"] is not None:
+        return f"'{found['single']}'"
+    return found[0].translate(_PLAIN_QUOTES)
+
+
+def _drop_invisible(code: str) -> str:
+    parts = _STRING_OR_COMMENT.split(code)
+    parts[::2] = [_AFTER_BACKSLASH.sub(r"\\", part.translate(_VISIBLE)) for part in parts[::2]]
+    return "".join(parts)
+
+
+_STRIP_TAGS, _STRIP_FENCE = Step("strip_tag", strip_tags), Step("strip_fence", strip_fence)
+_JOIN_TAGGED, _JOIN_FENCED = Step("strip_tag", join_tagged), Step("strip_fence", join_fenced)
+_CHARACTERS = (Step("plain_quotes", _straighten_quotes), Step("invisible_characters", _drop_invisible))
+"""In code that parses, what they change stands in strings and comments only; so where they apply they are needed."""
+_DEDENT, _ALIGN, _TABS_OUT = (
+    Step("dedent", dedent),
+    Step("align_first_line", align_first_line),
+    Step("expand_tabs", expand_tabs),
 )
+_REINDENT, _REFORMAT = Step("autopep8", reindent), Step("autopep8", reformat)
+_LAYOUTS: tuple[tuple[Step, ...], ...] = (
+    (_DEDENT,),
+    (_ALIGN,),
+    (_TABS_OUT,),
+    (_DEDENT, _TABS_OUT),
+    (_REINDENT,),
+    (_DEDENT, _REINDENT),
+    (_REFORMAT,),
+    (_DEDENT, _REFORMAT),
+)
+"""Tried in turn, each on the same text."""

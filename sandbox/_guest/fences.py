@@ -4,7 +4,8 @@ r"""What a model puts around its code: a Markdown fence or a pair of tags. Strip
 
 Only blank text may stand outside, and one side is enough. What lies between stays as it is, byte for byte: of a fence
 the lines between its two lines, of tags everything between them. Fences of another language are no Python and stay.
-The caller asks only for code that does not parse, so a fence at the end of a string is out of reach.
+The caller asks only for code that does not parse, so what stands in a string is out of reach, and so is `~~~python`
+without its end, which is Python.
 """
 
 import re

@@ -3,7 +3,6 @@
 Everything that it says is untrusted by the host: the code runs in this very process and can change any of it.
 """
 
-import ast
 import builtins
 import gc
 import hashlib
@@ -20,10 +19,10 @@ from PIL import Image
 
 from sandbox._guest import warm
 from sandbox._guest.addresses import Addresses
+from sandbox._guest.boxes import Repairs
 from sandbox._guest.chance import seed_everything
-from sandbox._guest.clamp import BoxClamp
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode, SessionRequest
-from sandbox._guest.edits import SourceEdit, clamp_boxes, move_folders, parse_repaired
+from sandbox._guest.edits import SourceEdit, move_folders, parse_repaired
 from sandbox._guest.faults import describe, is_out_of_memory, line_of, remember_lines, text_of
 from sandbox._guest.figures import Figures
 from sandbox._guest.gallery import Gallery, Pixels, held_paths, newly_held
@@ -58,7 +57,7 @@ class Runner:
         self._gallery = Gallery(max_images=limits.max_images)
         self._figures = Figures(self._gallery, max_pixels=limits.max_pixels)
         self._saved = SavedFiles(request.work_folder)
-        self._clamp = BoxClamp([(image.decoded.width, image.decoded.height) for image in inputs.images])
+        self._repairs = Repairs(enabled=self._mode.repair != "off")
         self._folders = _moved_folders(request.work_folder, inputs)
         self._hidden = _hidden_prefixes(self._folders)
         self._addresses = Addresses()
@@ -88,6 +87,7 @@ class Runner:
         Image.MAX_IMAGE_PIXELS = limits.max_pixels
         self._gallery.install()
         self._figures.install()
+        self._repairs.install()
         install_sqlite()
         gc.enable()
 
@@ -108,11 +108,13 @@ class Runner:
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
         self._output.clear()
         self._gallery.clear()
+        self._repairs.begin()
         edits: list[SourceEdit] = []
         cell = f"{CELL_PREFIX} {self._n_calls}>"
         self._n_calls += 1
         held = held_paths(self._names)
         outcome = self._execute(code, cell, edits)
+        edits += self._repairs.edits
         try:
             return self._reply(outcome, edits, held)
         except MemoryError:
@@ -141,14 +143,14 @@ class Runner:
 
     def _compile(self, code: str, cell: str, edits: list[SourceEdit]) -> types.CodeType:
         remember_lines(cell, code)
-        tree, repairs = parse_repaired(code, cell)
+        tree, repairs = parse_repaired(code, cell, enabled=self._mode.repair != "off")
         edits += repairs
         source = repairs[-1].after if repairs else code
         remember_lines(cell, source)
         refuse_dangerous_calls(tree, self._mode.scan)
-        edits += clamp_boxes(tree, source, self._clamp)
+        self._repairs.instrument(tree)
         edits += move_folders(tree, self._folders)
-        return compile(ast.fix_missing_locations(tree), cell, "exec")
+        return compile(tree, cell, "exec")
 
     def _reply(
         self, outcome: _Outcome, edits: list[SourceEdit], held: dict[str, tuple[str, ...]]

@@ -348,6 +348,40 @@ def test_a_database_on_a_file_works(session: Session) -> None:
     assert session.run(code).text == "(0,)\n"
 
 
+def test_every_repair_is_reported_with_before_and_after(session: Session) -> None:
+    observation = session.run("```python\n    image_clue_0.crop((9000, 10, 0, 0)).save('c.png')\n```")
+    assert [edit.kind for edit in observation.edits] == ["strip_fence", "dedent", "clamp_box"]
+    assert observation.edits[-1].before == "crop((9000, 10, 0, 0))"
+    assert observation.edits[-1].after == "crop((0, 0, 2000, 10))"
+    assert observation.images[0].pixels.size == (2000, 10)
+
+
+def test_a_box_applies_to_the_image_that_it_is_cut_from(session: Session) -> None:
+    code = """
+small = image_clue_0.resize((200, 150))
+box = [100, 20, 500, 900]
+print(small.crop(box).size, image_clue_0.crop(box=box).size, cv2.imread(image_path)[-20:300, 1800:9000].shape)
+"""
+    observation = session.run(code)
+    assert observation.text == "(100, 130) (400, 880) (300, 200, 3)\n"
+    assert [edit.kind for edit in observation.edits] == ["clamp_box", "clamp_box"]
+
+
+def test_a_box_outside_is_an_error_that_names_box_and_image(session: Session) -> None:
+    error = session.run("a = 1\nimage_clue_0.crop((2100, 50, 2600, 800))").error
+    assert error == (
+        "ValueError: crop box (2100, 50, 2600, 800) is outside the image of 2000x1500"
+        " (line 2: image_clue_0.crop((2100, 50, 2600, 800)))"
+    )
+
+
+def test_without_repair_the_code_runs_as_it_is_written(pool: SandboxPool, photo: Path) -> None:
+    with pool.group([photo], repair="off") as group, group.session() as session:
+        assert session.run("```\nprint(1)\n```").status == "error"
+        observation = session.run("print(image_clue_0.crop((1900, 0, 9000, 10)).size)")
+        assert (observation.text, observation.edits) == ("(7100, 10)\n", ())
+
+
 def test_code_that_is_too_large_is_refused_without_ending_the_session(session: Session) -> None:
     assert session.run("#" * (1 << 21)).status == "blocked"
     assert session.run("print(1)").ok

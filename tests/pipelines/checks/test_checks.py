@@ -114,24 +114,32 @@ def test_a_crop_may_be_off_by_two_pixels(make_case, picture):
     assert not crop_contains_target(make_case(crop=original.crop((204, 122, 300, 200)), code="")).passed
 
 
+CLAMPED = Edit("clamp_box", "crop((-20, 100, 280, 170))", "crop((0, 100, 280, 170))")
+
+
 @pytest.mark.parametrize(
-    "edits",
+    ("code", "edits"),
     [
-        (Edit("clamp_box", "(-20, 100, 280, 170)", "(0, 100, 280, 170)"),),
+        ("image.crop((-20, 100, 280, 170))", (CLAMPED,)),
+        ("box = (-20, 100, 280, 170)\nimage.crop(box)  # wide", (CLAMPED,)),
+        ("image.crop((-20, 100, 280, 170))", (CLAMPED, Edit("output_folder", "'/mnt/data/x.png'", "'/tmp/x.png'"))),
         (
-            Edit("clamp_box", "(-20, 100, 280, 170)", "(0, 100, 280, 170)"),
-            Edit("output_folder", "'/mnt/data/x.png'", "'/tmp/x.png'"),
+            "```python\nimage.crop(box)\n```",
+            (Edit("strip_fence", "```python\nimage.crop(box)\n```", "image.crop(box)\n"), CLAMPED),
         ),
-        (
-            Edit("indent", "image.crop((-20, 100, 280, 170))", "crop = image.crop((-20, 100, 280, 170))"),
-            Edit("clamp_box", "(-20, 100, 280, 170)", "(0, 100, 280, 170)"),
-        ),
+        ("a[170:100, x:280]", (Edit("clamp_box", "image[170:100, -20:280]", "image[100:170, 0:280]"),)),
+        ("image.crop(box)", (CLAMPED, Edit("clamp_box", "", "# … and 7 more"))),
     ],
 )
-def test_the_code_is_read_as_the_sandbox_ran_it(make_case, picture, store, edits):
+@pytest.mark.parametrize("only_the_box_tells", [False, True])
+def test_the_boxes_are_read_as_the_sandbox_used_them(
+    make_case, picture, store, monkeypatch, code, edits, only_the_box_tells
+):
     shown = store.add_pixels(picture(3, 640, 480).crop((0, 100, 280, 170)))
+    if only_the_box_tells:
+        monkeypatch.setattr("pipelines.locate._search", lambda crop, original: None)
     seen = Observation("ok", "", images=(shown,), edits=edits)
-    found = crop_contains_target(make_case(code="image.crop((-20, 100, 280, 170))", observation=seen))
+    found = crop_contains_target(make_case(code=code, observation=seen))
     assert found.passed
     assert found.detail.startswith("crop (0, 100, 280, 170)")
 

@@ -1,0 +1,274 @@
+"""Moves the boxes of crops into the image that they are cut from, while the model's code runs.
+
+    image.crop((100, 50, 9000, 800))                 of 2000x1500    crop((100, 50, 2000, 800))
+    image.resize((99, 99), box=(900, 0, 100, 50))    of 2000x1500    resize(box=(100, 0, 900, 50))
+    array[800:50, 100:9000]                          of 2000x1500    image[50:800, 100:2000]
+
+Boxes are `(x1, y1, x2, y2)` and slices `[y1:y2, x1:x2]` in pixels of that image: top-left origin, x2 and y2 exclusive.
+Corners are ordered and clamped; what then covers no pixel is a ValueError that names box and image. No smallest side is
+imposed, and every change is an edit.
+
+- Pillow: `crop(box)` and `resize(box=…)` where the model's own code calls them with four numbers in a tuple, a list or
+  an array. A box of `crop` is judged in whole pixels, as Pillow rounds it; one that lies inside is passed on as it is.
+- NumPy, and so OpenCV: a slice of rows and columns whose four ends are given, of an array that looks like an image:
+  uint8 of shape (H, W) or (H, W, 1 | 3 | 4), or floats of shape (H, W, 1 | 3 | 4); float matrices are mathematics. Only
+  what NumPy answers with nothing is repaired, and of it only the empty side: NumPy itself clips ends that lie beyond
+  the image and counts negative ones from its end.
+
+`instrument` makes `array[y1:y2, x1:x2]` into `<sliced>(array)[y1:y2, x1:x2]`, by a name that no code can spell. That
+function returns anything but an array as it is, so that the code's own frame indexes it. Targets of assignments and
+`del` are left alone, and so are slices that the code makes with `slice(…)` or `np.s_`.
+"""
+
+import ast
+import builtins
+import functools
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+from PIL import Image
+
+from sandbox._guest.edits import SourceEdit
+from sandbox._guest.shared import CELL_PREFIX
+
+Number = int | float
+Numbers = tuple[Number, ...]
+Size = tuple[int, int]
+"""Width and height."""
+
+_KIND, _MAX_RECORDED = "clamp_box", 64
+_SLICED = "<sliced>"
+_SIDES = 4
+_CHANNELS = (1, 3, 4)
+_FARTHEST = 2**53
+"""Sides beyond count as this one: infinity has no whole number, and texts stay short."""
+_SYMBOLS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+_LEAVES: frozenset[type] = frozenset(symbol for base in _SYMBOLS for symbol in base.__subclasses__())
+_LEAVES |= {ast.Name, ast.Constant, ast.Pass, ast.Import, ast.ImportFrom, str, int, type(None)}
+_PATCHED = ("crop", "resize")
+
+
+class Repairs:
+    """The repairs of boxes of one session; `edits` are those of the call that began last. Disabled, it does nothing."""
+
+    def __init__(self, *, enabled: bool) -> None:
+        self._enabled = enabled
+        self._plain: dict[str, Any] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the edits of the call before."""
+        self._recorded: list[SourceEdit] = []
+        self._latest: SourceEdit | None = None
+        self._n_more = 0
+
+    @property
+    def edits(self) -> list[SourceEdit]:
+        """Without repetitions in a row; after 64, one last edit counts the others."""
+        more = [SourceEdit(_KIND, "", f"# … and {self._n_more} more")] if self._n_more else []
+        return self._recorded + more
+
+    def install(self) -> None:
+        """Take the place of `Image.crop` and `Image.resize`; once per session, undone by `uninstall`."""
+        if not self._enabled or self._plain:
+            return
+        self._plain = {name: getattr(Image.Image, name) for name in _PATCHED}
+        plain_crop, plain_resize = self._plain.values()
+        fitted = self._fitted
+
+        @functools.wraps(plain_crop)
+        def crop(self: Image.Image, box: Any = None) -> Any:
+            if box is not None and _is_of_the_model(sys._getframe(1).f_code.co_filename):
+                box = fitted(box, self.size, "crop(", is_rounded=True)
+            return plain_crop(self, box)
+
+        @functools.wraps(plain_resize)
+        def resize(
+            self: Image.Image, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None
+        ) -> Any:
+            if box is not None and _is_of_the_model(sys._getframe(1).f_code.co_filename):
+                box = fitted(box, self.size, "resize(box=", is_rounded=False)
+            return plain_resize(self, size, resample, box, reducing_gap)
+
+        setattr(Image.Image, "crop", crop)  # noqa: B010  # assigning a method is not typed
+        setattr(Image.Image, "resize", resize)  # noqa: B010
+        setattr(builtins, _SLICED, self._sliced)
+
+    def uninstall(self) -> None:
+        if self._plain:
+            for name, method in self._plain.items():
+                setattr(Image.Image, name, method)
+            delattr(builtins, _SLICED)
+            self._plain = {}
+
+    def instrument(self, tree: ast.Module) -> ast.Module:
+        """The tree itself, with its slices prepared in place; new nodes have the places of the old ones."""
+        for node in _slices(tree) if self._plain else ():
+            helper = ast.copy_location(ast.Name(_SLICED, ast.Load()), node.value)
+            node.value = ast.copy_location(ast.Call(helper, [node.value], []), node.value)
+        return tree
+
+    def _fitted(self, box: Any, size: Size, call: str, *, is_rounded: bool) -> Any:
+        """The box for Pillow, which takes no array: as it is where it lies inside or is none."""
+        given = _numbers(box)
+        if given is None:
+            return box
+        numbers = tuple(map(_rounded, given)) if is_rounded else given
+        is_array = isinstance(box, np.ndarray)
+        if not is_array and _lies_inside(numbers, size):
+            return box
+        shown = _shown(box, given)
+        fitted = fit_box(numbers, size, name=f"{call.partition('(')[0]} box {shown}")
+        self._record(f"{call}{shown})", f"{call}{_text(fitted)})")
+        return fitted
+
+    def _sliced(self, thing: Any) -> Any:
+        return _Sliced(thing, self) if type(thing) is np.ndarray else thing
+
+    def cut(self, array: "np.ndarray[Any, Any]", key: tuple[Any, ...]) -> Any:
+        """`array[key]`, repaired where that is a slice of an image and comes out empty."""
+        plain = array[key]
+        if plain.size or not _looks_like_an_image(array) or not (_has_ends(key[0]) and _has_ends(key[1])):
+            return plain
+        (rows, columns, *others), (height, width) = key, array.shape[:2]
+        (y1, y2), (x1, x2) = _reached(rows, height), _reached(columns, width)
+        before = f"[{_ends(rows.start, rows.stop)}, {_ends(columns.start, columns.stop)}]"
+        x1, y1, x2, y2 = cast(tuple[int, ...], fit_box((x1, y1, x2, y2), (width, height), name=f"slice {before}"))
+        result = array[(slice(y1, y2), slice(x1, x2), *others)]
+        if not result.size:
+            return plain  # another index asks for nothing
+        self._record(f"image{before}", f"image[{_ends(y1, y2)}, {_ends(x1, x2)}]")
+        return result
+
+    def _record(self, before: str, after: str) -> None:
+        edit = SourceEdit(_KIND, before, after)
+        if edit == self._latest:
+            return
+        self._latest = edit
+        if len(self._recorded) < _MAX_RECORDED:
+            self._recorded.append(edit)
+        else:
+            self._n_more += 1
+
+
+class _Sliced:
+    """An array for the time of one slice."""
+
+    __slots__ = ("_array", "_repairs")
+
+    def __init__(self, array: "np.ndarray[Any, Any]", repairs: Repairs) -> None:
+        self._array, self._repairs = array, repairs
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._repairs.cut(self._array, key)
+
+
+def fit_box(box: Numbers, size: Size, *, name: str) -> Numbers:
+    """Corners `(x1, y1, x2, y2)` ordered and clamped to an image of `size`. ValueError where no pixel is left."""
+    image = f"the image of {size[0]}x{size[1]}"
+    if any(math.isnan(side) for side in box):
+        raise ValueError(f"{name} has a side that is not a number, in {image}")
+    left, top, right, bottom = box
+    (left, right), (top, bottom) = sorted((left, right)), sorted((top, bottom))
+    if left == right or top == bottom:
+        raise ValueError(f"{name} has no area in {image}")
+    fitted = tuple(min(max(side, 0), most) for side, most in zip((left, top, right, bottom), size * 2, strict=True))
+    if fitted[0] >= fitted[2] or fitted[1] >= fitted[3]:
+        raise ValueError(f"{name} is outside {image}")
+    return fitted
+
+
+def _is_of_the_model(filename: str) -> bool:
+    return filename.startswith(CELL_PREFIX)
+
+
+def _lies_inside(box: Numbers, size: Size) -> bool:
+    left, top, right, bottom = box
+    return 0 <= left < right <= size[0] and 0 <= top < bottom <= size[1]
+
+
+def _numbers(box: Any) -> Numbers | None:
+    """None for what is not four numbers: Pillow says what it thinks of it."""
+    is_row = isinstance(box, tuple | list) or (isinstance(box, np.ndarray) and box.ndim == 1)
+    if not is_row or len(box) != _SIDES:
+        return None
+    numbers = tuple(number for side in box if (number := _number(side)) is not None)
+    return numbers if len(numbers) == _SIDES else None
+
+
+def _shown(box: Any, numbers: Numbers) -> str:
+    """The box as the code may have written it."""
+    text = _text(numbers)
+    if isinstance(box, tuple):
+        return text
+    return f"[{text[1:-1]}]" if isinstance(box, list) else f"np.array([{text[1:-1]}])"
+
+
+def _number(side: Any) -> Number | None:
+    if isinstance(side, int | np.integer):
+        return _whole(int(side))
+    return float(side) if isinstance(side, float | np.floating) else None
+
+
+def _rounded(side: Number) -> Number:
+    return side if math.isnan(side) else _whole(side)
+
+
+def _whole(side: Number) -> int:
+    return round(max(-_FARTHEST, min(side, _FARTHEST)))
+
+
+def _text(numbers: Numbers) -> str:
+    return f"({', '.join(map(str, numbers))})"
+
+
+def _ends(start: Any, stop: Any) -> str:
+    return f"{_whole(start)}:{_whole(stop)}"
+
+
+def _looks_like_an_image(array: "np.ndarray[Any, Any]") -> bool:
+    is_gray, has_channels = array.ndim == 2, array.ndim == 3 and array.shape[2] in _CHANNELS
+    is_image = has_channels or (is_gray and array.dtype == np.uint8)
+    return is_image and (array.dtype == np.uint8 or array.dtype.kind == "f") and array.size > 0
+
+
+def _has_ends(side: Any) -> bool:
+    return isinstance(side, slice) and side.step in (None, 1) and _is_whole(side.start) and _is_whole(side.stop)
+
+
+def _is_whole(end: Any) -> bool:
+    return isinstance(end, int | np.integer) and not isinstance(end, bool)
+
+
+def _reached(side: slice, length: int) -> tuple[int, int]:
+    """The pixels that NumPy would take, or the ends as they were given where it would take none."""
+    start, stop, _ = side.indices(length)
+    return (start, stop) if start < stop else (_whole(side.start), _whole(side.stop))
+
+
+def _slices(tree: ast.Module) -> Iterator[ast.Subscript]:
+    """Every value that is subscripted by slices of rows and columns. Not `ast.walk`, which takes thrice as long."""
+    todo: list[Any] = [tree]
+    for node in todo:  # which grows
+        kind = type(node)
+        if kind in (ast.Subscript, ast.Attribute) and type(node.ctx) is not ast.Load:
+            continue
+        for name in node._fields:
+            value = getattr(node, name)
+            if type(value) is list:
+                todo += [item for item in value if type(item) not in _LEAVES]
+            elif type(value) not in _LEAVES and isinstance(value, ast.AST):
+                todo.append(value)
+        if kind is ast.Subscript and _names_a_box(node.slice):
+            yield node
+
+
+def _names_a_box(key: ast.expr) -> bool:
+    return isinstance(key, ast.Tuple) and len(key.elts) > 1 and all(map(_has_both_ends, key.elts[:2]))
+
+
+def _has_both_ends(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) and node.lower is not None and node.upper is not None

@@ -1,0 +1,155 @@
+"""Replies that are arbitrary, nearly right, or right: a ProtocolViolation or exactly what was sent, nothing else."""
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sandbox import Limits
+from sandbox.errors import ProtocolViolation
+from sandbox.frames import HEADER, MAX_CODE_BYTES, Reply, parse_header, parse_json, parse_reply
+from sandbox.observation import STATUSES
+
+LIMITS = Limits(max_images=3, max_pixels=10_000, files=4, output_chars=200)
+GUEST_STATUSES = sorted(STATUSES - {"killed", "protocol"})
+N_TEXT = 2 * LIMITS.output_chars + 256
+
+# what a reply may hold as it is: no NUL, no lone surrogate, nothing that looks like a tag
+plain = st.characters(exclude_categories=["Cs"], exclude_characters="\0<")
+
+
+def text(most: int) -> st.SearchStrategy[str]:
+    return st.text(plain, max_size=min(most, 30))
+
+
+def rows(*cells: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[list[Any]]]:
+    return st.lists(st.tuples(*cells).map(list), max_size=most)
+
+
+replies = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from(GUEST_STATUSES),
+        "text": text(N_TEXT),
+        "error": st.none() | text(4096),
+        "edits": rows(text(32), text(MAX_CODE_BYTES), text(MAX_CODE_BYTES), most=8),
+        "images": rows(text(256), st.integers(1, 100), st.integers(1, 100), most=3),
+        "artefacts": rows(text(256), st.integers(0, 1 << 62), text(1024), most=8),
+    }
+)
+junk = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["ok", "killed", "\0", "\ud800", "a" * 5000]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=6,
+)
+
+
+def is_within_limits(reply: Reply) -> bool:
+    return (
+        reply.status in GUEST_STATUSES
+        and len(reply.text) <= N_TEXT
+        and len(reply.error or "") <= 4096
+        and len(reply.images) <= LIMITS.max_images
+        and sum(image.n_bytes for image in reply.images) <= LIMITS.reply_mb << 20
+        and all(0 < image.width * image.height <= LIMITS.max_pixels for image in reply.images)
+        and len(reply.artefacts) <= 2 * LIMITS.files
+        and all(0 <= artefact.n_bytes <= 1 << 62 for artefact in reply.artefacts)
+        and all(
+            "\0" not in said and said.encode()
+            for said in (*(edit.kind + "." for edit in reply.edits), f"{reply.text}.", f"{reply.error}.")
+        )
+    )
+
+
+def parse_if_it_is_a_reply(payload: bytes) -> None:
+    with contextlib.suppress(ProtocolViolation):
+        assert is_within_limits(parse_reply(payload, LIMITS))
+
+
+def as_sent(reply: Reply) -> dict[str, Any]:
+    return {
+        "status": reply.status,
+        "text": reply.text,
+        "error": reply.error,
+        "edits": [[edit.kind, edit.before, edit.after] for edit in reply.edits],
+        "images": [list(image) for image in reply.images],
+        "artefacts": [[artefact.name, artefact.n_bytes, artefact.note] for artefact in reply.artefacts],
+    }
+
+
+@settings(deadline=None)
+@given(replies, st.booleans())
+def test_a_valid_reply_arrives_as_it_was_sent(reply: dict[str, Any], is_ascii: bool) -> None:
+    payload = json.dumps(reply, ensure_ascii=is_ascii).encode()
+    assert as_sent(parse_reply(payload, LIMITS)) == reply
+    assert parse_reply(bytearray(payload), LIMITS) == parse_reply(payload, LIMITS)
+
+
+@settings(deadline=None)
+@given(replies)
+def test_what_a_reply_says_beyond_its_fields_is_not_read(reply: dict[str, Any]) -> None:
+    assert as_sent(parse_reply(json.dumps(reply | {"seconds": 0, "": []}).encode(), LIMITS)) == reply
+
+
+@settings(deadline=None, max_examples=300)
+@given(replies, st.data())
+def test_changed_bytes_are_a_violation_or_a_reply_within_the_limits(reply: dict[str, Any], data: st.DataObject) -> None:
+    payload = bytearray(json.dumps(reply).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(payload)))
+        payload[start : start + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
+    parse_if_it_is_a_reply(bytes(payload))
+
+
+@settings(deadline=None, max_examples=300)
+@given(replies, st.data())
+def test_changed_values_are_a_violation_or_a_reply_within_the_limits(
+    reply: dict[str, Any], data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(sorted(reply)))
+    changed = reply[name]
+    if isinstance(changed, list) and changed and data.draw(st.booleans()):
+        row = data.draw(st.sampled_from(changed))
+        row[data.draw(st.integers(0, 2))] = data.draw(junk)
+    else:
+        reply[name] = data.draw(junk)
+    parse_if_it_is_a_reply(json.dumps(reply).encode("utf-8", "surrogatepass"))
+
+
+@settings(deadline=None)
+@given(replies, st.sampled_from(["status", "text", "edits", "images", "artefacts"]))
+def test_a_reply_without_a_field_is_a_violation(reply: dict[str, Any], name: str) -> None:
+    del reply[name]
+    with pytest.raises(ProtocolViolation):
+        parse_reply(json.dumps(reply).encode(), LIMITS)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=200))
+@example(b"9" * 5000)
+@example(b"[" * 100_000)
+@example(b'{"a":' * 100_000)
+@example(b'"\\ud800"')
+@example(b"\xff\xfe{\x00}\x00")
+@example(b"\x00\x00\x00{\x00\x00\x00")
+@example(b"\xef\xbb\xbf{}")
+@example(b"NaN")
+def test_any_bytes_are_a_violation_or_an_object(payload: bytes) -> None:
+    with contextlib.suppress(ProtocolViolation):
+        assert isinstance(parse_json(payload), dict)
+    parse_if_it_is_a_reply(payload)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=20) | st.binary(min_size=HEADER.size, max_size=HEADER.size), st.integers(0, 2**64 - 1))
+def test_any_header_is_a_violation_or_a_length_within_the_cap(header: bytes, nonce: int) -> None:
+    for asked in (nonce, int.from_bytes(header[:8], "little")):
+        with contextlib.suppress(ProtocolViolation):
+            assert 0 <= parse_header(header, nonce=asked, cap=1000) <= 1000
