@@ -13,7 +13,7 @@ export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help install demo test e2e lint ui summary screenshots lock clean
+.PHONY: help install demo test e2e lint bench ui summary screenshots lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ lint: $(INSTALLED) ## Format, lint, types, import rule, definitions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg check defs
+
+bench: $(INSTALLED) ## Measure the sandbox on this machine against plain Python (about five minutes)
+	$(BIN)/python -m benchmarks.sandbox
 
 ui: $(INSTALLED) ## The Dagster UI on this graph, on http://127.0.0.1:3000 (PORT=… for another)
 	$(BIN)/darkroom home

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
 
-from sandbox._guest.config import WORK_FOLDER, GuestMode, SessionRequest
+from sandbox._guest.config import WORK_FOLDER, SessionRequest
 from sandbox.attest import attest
 from sandbox.cgroups import TreeCgroup
 from sandbox.clock import ProcessClock
@@ -36,7 +36,6 @@ class GroupTerms:
 
     limits: Limits
     tier: Tier
-    mode: GuestMode
     switched_off: frozenset[str]
     admission: Admission
     cgroup: TreeCgroup | None
@@ -145,13 +144,7 @@ class Group:
     def _spawn(self) -> _Spare:
         started, nonce = time.monotonic(), secrets.randbits(64)
         work_folder = self._terms.new_folder()
-        request = SessionRequest(
-            limits=asdict(self._terms.limits),
-            slot=self._terms.next_slot(),
-            nonce=nonce,
-            mode=asdict(self._terms.mode),
-            work_folder=work_folder or WORK_FOLDER,
-        )
+        request = SessionRequest(self._terms.next_slot(), nonce, work_folder or WORK_FOLDER)
         near, far = socket.socketpair()
         with far:
             try:

@@ -114,12 +114,18 @@ class SandboxPool:
         limits, folder = limits or self.limits, self._new_folder("inputs") if self._scratch else None
         fds = open_inputs(images, videos)
         try:
-            request = GroupRequest(asdict(limits), folder or IMAGE_FOLDER, [suffix_of(video) for video in videos])
+            mode = replace(self._mode, repair=repair or self._mode.repair)
+            request = GroupRequest(
+                limits=asdict(limits),
+                mode=asdict(mode),
+                image_folder=folder or IMAGE_FOLDER,
+                video_suffixes=[suffix_of(video) for video in videos],
+            )
             with self._lock:
                 channel = self._open_group(request, fds)
         finally:
             close_all(fds)
-        group = Group(channel, self._terms(limits, repair), folder, self._groups.discard)
+        group = Group(channel, self._terms(limits), folder, self._groups.discard)
         self._groups.add(group)
         group.wait_until_ready(_START_SECONDS + limits.seconds * len(fds))
         group.start_ahead(rollouts)
@@ -189,11 +195,10 @@ class SandboxPool:
             self._zygote.wait_until_ready()
             self._zygote.send(request, fds)
 
-    def _terms(self, limits: Limits, repair: RepairMode | None) -> GroupTerms:
+    def _terms(self, limits: Limits) -> GroupTerms:
         return GroupTerms(
             limits=limits,
             tier=self.tier,
-            mode=replace(self._mode, repair=repair or self._mode.repair),
             switched_off=self._switched_off,
             admission=self._admission,
             cgroup=self._cgroup,

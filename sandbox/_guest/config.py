@@ -34,6 +34,7 @@ class GroupRequest:
     """One prompt. Its channel, its images and its videos travel beside it as file descriptors, in this order."""
 
     limits: dict[str, Any]
+    mode: dict[str, Any]
     image_folder: str
     video_suffixes: list[str]
     """One per video."""
@@ -51,10 +52,8 @@ class GuestMode:
 class SessionRequest:
     """One rollout. Its channel travels beside it as a file descriptor."""
 
-    limits: dict[str, Any]
     slot: int
     nonce: int
-    mode: dict[str, Any]
     work_folder: str
 
 

@@ -11,7 +11,6 @@ import json
 import os
 import sys
 import tempfile
-import traceback
 import types
 from typing import Any, NamedTuple, NoReturn
 
@@ -21,22 +20,22 @@ from sandbox._guest import warm
 from sandbox._guest.addresses import Addresses
 from sandbox._guest.boxes import Repairs
 from sandbox._guest.chance import seed_everything
-from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode, SessionRequest
+from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
 from sandbox._guest.edits import SourceEdit, move_folders, parse_repaired
 from sandbox._guest.faults import describe, is_out_of_memory, line_of, remember_lines, text_of
 from sandbox._guest.figures import Figures
+from sandbox._guest.frames import next_frame, send
 from sandbox._guest.gallery import Gallery, Pixels, held_paths, newly_held
 from sandbox._guest.interruption import Interrupted, Interruption
 from sandbox._guest.output import CappedOutput
 from sandbox._guest.saved import Budget, SavedFiles, read_image
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
-from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, names_of
+from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
 from sandbox._guest.sqlite import install_sqlite
 from sandbox._guest.video import install_decord_alias, names_of_videos
 from sandbox.limits import Limits
-from sandbox.wire import HEADER
 
-_MAX_ERROR, _MAX_NAME = 2000, 200
+_MAX_NAME = 200
 
 
 class _Outcome(NamedTuple):
@@ -44,65 +43,64 @@ class _Outcome(NamedTuple):
     error: str | None = None
 
 
-def report_failed_start(fd: int, nonce: int, error: BaseException) -> None:
-    message = "".join(traceback.format_exception(error))[-_MAX_ERROR:]
-    _send(fd, nonce, {"failed": message}, [])
-
-
 class Runner:
-    def __init__(self, fd: int, request: SessionRequest, limits: Limits, inputs: Inputs) -> None:
-        self._fd, self._nonce, self._limits = fd, request.nonce, limits
-        self._mode = GuestMode(**request.mode)
+    """Prepared once in the group, before any session is forked: what is touched there stays shared among them.
+
+    The group itself runs nothing that a model or a data set wrote: it opens no image and reads no code.
+    """
+
+    def __init__(self, limits: Limits, mode: GuestMode, inputs: Inputs) -> None:
+        self.limits, self._mode, self._inputs = limits, mode, inputs
         self._output = CappedOutput(limits.output_chars)
         self._gallery = Gallery(max_images=limits.max_images)
         self._figures = Figures(self._gallery, max_pixels=limits.max_pixels)
-        self._saved = SavedFiles(request.work_folder)
-        self._repairs = Repairs(enabled=self._mode.repair != "off")
-        self._folders = _moved_folders(request.work_folder, inputs)
-        self._hidden = _hidden_prefixes(self._folders)
+        self._repairs = Repairs(enabled=mode.repair != "off")
         self._addresses = Addresses()
-        self._n_calls = 0
-        _move_home(request.work_folder)
-        self._install(limits)
-        self._names = self._namespace(inputs)
+        self._n_calls, self._has_opened = 0, False
+        self._install()
+        self._names = self._namespace()
 
-    def serve(self) -> NoReturn:
-        """Answer calls until the host hangs up or kills."""
-        _send(self._fd, self._nonce, {"ready": True}, [])
-        seed_everything(json.loads(self._next_frame()[1])["seed"])
-        while True:
-            nonce, code = self._next_frame()
-            reply, pixels = self._answer(code.decode("utf-8", "surrogatepass"))
-            _send(self._fd, nonce, reply, pixels)
-
-    def _next_frame(self) -> tuple[int, bytes]:
-        nonce, length = HEADER.unpack(_read(self._fd, HEADER.size))
-        return nonce, _read(self._fd, length)
-
-    def _install(self, limits: Limits) -> None:
+    def begin(self, work_folder: str) -> None:
+        """In the session: what must not be shared with its siblings, or differs from them."""
+        self._saved = SavedFiles(work_folder)
+        self._folders = _moved_folders(work_folder, self._inputs)
+        self._hidden = _hidden_prefixes(self._folders)
+        os.environ |= {"HOME": work_folder, "TMPDIR": f"{work_folder}/.tmp", "MPLCONFIGDIR": f"{work_folder}/.tmp"}
+        tempfile.tempdir = None
         sys.stdin = io.StringIO("")
         sys.stdout = sys.stderr = self._output
         for name in ("__stdout__", "__stderr__"):  # declared Final, hence by name
             setattr(sys, name, None)
-        Image.MAX_IMAGE_PIXELS = limits.max_pixels
+        gc.enable()
+
+    def serve(self, fd: int, nonce: int) -> NoReturn:
+        """Answer calls until the host hangs up or kills."""
+        send(fd, nonce, {"ready": True}, [])
+        seed_everything(json.loads(next_frame(fd)[1])["seed"])
+        while True:
+            nonce, code = next_frame(fd)
+            reply, pixels = self._answer(code.decode("utf-8", "surrogatepass"))
+            send(fd, nonce, reply, pixels)
+
+    def _install(self) -> None:
+        Image.MAX_IMAGE_PIXELS = self.limits.max_pixels
+        hook_pillow(self._inputs.images)
+        hook_opencv(self._inputs.images)
         self._gallery.install()
         self._figures.install()
         self._repairs.install()
         install_sqlite()
-        gc.enable()
+        if self._inputs.video_paths:
+            install_decord_alias()
 
-    def _namespace(self, inputs: Inputs) -> dict[str, Any]:
-        hook_pillow(inputs.images)
-        hook_opencv(inputs.images)
+    def _namespace(self) -> dict[str, Any]:
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
         names = vars(main)
         names |= {"__builtins__": builtins, "display": self._figures.display}
         names |= warm.prepared_names()
-        names |= names_of(inputs.images)
-        names |= names_of_videos(inputs.video_paths, max_pixels=self._limits.max_pixels)
-        if inputs.video_paths:
-            install_decord_alias()
+        names |= paths_of(self._inputs.images)
+        names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
         return names
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
@@ -112,6 +110,7 @@ class Runner:
         edits: list[SourceEdit] = []
         cell = f"{CELL_PREFIX} {self._n_calls}>"
         self._n_calls += 1
+        self._open_images(code)
         held = held_paths(self._names)
         outcome = self._execute(code, cell, edits)
         edits += self._repairs.edits
@@ -121,6 +120,12 @@ class Runner:
             self._gallery.clear()
             too_large = _Outcome("memory", "MemoryError: not enough memory to return the images")
             return self._fields(too_large, edits, self._output.text(), [], []), []
+
+    def _open_images(self, code: str) -> None:
+        """At the first call that may name them: to open an image costs a session more memory than its own start."""
+        if not self._has_opened and may_name_images(code):
+            self._has_opened = True
+            self._names |= opened(self._inputs.images)
 
     def _execute(self, code: str, cell: str, edits: list[SourceEdit]) -> _Outcome:
         interruption = Interruption()
@@ -139,7 +144,7 @@ class Runner:
         return self._timeout("") if interruption.fired else _Outcome("ok")
 
     def _timeout(self, line: str) -> _Outcome:
-        return _Outcome("timeout", f"TimeoutError: still running after {self._limits.seconds:g} s{line}")
+        return _Outcome("timeout", f"TimeoutError: still running after {self.limits.seconds:g} s{line}")
 
     def _compile(self, code: str, cell: str, edits: list[SourceEdit]) -> types.CodeType:
         remember_lines(cell, code)
@@ -169,7 +174,7 @@ class Runner:
     def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str]]:
         """The images within the limits, each picture once; for the files among the others, why they are not shown."""
         budget = Budget(
-            n_images=self._limits.max_images, n_bytes=self._limits.reply_mb << 20, max_pixels=self._limits.max_pixels
+            n_images=self.limits.max_images, n_bytes=self.limits.reply_mb << 20, max_pixels=self.limits.max_pixels
         )
         images, notes = dict[tuple[int, int, bytes], Pixels](), dict[str, str]()
         for item in shown:
@@ -229,26 +234,3 @@ def _hidden_prefixes(folders: dict[str, str]) -> list[tuple[str, str]]:
     hidden = {path: "/usr" for path in libraries if not path.startswith("/usr")}
     hidden |= {real: shown for shown, real in folders.items()}
     return sorted(hidden.items(), key=lambda pair: -len(pair[0]))
-
-
-def _move_home(folder: str) -> None:
-    os.environ |= {"HOME": folder, "TMPDIR": f"{folder}/.tmp", "MPLCONFIGDIR": f"{folder}/.tmp"}
-    tempfile.tempdir = None
-
-
-def _read(fd: int, length: int) -> bytes:
-    data = bytearray()
-    while len(data) < length:
-        part = os.read(fd, min(length - len(data), 1 << 20))
-        if not part:
-            os._exit(0)  # the host hung up
-        data += part
-    return bytes(data)
-
-
-def _send(fd: int, nonce: int, fields: dict[str, Any], blobs: list[bytes]) -> None:
-    payload = json.dumps(fields).encode()
-    for part in (HEADER.pack(nonce, len(payload)) + payload, *blobs):
-        view = memoryview(part)
-        while view:
-            view = view[os.write(fd, view) :]

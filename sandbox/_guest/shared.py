@@ -10,9 +10,9 @@ No session holds a descriptor of the pixels: its offset and time stamps would be
 
 import mmap
 import os
+import re
 import sys
 import weakref
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -27,6 +27,7 @@ CELL_PREFIX = "<cell"
 """Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
 
 
+_NAMES_IMAGES = re.compile("image_clue|globals|locals|vars|dir|eval|exec|frame|inspect|__main__|__dict__|import_module")
 _N_MAPPINGS = 4
 """Arrays of one image that a session can hold at a time before they are copied whole."""
 
@@ -142,14 +143,23 @@ def _path_of(file: Any) -> str:
         return ""
 
 
-def names_of(images: list[SharedImage]) -> Mapping[str, object]:
-    """The variables that the code finds: image_path, image_size, image_path_0, image_clue_0, …"""
+def paths_of(images: list[SharedImage]) -> dict[str, object]:
+    """The variables image_path, image_size, image_path_0, image_size_0, …"""
     names: dict[str, object] = {}
     for index, image in enumerate(images):
         names[f"image_path_{index}"] = image.decoded.path
         names[f"image_size_{index}"] = (image.decoded.width, image.decoded.height)
-        names[f"image_clue_{index}"] = Image.open(image.decoded.path)
     if images:
         names["image_path"] = names["image_path_0"]
         names["image_size"] = names["image_size_0"]
     return names
+
+
+def may_name_images(code: str) -> bool:
+    """Whether the code can come upon the variables image_clue_0, …, by their name or through the namespace."""
+    return _NAMES_IMAGES.search(code) is not None
+
+
+def opened(images: list[SharedImage]) -> dict[str, object]:
+    """The variables image_clue_0, …; in the session, since reading a header trusts the file."""
+    return {f"image_clue_{index}": Image.open(image.decoded.path) for index, image in enumerate(images)}

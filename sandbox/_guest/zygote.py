@@ -20,13 +20,15 @@ from sandbox._guest.config import (
     IMAGE_FOLDER,
     WORK_FOLDER,
     GroupRequest,
+    GuestMode,
     Identity,
     SessionRequest,
     ZygoteConfig,
 )
 from sandbox._guest.decode import UnreadableImage, decode_images, inputs_folder, store_videos
+from sandbox._guest.frames import report_failed_start
 from sandbox._guest.proc import Proc
-from sandbox._guest.runner import Runner, report_failed_start
+from sandbox._guest.runner import Runner
 from sandbox._guest.shared import Inputs, share
 from sandbox._guest.video import import_decoder
 from sandbox._kernel import landlock, syscalls
@@ -88,7 +90,7 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     syscalls.die_with_parent()
     if tree.config.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWNS)
-    inputs = _take_in(tree, request, channel, fds[1:])
+    runner = Runner(Limits(**request.limits), GuestMode(**request.mode), _take_in(tree, request, channel, fds[1:]))
     _close(fds[1:])
     _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -97,7 +99,7 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     channel.send(json.dumps({"ready": True}).encode())
     while True:
         session, session_fds = _receive(channel)
-        _fork_session(tree, request, SessionRequest(**session), channel, session_fds[0], inputs)
+        _fork_session(tree, request, SessionRequest(**session), channel, session_fds[0], runner)
         _close(session_fds)
 
 
@@ -118,12 +120,12 @@ def _take_in(tree: Tree, request: GroupRequest, channel: socket.socket, fds: lis
 
 
 def _fork_session(
-    tree: Tree, group: GroupRequest, request: SessionRequest, channel: socket.socket, fd: int, inputs: Inputs
+    tree: Tree, group: GroupRequest, request: SessionRequest, channel: socket.socket, fd: int, runner: Runner
 ) -> None:
-    cage = _cage(tree, Limits(**request.limits), request.slot, request.work_folder, group.image_folder)
+    cage = _cage(tree, runner.limits, request.slot, request.work_folder, group.image_folder)
     cage = replace(cage, filter=tree.session_filter)
     try:
-        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, cage, request, fd, inputs)))
+        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, cage, request, fd, runner)))
     except OSError as error:  # no process or no memory is left: the siblings go on
         channel.send(json.dumps({"failed": str(error)}).encode())
         return
@@ -136,7 +138,7 @@ def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
     if tree.config.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWPID)  # holds for the next child, not for us
     try:
-        pid = os.fork()
+        pid = syscalls.fork_bare()
         if pid == 0:
             _as_child(work)
     finally:
@@ -145,15 +147,15 @@ def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
     return pid
 
 
-def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, inputs: Inputs) -> NoReturn:
+def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, runner: Runner) -> NoReturn:
     try:
         lockdown.lock_down(cage.keeping({fd}))
-        runner = Runner(fd, request, cage.limits, inputs)
+        runner.begin(request.work_folder)
         lockdown.seal(cage)
     except BaseException as error:
         report_failed_start(fd, request.nonce, error)
         raise
-    runner.serve()
+    runner.serve(fd, request.nonce)
 
 
 def _cage(tree: Tree, limits: Limits, slot: int, work_folder: str | None, image_folder: str) -> lockdown.Cage:

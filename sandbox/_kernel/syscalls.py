@@ -27,6 +27,7 @@ _SIGKILL = 9
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
@@ -41,6 +42,15 @@ def syscall(name: str, *arguments: Argument) -> int:
     number = TABLES[machine()].numbers[name]
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
     return _checked(_libc.syscall(ctypes.c_long(number), *words), name)
+
+
+def fork_bare() -> int:
+    """fork(2) without Python's own work in the child, which writes to 180 pages and so copies them.
+
+    Only for a process with one thread: the interpreter's locks are then free, and its thread is the same. What
+    `os.register_at_fork` holds is not run: whoever forks sees to the random seeds.
+    """
+    return _checked(_libc_with_gil.fork(), "fork")
 
 
 def unshare(flags: int) -> None:

@@ -1,0 +1,40 @@
+"""The session's end of the socket: requests in, replies out (their form: `sandbox.frames`)."""
+
+import json
+import os
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+from sandbox.wire import HEADER
+
+_MAX_ERROR = 2000
+
+
+def next_frame(fd: int) -> tuple[int, bytes]:
+    """Nonce and payload of the next request. The process ends where the host has hung up."""
+    nonce, length = HEADER.unpack(_read(fd, HEADER.size))
+    return nonce, _read(fd, length)
+
+
+def send(fd: int, nonce: int, fields: dict[str, Any], blobs: Iterable[bytes]) -> None:
+    payload = json.dumps(fields).encode()
+    for part in (HEADER.pack(nonce, len(payload)) + payload, *blobs):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(fd, view) :]
+
+
+def report_failed_start(fd: int, nonce: int, error: BaseException) -> None:
+    message = "".join(traceback.format_exception(error))[-_MAX_ERROR:]
+    send(fd, nonce, {"failed": message}, [])
+
+
+def _read(fd: int, length: int) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        part = os.read(fd, min(length - len(data), 1 << 20))
+        if not part:
+            os._exit(0)
+        data += part
+    return bytes(data)
