@@ -18,7 +18,7 @@ from benchmarks.task import code_of, reference, require_ok
 from sandbox import SandboxPool, Session
 
 _N_ROLLOUTS = 8
-_N_IDLE = 40
+_N_IDLE = 100
 _N_FILES_PER_SESSION = 3
 _SECONDS_TO_END = 1.0
 # of the host: what its allocator keeps after so many replies is not a leak
@@ -26,7 +26,7 @@ _GROWTH_MB = 64
 
 
 def measure_idle_memory(clock: CpuClock, photo: Path, *, quick: bool) -> list[Row]:
-    """40 siblings after one empty call each, then after one crop. PSS divides a shared page among its users."""
+    """100 siblings after one empty call each, then after one crop. PSS divides a shared page among its users."""
     with SandboxPool() as pool, pool.group([photo]) as group, ExitStack() as stack:
         before = set(descendants(pool.pid))
         free = _available_mb()

@@ -19,6 +19,9 @@ from PIL import Image
 
 _IMPORTED = """
 numpy.random numpy.linalg numpy.fft PIL.ImageDraw PIL.ImageFilter PIL.ImageEnhance PIL.ImageOps PIL.ImageFont sympy
+scipy.ndimage scipy.optimize scipy.signal scipy.stats scipy.spatial scipy.interpolate scipy.linalg
+skimage.io skimage.color skimage.exposure skimage.filters skimage.measure skimage.morphology skimage.transform
+skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
 itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
 """
 
