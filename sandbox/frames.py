@@ -12,6 +12,7 @@ that was forged or queued for another call fails on the nonce.
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
@@ -32,6 +33,7 @@ _MAX_NAME, _MAX_NOTE, _MAX_ERROR = 256, 1024, 4096
 _JSON_BYTES_PER_CHAR = 12
 _FIXED_REPLY_BYTES = 1 << 20
 _MAX_EDITS = 256
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CELLS = 3
 MAX_CODE_BYTES = 1 << 20
 
@@ -117,7 +119,7 @@ def parse_reply(payload: bytes | bytearray, limits: Limits) -> Reply:
         error=None if error is None else neutralise(_text(error, _MAX_ERROR)),
         edits=_rows(fields.get("edits"), _MAX_EDITS, _edit),
         images=images,
-        artefacts=_rows(fields.get("artefacts"), 2 * limits.files, _artefact),
+        artefacts=_rows(fields.get("artefacts"), limits.files, _artefact),
     )
 
 
@@ -132,7 +134,7 @@ def _rows(value: object, most: int, parse: Callable[[list[object]], T]) -> tuple
 
 def _frame(row: list[object]) -> Frame:
     name, width, height = row
-    return Frame(neutralise(_text(name, _MAX_NAME)), _count(width, 1, _MAX_SIDE), _count(height, 1, _MAX_SIDE))
+    return Frame(_name(name), _count(width, 1, _MAX_SIDE), _count(height, 1, _MAX_SIDE))
 
 
 def _edit(row: list[object]) -> Edit:
@@ -142,7 +144,7 @@ def _edit(row: list[object]) -> Edit:
 
 def _artefact(row: list[object]) -> Artefact:
     name, n_bytes, note = row
-    return Artefact(neutralise(_text(name, _MAX_NAME)), _count(n_bytes, 0, 1 << 62), neutralise(_text(note, _MAX_NOTE)))
+    return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), neutralise(_text(note, _MAX_NOTE)))
 
 
 def _cells(row: object) -> list[object]:
@@ -155,6 +157,12 @@ def _count(value: object, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
         raise ProtocolViolation("a number of the reply is out of range")
     return value
+
+
+def _name(value: object) -> str:
+    """A relative path that leads nowhere else and shows what it is: of control characters nothing is left."""
+    parts = [part for part in _text(value, _MAX_NAME).split("/") if part not in ("", ".", "..")]
+    return neutralise(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", "/".join(parts)))
 
 
 def _text(value: object, most: int) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import secrets
 import select
-import shutil
 import socket
 import threading
 import time
@@ -20,6 +19,7 @@ from sandbox.attest import attest
 from sandbox.cgroups import TreeCgroup
 from sandbox.clock import ProcessClock
 from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
+from sandbox.folders import remove_tree
 from sandbox.limits import Limits
 from sandbox.pidfd import pid_of
 from sandbox.session import Admission, Session
@@ -134,7 +134,7 @@ class Group:
                 session.close()
             self._channel.close()  # the group process ends on its own
         if self._image_folder:
-            shutil.rmtree(self._image_folder, ignore_errors=True)
+            remove_tree(self._image_folder)
         self._forget(self)
 
     def _take(self, future: Future[_Spare]) -> _Spare:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import resource
-import shutil
 import socket
 import tempfile
 import threading
@@ -18,6 +17,7 @@ from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, Guest
 from sandbox._guest.scan import ScanMode
 from sandbox.cgroups import delegated
 from sandbox.errors import SandboxClosed, SandboxError
+from sandbox.folders import remove_tree
 from sandbox.group import Group, GroupTerms
 from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from sandbox.limits import Limits
@@ -166,7 +166,7 @@ class SandboxPool:
             for executor in (self._admission.executor, self._spawner):
                 executor.shutdown(wait=False, cancel_futures=True)
             if self._scratch:
-                shutil.rmtree(self._scratch, ignore_errors=True)
+                remove_tree(self._scratch)
 
     def _start(self) -> ZygoteProcess:
         self._meter.started_tree()

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import secrets
-import shutil
 import signal
 import socket
 import threading
@@ -21,6 +20,7 @@ from sandbox.cgroups import SessionCgroup, TreeCgroup
 from sandbox.channel import Channel
 from sandbox.clock import Deadline, ProcessClock, wall_deadline
 from sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
+from sandbox.folders import remove_tree
 from sandbox.frames import (
     MAX_CODE_BYTES,
     Frame,
@@ -166,7 +166,7 @@ class Session:
                 if self._cgroup is not None:
                     self._cgroup.close()
             if self._work_folder:
-                shutil.rmtree(self._work_folder, ignore_errors=True)
+                remove_tree(self._work_folder)
         self._forget(self)
 
     def _observe(self, code: str) -> Observation:

@@ -149,6 +149,7 @@ def _enter_namespaces(config: ZygoteConfig, user_namespace: _Mapping) -> None:
             build_root(config.read_only)
     with _required("pid, network, ipc, uts and cgroup namespaces"):
         syscalls.unshare(_OTHER_NAMESPACES)
+        socket.sethostname("sandbox")
 
 
 def _uid_range() -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """The little that the sandbox's own processes read from /proc, through a handle taken while /proc can still be seen."""
 
 import os
+from contextlib import suppress
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -25,6 +26,22 @@ class Proc:
             return len(os.listdir(fd))
         finally:
             os.close(fd)
+
+    def writable_memory(self) -> list[tuple[int, int]]:
+        """First address, and the one after the last, of the heap and of every anonymous mapping."""
+        with os.fdopen(self._open("self/maps"), encoding="ascii", errors="replace") as lines:
+            rows = [line.split() for line in lines]
+        areas = [row[0].split("-") for row in rows if row[1] == "rw-p" and row[5:] in ([], ["[heap]"])]
+        return [(int(first, 16), int(end, 16)) for first, end in areas]
+
+    def limit_processes(self, most: int) -> None:
+        """For the caller's pid namespace, of which it is the first process (Linux 6.14; older kernels refuse)."""
+        with suppress(PermissionError):
+            fd = os.open("sys/kernel/pid_max", os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._folder)
+            try:
+                os.write(fd, str(most).encode())
+            finally:
+                os.close(fd)
 
     def pid_namespace(self) -> int:
         return self._open("self/ns/pid")

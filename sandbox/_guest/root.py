@@ -27,6 +27,7 @@ def build_root(read_only: list[str]) -> None:
     for name, fd in devices.items():
         _touch(f"{new_root}/dev/{name}")
         syscalls.mount(_by_descriptor(fd), f"{new_root}/dev/{name}", flags=syscalls.MS_BIND)
+        syscalls.make_read_only(f"{new_root}/dev/{name}", executable=False, device=True)
     _write(f"{new_root}/etc/passwd", _PASSWD)
     _write(f"{new_root}/etc/group", _GROUP)
     if not os.path.lexists(f"{new_root}/tmp"):  # an interpreter may live below /tmp: then TMPDIR alone must do
@@ -34,6 +35,7 @@ def build_root(read_only: list[str]) -> None:
     for fd in (*sources.values(), *devices.values()):
         os.close(fd)
     syscalls.pivot_root(new_root)
+    syscalls.make_read_only("/", below=False)  # its owner is the code's own uid where an ordinary user runs the pool
 
 
 def _present(paths: list[str]) -> list[str]:

@@ -56,15 +56,15 @@ class Runner:
         self._figures = Figures(self._gallery, max_pixels=limits.max_pixels)
         self._repairs = Repairs(enabled=mode.repair != "off")
         self._addresses = Addresses()
-        self._n_calls, self._has_opened = 0, False
+        self._has_opened = False
         self._install()
         self._names = self._namespace()
+        self._settle(WORK_FOLDER)
+        self._rehearse()
 
     def begin(self, work_folder: str) -> None:
         """In the session: what must not be shared with its siblings, or differs from them."""
-        self._saved = SavedFiles(work_folder)
-        self._folders = _moved_folders(work_folder, self._inputs)
-        self._hidden = _hidden_prefixes(self._folders)
+        self._settle(work_folder)
         os.environ |= {"HOME": work_folder, "TMPDIR": f"{work_folder}/.tmp", "MPLCONFIGDIR": f"{work_folder}/.tmp"}
         tempfile.tempdir = None
         sys.stdin = io.StringIO("")
@@ -81,6 +81,17 @@ class Runner:
             nonce, code = next_frame(fd)
             reply, pixels = self._answer(code.decode("utf-8", "surrogatepass"))
             send(fd, nonce, reply, pixels)
+
+    def _settle(self, work_folder: str) -> None:
+        self._saved = SavedFiles(work_folder)
+        self._folders = _moved_folders(work_folder, self._inputs)
+        self._hidden = _hidden_prefixes(self._folders)
+        self._n_calls = 0
+
+    def _rehearse(self) -> None:
+        """Go the way of a call once: what is written before the fork is not written anew in every session."""
+        warm.use_pillow()  # the hooks have emptied Python's caches of methods
+        self._answer("pass")
 
     def _install(self) -> None:
         Image.MAX_IMAGE_PIXELS = self.limits.max_pixels
@@ -164,9 +175,10 @@ class Runner:
         new_files = self._saved.look(self._gallery.written)
         shown = self._gallery.ordered(new_files, newly_held(held, held_paths(self._names)))
         images, notes = self._collect(shown)
-        artefacts = [
-            [self._saved.name_of(path)[:_MAX_NAME], size, notes.get(path, "")] for path, size in new_files.items()
-        ]
+        listed = list(new_files.items())[: self.limits.files]  # the lite tier has no quota that stops at this number
+        artefacts = [[self._name_of(path), size, self._shown(notes.get(path, ""))] for path, size in listed]
+        if len(new_files) > len(listed):
+            text += f"\n... [{len(new_files) - len(listed)} more files not listed] ...\n"
         if self._gallery.n_dropped:
             text += f"\n... [{self._gallery.n_dropped} more figures not shown] ...\n"
         return self._fields(outcome, edits, text, images, artefacts), [image.data for image in images]
@@ -196,9 +208,12 @@ class Runner:
     def _pixels_of(self, item: Pixels | str, budget: Budget) -> Pixels:
         """Raises ValueError, saying which limit it breaks or why it cannot be read."""
         if isinstance(item, str):
-            return read_image(item, self._saved.name_of(item)[:_MAX_NAME], budget)
+            return read_image(item, self._name_of(item), budget)
         budget.check(item.width, item.height)
         return item
+
+    def _name_of(self, path: str) -> str:
+        return self._shown(self._saved.name_of(path))[:_MAX_NAME]
 
     def _fields(
         self, outcome: _Outcome, edits: list[SourceEdit], text: str, images: list[Pixels], artefacts: list[Any]

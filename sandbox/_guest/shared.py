@@ -28,6 +28,7 @@ CELL_PREFIX = "<cell"
 
 
 _NAMES_IMAGES = re.compile("image_clue|globals|locals|vars|dir|eval|exec|frame|inspect|__main__|__dict__|import_module")
+_PILLOW = os.path.dirname(Image.__file__)
 _N_MAPPINGS = 4
 """Arrays of one image that a session can hold at a time before they are copied whole."""
 
@@ -103,11 +104,19 @@ def hook_pillow(images: list[SharedImage]) -> None:
         pixels = vars(self).pop("_shared_pixels", None)
         if pixels is not None and self.tile and self.size == pixels.size and self.mode == pixels.mode:
             _adopt(self, pixels)
-        if self.readonly and sys._getframe(1).f_code.co_filename.startswith(CELL_PREFIX):
-            self._copy()  # the code asks for direct access to the pixels: it may write there
+        if self.readonly and not sys._getframe(1).f_code.co_filename.startswith(_PILLOW):
+            self._copy()  # somebody asks for direct access to the pixels, who may write there
         return load_file(self)
 
+    fill_from_bytes = Image.Image.frombytes
+
+    def frombytes(self: Any, *args: Any, **options: Any) -> None:
+        if self.readonly:
+            self._copy()  # the one method of Pillow that writes without asking whether it may
+        fill_from_bytes(self, *args, **options)
+
     Image.open = open_shared
+    setattr(Image.Image, "frombytes", frombytes)  # noqa: B010
     setattr(ImageFile.ImageFile, "load", load_shared)  # noqa: B010  # assigning a method is not typed
 
 

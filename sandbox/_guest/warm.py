@@ -31,7 +31,7 @@ def import_libraries() -> None:
         importlib.import_module(name)
     _use_numpy()
     _use_opencv()
-    _use_pillow()
+    use_pillow()
     _use_matplotlib()
     autopep8.fix_code("if 1:\n   x=1\n")
 
@@ -58,7 +58,7 @@ def _use_opencv() -> None:
     cv2.cvtColor(black, cv2.COLOR_BGR2GRAY)
 
 
-def _use_pillow() -> None:
+def use_pillow() -> None:
     Image.init()
     file = io.BytesIO()
     Image.new("RGB", (16, 16)).save(file, "JPEG")

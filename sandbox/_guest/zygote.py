@@ -31,12 +31,14 @@ from sandbox._guest.proc import Proc
 from sandbox._guest.runner import Runner
 from sandbox._guest.shared import Inputs, share
 from sandbox._guest.video import import_decoder
-from sandbox._kernel import landlock, syscalls
+from sandbox._kernel import landlock, memory, syscalls
 from sandbox._kernel.seccomp import build_filter
 from sandbox.limits import Limits
 
 _MAX_MESSAGE, _MAX_FDS = 1 << 16, 250
 _INIT = 1
+_MAX_PROCESS_ID = 400
+"""Threads have such numbers too. Where all sessions have one uid, RLIMIT_NPROC must hold for all of them together."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,15 @@ class Tree:
     """Built once for all sessions of the full tier, in which each is process 1 of its own namespace."""
 
     def readable(self, image_folder: str) -> tuple[str, ...]:
-        own = ("/etc", IMAGE_FOLDER) if self.config.namespaces else (image_folder,)
+        own = ("/etc", os.path.dirname(IMAGE_FOLDER)) if self.config.namespaces else (image_folder,)
         return (*self.config.read_only, "/dev/urandom", "/dev/random", "/dev/zero", *own)
 
 
 def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc: Proc) -> NoReturn:
     """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
     _warm_up(config)
+    for first, end in proc.writable_memory():
+        memory.collapse(first, end)  # a fork copies one entry per page: fewer, larger pages make it cheaper
     _require_one_thread(proc)
     session_filter = build_filter(metadata_calls=True, process_id=_INIT) if config.namespaces else None
     tree = Tree(config, identity, proc, proc.pid_namespace(), session_filter)
@@ -125,7 +129,7 @@ def _fork_session(
     cage = _cage(tree, runner.limits, request.slot, request.work_folder, group.image_folder)
     cage = replace(cage, filter=tree.session_filter)
     try:
-        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, cage, request, fd, runner)))
+        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, tree, cage, request, fd, runner)))
     except OSError as error:  # no process or no memory is left: the siblings go on
         channel.send(json.dumps({"failed": str(error)}).encode())
         return
@@ -147,8 +151,10 @@ def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
     return pid
 
 
-def _run_session(cage: lockdown.Cage, request: SessionRequest, fd: int, runner: Runner) -> NoReturn:
+def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fd: int, runner: Runner) -> NoReturn:
     try:
+        if cage.namespaces:
+            tree.proc.limit_processes(_MAX_PROCESS_ID)
         lockdown.lock_down(cage.keeping({fd}))
         runner.begin(request.work_folder)
         lockdown.seal(cage)

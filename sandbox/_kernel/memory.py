@@ -1,4 +1,4 @@
-"""Private mappings of a file that outlive its descriptor: `mmap.mmap` keeps a descriptor of its own."""
+"""Private mappings of a file that outlive its descriptor (`mmap.mmap` keeps one of its own), and huge pages."""
 
 import ctypes
 import mmap
@@ -8,6 +8,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_MADV_COLLAPSE, _HUGE_PAGE = 25, 2 << 20
 _FAILED = ctypes.c_void_p(-1).value
 
 
@@ -25,6 +26,13 @@ def restore(address: int, n_bytes: int) -> None:
     if _libc.madvise(address, n_bytes, mmap.MADV_DONTNEED) < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"madvise: {os.strerror(number)}")
+
+
+def collapse(first: int, end: int) -> None:
+    """Put memory into huge pages as far as the kernel can (Linux 6.1 and newer); it works as well without."""
+    first, end = -(-first // _HUGE_PAGE) * _HUGE_PAGE, end // _HUGE_PAGE * _HUGE_PAGE
+    if first < end:
+        _libc.madvise(first, end - first, _MADV_COLLAPSE)
 
 
 def bytes_at(address: int, n_bytes: int) -> "memoryview[int]":

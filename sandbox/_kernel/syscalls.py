@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import platform
 import struct
 
 from sandbox._kernel.tables import TABLES
@@ -34,7 +33,8 @@ Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
 def machine() -> str:
     """A key of TABLES, unless this interpreter is a 32-bit one, whose calls have other numbers."""
-    return platform.machine() if struct.calcsize("P") == 8 else f"32-bit programs on {platform.machine()}"
+    name = os.uname().machine  # `platform` would remember the host's name from before the namespaces
+    return name if struct.calcsize("P") == 8 else f"32-bit programs on {name}"
 
 
 def syscall(name: str, *arguments: Argument) -> int:
@@ -77,11 +77,15 @@ def unmount(target: str) -> None:
     _checked(_libc.umount2(_c_string(target), _MNT_DETACH), f"umount of {target}")
 
 
-def make_read_only(target: str, *, executable: bool = True) -> None:
-    """Make the whole mount tree at `target` read-only, without set-uid programs or devices."""
-    flags = _MOUNT_ATTR_READ_ONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV | (0 if executable else _MOUNT_ATTR_NOEXEC)
+def make_read_only(target: str, *, executable: bool = True, device: bool = False, below: bool = True) -> None:
+    """Make the mount at `target`, and those below it, read-only, without set-uid programs and (but for one) devices.
+
+    A device that is mounted so can still be written to; its times cannot be changed.
+    """
+    flags = _MOUNT_ATTR_READ_ONLY | _MOUNT_ATTR_NOSUID
+    flags |= (0 if device else _MOUNT_ATTR_NODEV) | (0 if executable else _MOUNT_ATTR_NOEXEC)
     attributes = struct.pack("QQQQ", flags, 0, 0, 0)
-    syscall("mount_setattr", _AT_FDCWD, target.encode(), _AT_RECURSIVE, attributes, len(attributes))
+    syscall("mount_setattr", _AT_FDCWD, target.encode(), _AT_RECURSIVE if below else 0, attributes, len(attributes))
 
 
 def pivot_root(new_root: str) -> None:

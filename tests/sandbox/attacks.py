@@ -1,136 +1,38 @@
-"""Runs one attack in a session and looks, from the host's side, for the effect that it must not have."""
+"""Runs one attack in a session and looks, from the host's side, for the effect that it must not have.
+
+The cases are `cases/attacks*.json`. A case may say, beside the fields that all of them have:
+
+    sibling          code that another session of the group runs while the attacker lives; it prints PWNED if it notices
+    pause            seconds between the attack and the next call of its session
+    harms_itself     it changes the output of its own session on purpose: what that prints next is its own affair
+    weak_in_lite     why the lite tier cannot prevent it
+    weak_as_ordinary_user
+                     why neither tier can prevent it where the host is no root and the kernel older than Linux 6.14
+    escapes_without  the protections of which each alone, switched off in the lite tier, lets it have its effect
+"""
 
 import hashlib
 import json
 import os
 import socket
-import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
-import numpy as np
+import pytest
 
-from sandbox import Group, Limits, Observation, SandboxPool, Session
+from sandbox import Limits, Observation, Session
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER
+from tests.sandbox.arena import FOLDERS_BACKWARDS, LIBRARY, MARKERS, SUM_OF_IMAGE, TOKEN, Arena, descendants
 
-CASES = json.loads((Path(__file__).parent / "cases" / "attacks.json").read_text())
-ATTACKS = CASES["attacks"]
-LIMITS = Limits(**CASES["limits"])
-TOKEN = "TOKEN-" + "CANARY-" + hashlib.md5(b"canary").hexdigest()
-MARKERS = (Path("/dev/shm/sandbox_attack_marker"), Path("/tmp/sandbox_attack_marker"))
-LIBRARY = Path(np.__file__).parent
+_FILES = [json.loads(path.read_text()) for path in sorted((Path(__file__).parent / "cases").glob("attacks*.json"))]
+ATTACKS: list[dict] = [case for file in _FILES for case in file["attacks"]]
+LIMITS = Limits(**_FILES[0]["limits"])
 SLACK_SECONDS = 1.5
-SUM_OF_IMAGE = (
-    "print(cv2.imread(image_path).sum(), np.asarray(Image.open(image_path)).sum(),"
-    " __import__('hashlib').md5(open(image_path,'rb').read()).hexdigest())"
-)
-# these change their own session's output on purpose; what they print next is their own affair
-SELF_HARMING = {
-    *("atexit_thread_print", "builtins_override", "monkeypatch_harness", "replace_stdout", "settrace_profile"),
-}
-
-
-class Listeners:
-    """Sockets of the host that no attack may reach."""
-
-    def __init__(self, folder: Path) -> None:
-        self.n_hits = 0
-        self.abstract_name = f"canary-{os.getpid()}"
-        self.unix_path = folder / "socket"
-        self.tcp = self._listen(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
-        self.udp = self._listen(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0))
-        self._sockets = [
-            self.tcp,
-            self.udp,
-            self._listen(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{self.abstract_name}"),
-            self._listen(socket.AF_UNIX, socket.SOCK_DGRAM, f"\0{self.abstract_name}dgram"),
-            self._listen(socket.AF_UNIX, socket.SOCK_STREAM, str(self.unix_path)),
-        ]
-        self.unix_path.chmod(0o777)
-
-    def close(self) -> None:
-        for listener in self._sockets:
-            listener.close()
-
-    def _listen(self, family: int, kind: int, address: object) -> socket.socket:
-        listener = socket.socket(family, kind)
-        listener.bind(address)
-        listener.settimeout(0.1)
-        if kind == socket.SOCK_STREAM:
-            listener.listen(50)
-        threading.Thread(target=self._count, args=(listener, kind), daemon=True).start()
-        return listener
-
-    def _count(self, listener: socket.socket, kind: int) -> None:
-        while listener.fileno() >= 0:
-            try:
-                if kind == socket.SOCK_DGRAM:
-                    listener.recv(10)
-                else:
-                    listener.accept()[0].close()
-                self.n_hits += 1
-            except TimeoutError:
-                continue
-            except OSError:
-                return
-
-
-@dataclass
-class Arena:
-    """A host with secrets, files and listeners, and a sibling session that must never notice an attack."""
-
-    pool: SandboxPool
-    group: Group
-    image: Path
-    folder: Path
-    listeners: Listeners = field(init=False)
-    sibling: Session = field(init=False)
-
-    def __post_init__(self) -> None:
-        (self.folder / ".ssh").mkdir()
-        self.listeners = Listeners(self.folder)
-        self.restore()
-        self.sibling = self._new_sibling()
-        self.pixels = self.sibling.run(SUM_OF_IMAGE).text
-
-    def restore(self) -> None:
-        for name in ("victim.txt", "secret.txt", ".ssh/id_canary"):
-            (self.folder / name).write_text(TOKEN)
-            (self.folder / name).chmod(0o644)
-        for marker in MARKERS:
-            marker.unlink(missing_ok=True)
-        self.listeners.n_hits = 0
-
-    def fill_in(self, code: str) -> str:
-        names = {
-            "CANARY": self.folder,
-            "TCP": self.listeners.tcp.getsockname()[1],
-            "UDP": self.listeners.udp.getsockname()[1],
-            "ABSTRACT": self.listeners.abstract_name,
-            "UNIX": self.listeners.unix_path,
-            "HOSTPID": os.getpid(),
-            "TOKENENV": "CANARY_SECRET",
-            "WORK": WORK_FOLDER,
-            "IMAGES": IMAGE_FOLDER,
-        }
-        for name, value in names.items():
-            code = code.replace("{{" + name + "}}", str(value))
-        return code
-
-    def close(self) -> None:
-        self.sibling.close()
-        self.listeners.close()
-
-    def renew_sibling(self) -> None:
-        if not self.sibling.alive:
-            self.sibling = self._new_sibling()
-
-    def _new_sibling(self) -> Session:
-        session = self.group.session(seed=7)
-        assert session.run("state = 'kept'").ok
-        return session
+# the limits count what a call is charged, which on a busy machine is less than the clock on the wall
+_MAX_SECONDS = 2 * (LIMITS.seconds + LIMITS.grace) + SLACK_SECONDS
+_MAX_NAME = 256
 
 
 @dataclass(frozen=True)
@@ -141,76 +43,94 @@ class Damage:
     faults: list[str]
 
 
+@dataclass(frozen=True)
+class _Host:
+    """What of the host must be the same afterwards."""
+
+    files: dict[str, tuple]
+    null_device: tuple
+    n_descriptors: int
+    n_threads: int
+
+
 def attack(arena: Arena, case: dict) -> Damage:
     """Run the case; `faults` names every effect that it must not have had."""
     arena.restore()
     arena.renew_sibling()
-    before, processes = _snapshots(arena), descendants(arena.pool.pid)
+    host, processes = _look_at_host(arena), descendants(arena.pool.pid)
     session = arena.group.session(seed=1)
-    started = time.monotonic()
-    observation = session.run(arena.fill_in(case["code"]))
-    seconds = time.monotonic() - started
-    if case["name"] == "thread_writes_between_calls":
-        time.sleep(0.6)
-    following = session.run("print('AFTER', 1+1)")
+    work_folder, image_folder = _folders(arena, session)
+    code = arena.fill_in(case["code"], work_folder=work_folder, image_folder=image_folder)
+    observation, seconds = _timed_run(session, code)
+    time.sleep(case.get("pause", 0))
+    following, following_seconds = _timed_run(session, "print('AFTER', 1+1)")
     faults = [
         *_faults_of_observation(case, observation, seconds),
-        *_faults_of_next_call(case, following),
-        *_faults_of_host(arena, case, before),
+        *_faults_of_next_call(case, following, following_seconds),
         *_faults_of_pixels(arena, case, session),
+        *_faults_of_board(arena, case),
+        *_faults_of_end(arena, session, work_folder),
+        *_faults_of_processes(arena, processes),
+        *_faults_of_sibling(arena, case),
+        *_faults_of_host(arena, case, host),
     ]
-    session.close()
-    faults += _faults_of_processes(arena, processes) + _faults_of_sibling(arena, case)
     return Damage(observation.status, faults)
 
 
-def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            pids = {int(child) for child in children.read_text().split()}
-        except OSError:
-            continue
-        found |= pids.union(*(descendants(child) for child in pids))
-    return found
+def skip_where_it_is_known_to_succeed(arena: Arena, case: dict) -> None:
+    kernel = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    if os.geteuid() != 0 and "weak_as_ordinary_user" in case and (arena.pool.tier == "lite" or kernel < (6, 14)):
+        pytest.skip(case["weak_as_ordinary_user"])
+
+
+def _timed_run(session: Session, code: str) -> tuple[Observation, float]:
+    started = time.monotonic()
+    observation = session.run(code)
+    return observation, time.monotonic() - started
+
+
+def _folders(arena: Arena, session: Session) -> tuple[str, str]:
+    """Where the session works and finds its images: in the lite tier, folders of the host."""
+    if arena.pool.tier == "full":
+        return WORK_FOLDER, IMAGE_FOLDER
+    work_folder, image_folder = session.run(FOLDERS_BACKWARDS).text.split()
+    return work_folder[::-1], image_folder[::-1]
 
 
 def _faults_of_observation(case: dict, observation: Observation, seconds: float) -> list[str]:
     effects, said = case["effects"], observation.text + (observation.error or "")
     raw = [image.pixels.tobytes() for image in observation.images]
+    names = [*(image.name for image in observation.images), *(artefact.name for artefact in observation.artefacts)]
     checks = {
         "it said PWNED": "said" in effects and "PWNED" in observation.text,
         "a secret leaked": TOKEN in said or any(TOKEN.encode() in pixels for pixels in raw),
-        f"it took {seconds:.1f} s": seconds > LIMITS.seconds + LIMITS.grace + SLACK_SECONDS,
+        "the name of the host leaked": "hostname" in effects and socket.gethostname() in said.split(),
+        f"it took {seconds:.1f} s": seconds > _MAX_SECONDS,
         "too much text": len(said) > 2 * LIMITS.output_chars + 4500,
         "too many images": len(raw) > LIMITS.max_images,
         "too many pixels": sum(map(len, raw)) > LIMITS.reply_mb << 20,
+        "its text cannot be stored": not all(map(_is_storable, [said, *names])),
+        "a name leads out of its folder": any(map(_leads_out, names)),
         "it was reported as ok": "notok" in effects and observation.ok,
     }
     return [fault for fault, found in checks.items() if found]
 
 
-def _faults_of_next_call(case: dict, following: Observation) -> list[str]:
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _leads_out(name: str) -> bool:
+    return name.startswith("/") or ".." in PurePosixPath(name).parts or len(name) > _MAX_NAME
+
+
+def _faults_of_next_call(case: dict, following: Observation, seconds: float) -> list[str]:
+    faults = [f"the next call took {seconds:.1f} s"] if seconds > _MAX_SECONDS else []
     if "FORGED" in following.text:
-        return ["the next call was forged"]
-    if following.ok and following.text != "AFTER 2\n" and case["name"] not in SELF_HARMING:
-        return [f"the next call got stale text {following.text[:60]!r}"]
-    return []
-
-
-def _faults_of_host(arena: Arena, case: dict, before: dict) -> list[str]:
-    after = _snapshots(arena)
-    faults = [f"{name} changed" for name in before if after[name] != before[name]]
-    if arena.listeners.n_hits:
-        faults.append("a socket of the host was reached")
-    if any(marker.exists() for marker in MARKERS):
-        faults.append("a file was left on the host")
-    evil = [
-        *LIBRARY.parent.glob("evil.pth"),
-        *LIBRARY.parent.glob("sitecustomize.py"),
-        *LIBRARY.glob("__pycache__/evil*"),
-    ]
-    return faults + (["a library folder changed"] if evil else [])
+        return [*faults, "the next call was forged"]
+    if following.ok and following.text != "AFTER 2\n" and not case.get("harms_itself"):
+        return [*faults, f"the next call got stale text {following.text[:60]!r}"]
+    return faults
 
 
 def _faults_of_pixels(arena: Arena, case: dict, session: Session) -> list[str]:
@@ -218,6 +138,23 @@ def _faults_of_pixels(arena: Arena, case: dict, session: Session) -> list[str]:
         return []
     again = session.run(SUM_OF_IMAGE)
     return ["a fresh open gives other pixels"] if again.ok and again.text != arena.pixels else []
+
+
+def _faults_of_board(arena: Arena, case: dict) -> list[str]:
+    if "sibling" not in case:
+        return []
+    seen = arena.sibling.run(case["sibling"])
+    return [f"the sibling noticed it: {seen.status} {seen.text!r}"] if not seen.ok or "PWNED" in seen.text else []
+
+
+def _faults_of_end(arena: Arena, session: Session, work_folder: str) -> list[str]:
+    started = time.monotonic()
+    session.close()
+    checks = {
+        "its end took long": time.monotonic() - started > SLACK_SECONDS,
+        "its folder was left": arena.pool.tier == "lite" and os.path.lexists(work_folder),
+    }
+    return [fault for fault, found in checks.items() if found]
 
 
 def _faults_of_processes(arena: Arena, before: set[int]) -> list[str]:
@@ -238,20 +175,43 @@ def _faults_of_sibling(arena: Arena, case: dict) -> list[str]:
     return faults
 
 
-def _snapshots(arena: Arena) -> dict[str, tuple]:
+def _faults_of_host(arena: Arena, case: dict, before: _Host) -> list[str]:
+    evil = [
+        *LIBRARY.parent.glob("evil.pth"),
+        *LIBRARY.parent.glob("sitecustomize.py"),
+        *LIBRARY.glob("__pycache__/evil*"),
+    ]
+    after = _look_at_host(arena)
+    checks = {
+        **{f"{name} changed": after.files[name] != status for name, status in before.files.items()},
+        # only where the case tries it: any program of the machine may touch the device
+        "/dev/null changed": "device" in case["effects"] and after.null_device != before.null_device,
+        "a library folder changed": bool(evil),
+        "a socket of the host was reached": arena.listeners.n_hits > 0,
+        "a file was left on the host": any(marker.exists() for marker in MARKERS),
+        "descriptors of the host were left open": after.n_descriptors > before.n_descriptors,
+        "threads of the host were left": after.n_threads > before.n_threads,
+    }
+    return [fault for fault, found in checks.items() if found]
+
+
+def _look_at_host(arena: Arena) -> _Host:
     files = {"victim": arena.folder / "victim.txt", "image": arena.image, "library": LIBRARY / "__init__.py"}
-    return {name: _snapshot(path) for name, path in files.items()}
+    return _Host(
+        files={
+            **{name: _snapshot(path) for name, path in files.items()},
+            "the folder of the canary": tuple(sorted(os.listdir(arena.folder))),
+        },
+        null_device=_metadata(Path("/dev/null")),
+        n_descriptors=len(os.listdir("/proc/self/fd")),
+        n_threads=threading.active_count(),
+    )
 
 
 def _snapshot(path: Path) -> tuple:
-    if not path.exists():
-        return ()
+    return (hashlib.md5(path.read_bytes()).hexdigest(), *_metadata(path)) if path.exists() else ()
+
+
+def _metadata(path: Path) -> tuple:
     status = path.stat()
-    return hashlib.md5(path.read_bytes()).hexdigest(), status.st_mode, status.st_uid, status.st_nlink
-
-
-def canary_folder() -> Path:
-    """Outside the test's own folder, which only root may enter: the attack must fail for a better reason."""
-    folder = Path(tempfile.mkdtemp(prefix="canary-"))
-    folder.chmod(0o755)
-    return folder
+    return status.st_mode, status.st_uid, status.st_nlink, status.st_mtime_ns

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import unicodedata
 from typing import Any
 
 import pytest
@@ -25,6 +26,13 @@ def text(most: int) -> st.SearchStrategy[str]:
     return st.text(plain, max_size=min(most, 30))
 
 
+# relative paths to somewhere below
+names = st.lists(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="<./"), min_size=1, max_size=8),
+    max_size=4,
+).map("/".join)
+
+
 def rows(*cells: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[list[Any]]]:
     return st.lists(st.tuples(*cells).map(list), max_size=most)
 
@@ -35,8 +43,8 @@ replies = st.fixed_dictionaries(
         "text": text(N_TEXT),
         "error": st.none() | text(4096),
         "edits": rows(text(32), text(MAX_CODE_BYTES), text(MAX_CODE_BYTES), most=8),
-        "images": rows(text(256), st.integers(1, 100), st.integers(1, 100), most=3),
-        "artefacts": rows(text(256), st.integers(0, 1 << 62), text(1024), most=8),
+        "images": rows(names, st.integers(1, 100), st.integers(1, 100), most=3),
+        "artefacts": rows(names, st.integers(0, 1 << 62), text(1024), most=4),
     }
 )
 junk = st.recursive(
@@ -59,13 +67,18 @@ def is_within_limits(reply: Reply) -> bool:
         and len(reply.images) <= LIMITS.max_images
         and sum(image.n_bytes for image in reply.images) <= LIMITS.reply_mb << 20
         and all(0 < image.width * image.height <= LIMITS.max_pixels for image in reply.images)
-        and len(reply.artefacts) <= 2 * LIMITS.files
+        and len(reply.artefacts) <= LIMITS.files
         and all(0 <= artefact.n_bytes <= 1 << 62 for artefact in reply.artefacts)
+        and all(leads_below(row.name) for row in (*reply.images, *reply.artefacts))
         and all(
             "\0" not in said and said.encode()
             for said in (*(edit.kind + "." for edit in reply.edits), f"{reply.text}.", f"{reply.error}.")
         )
     )
+
+
+def leads_below(name: str) -> bool:
+    return not name.startswith("/") and ".." not in name.split("/") and "Cc" not in map(unicodedata.category, name)
 
 
 def parse_if_it_is_a_reply(payload: bytes) -> None:

@@ -17,7 +17,7 @@ import sandbox
 from sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, SandboxError, SandboxPool
 from sandbox.attest import attest
 from sandbox.doctor import can_run, diagnose
-from tests.sandbox.attacks import descendants
+from tests.sandbox.arena import descendants
 
 ROOT = Path(__file__).parents[2]
 
