@@ -78,7 +78,7 @@ class PolicyResource(dg.ConfigurableResource):
     def for_recipe(self, recipe: Recipe, store: ImageStore) -> Policy:
         """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
         if self.kind == "oracle":
-            return OraclePolicy(recipe.script, revision=digest([recipe.digest, code_digest()]))
+            return OraclePolicy(recipe.oracle, revision=digest([recipe.digest, code_digest()]))
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")

@@ -28,7 +28,7 @@ def write_card(
         recipe=recipe,
         n_rows=len(trajectories),
         n_images=sum(len(trajectory.shown_images) for trajectory in trajectories),
-        checks=[check.__name__ for check in recipe.checks],
+        checks=[check.name for check in recipe.checks],
         policies=Counter(f"{made.provenance.policy} ({made.provenance.model})" for made in trajectories),
         sources=Counter(sample.source for sample in used),
         licenses=Counter(sample.license or "not stated" for sample in used),

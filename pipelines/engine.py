@@ -13,30 +13,30 @@ Each is a table (``pipelines/tables.py``); each can be killed and run again (``p
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
-import traceback
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
 import sandbox
-from pipelines.checks.base import Case, CheckFunction
-from pipelines.digest import digest, seed_from
+from pipelines.cases import Case
+from pipelines.checks.base import CheckFunction, JudgedCheck
+from pipelines.digest import digest
+from pipelines.drafting import Drafter, Spent, provenance, task_of
 from pipelines.execution import Sandboxes
 from pipelines.intake import take_in
-from pipelines.messages import Message, Picture, message
-from pipelines.policies import Completion, Policy, PolicyUnavailable, RecordedPolicy, Turn
+from pipelines.isolation import row_fault
+from pipelines.judges import EmbeddedJudge, Judge, PolicyJudge
+from pipelines.judges.counted import CountedJudge
+from pipelines.policies import Completion, Policy, RecordedPolicy
 from pipelines.recipes.base import Recipe
-from pipelines.records import Check, Draft, Provenance, Reject, Sample, Trajectory, Usage, from_row, to_row
+from pipelines.records import Check, Draft, Reject, Sample, Trajectory, Usage, from_row, to_row
 from pipelines.rejects import Reason, RowFault, reject
-from pipelines.rollout import parse_turn, rollout, write_turn
+from pipelines.rollout import rollout
 from pipelines.sources.base import Source
-from pipelines.stages import Outcome, Progress, Report, code_digest, code_version, map_rows, run_stage
+from pipelines.stages import Outcome, Progress, Report, code_digest, map_rows, run_stage
 from pipelines.tables import TableKey, TableStale
-from pipelines.tasks import Task, image_sizes, question_text
 from pipelines.workspace import Workspace
 
 _NOTHING = Usage()
@@ -74,14 +74,16 @@ class Family:
         """The samples that the family works on."""
         return TableKey(SAMPLES, self.partition)
 
-    def draft(self, policy: Policy) -> Report:
-        """Prepares every sample and has the opening turn written.
+    def draft(self, policy: Policy, planner: Policy | None = None) -> Report:
+        """Prepares every sample and has the opening turn written; ``planner`` writes the recipe's plans, if it has any.
 
-        Raises ``PolicyUnavailable`` before any work when the policy cannot be reached.
+        Raises ``PolicyUnavailable`` before any work when a policy cannot be reached.
         """
-        identity = policy.identity.as_json()
-        inputs = self._inputs("drafts", self.samples_key, identity, sandbox.sandbox_digest())
-        return self._run("drafts", Draft, inputs, lambda: asyncio.run(self._draft(policy)))
+        identities = [policy.identity.as_json()]
+        if self.recipe.plan is not None:
+            identities.append((planner or policy).identity.as_json())
+        inputs = self._inputs("drafts", self.samples_key, *identities, sandbox.sandbox_digest())
+        return self._run("drafts", Draft, inputs, lambda: asyncio.run(self._draft(policy, planner)))
 
     def run(self, policy: Policy) -> Report:
         """Rolls every draft out: executes its program, shows the policy the result, until there is an answer."""
@@ -89,9 +91,16 @@ class Family:
         inputs = self._inputs("runs", self.key("drafts"), identity, sandbox.sandbox_digest())
         return self._run("runs", Trajectory, inputs, lambda: asyncio.run(self._roll_out(policy)))
 
-    def check(self) -> Report:
-        """Every check on every run; a run with failed checks stays in the table, with its verdicts."""
-        return self._run("verdicts", Trajectory, self._inputs("verdicts", self.key("runs")), self._check)
+    def check(self, judge: Policy | None = None, *, n_votes: int = 1) -> Report:
+        """Every check on every run; a run with failed checks stays in the table, with its verdicts.
+
+        ``judge`` votes ``n_votes`` times in the checks that ask a judge; None is the embedded one. Raises
+        ``PolicyUnavailable`` before any work when it is needed and cannot be reached.
+        """
+        needed = judge if any(isinstance(check, JudgedCheck) for check in self.recipe.checks) else None
+        identity = [needed.identity.as_json(), n_votes] if needed else []
+        inputs = self._inputs("verdicts", self.key("runs"), *identity)
+        return self._run("verdicts", Trajectory, inputs, lambda: asyncio.run(self._check(needed, n_votes)))
 
     def keep(self) -> Report:
         """The runs that passed every check."""
@@ -112,58 +121,29 @@ class Family:
     def _run(self, stage: str, kind: type[Any], inputs: str, perform: Callable[[], Outcome[Any]]) -> Report:
         return run_stage(self.workspace.tables, self.key(stage), kind, inputs=inputs, perform=perform)
 
-    async def _draft(self, policy: Policy) -> Outcome[Draft]:
+    async def _draft(self, policy: Policy, planner: Policy | None) -> Outcome[Draft]:
         samples = self.workspace.tables.read(self.samples_key, Sample)
-        async with RecordedPolicy(policy, self.workspace.ledger) as recorded:
-            await recorded.check()
+        ledger = self.workspace.ledger
+        async with RecordedPolicy(policy, ledger) as writer, RecordedPolicy(planner or policy, ledger) as planning:
+            await writer.check()
+            if planner is not None and self.recipe.plan is not None:
+                await planning.check()
+            drafter = Drafter(self.recipe, self.workspace.images, writer, planning)
             made = await map_rows(
                 samples,
-                lambda sample: self._draft_one(sample, recorded),
+                lambda sample: self._draft_one(sample, drafter),
                 concurrency=policy.concurrency,
                 progress=self.progress,
             )
-        return _outcome(made, len(samples), performed=recorded.n_written)
+        return _outcome(made, len(samples), performed=writer.n_written + planning.n_written)
 
-    async def _draft_one(self, sample: Sample, policy: Policy) -> Draft | Reject:
-        row = to_row(sample)
+    async def _draft_one(self, sample: Sample, drafter: Drafter) -> Draft | Reject:
+        spent = Spent()
         try:
-            prepared = self.recipe.prepare(sample, self.workspace.images)
-            task = self.task(sample, prepared.images, prepared.hint, policy)
-            turn = Turn(task.opening, self.recipe.protocol.stop, seed_from(task.seed, 0), task)
-            completion = await write_turn(policy, turn)
-            row |= {"text": completion.text, "usage": to_row(completion.usage)}
-            parse_turn(completion, self.recipe.protocol)
+            return await drafter.draft(sample, spent)
         except Exception as fault:  # noqa: BLE001  # sorted by row_fault
+            row = {**to_row(sample), "text": spent.text, "usage": to_row(spent.usage)}
             return self._reject("drafts", row_fault(fault), sample, row)
-        return Draft(
-            trajectory_id=task.trajectory_id,
-            sample_id=sample.sample_id,
-            family=self.recipe.family,
-            images=task.images,
-            hint=json.dumps(dict(task.hint), sort_keys=True),
-            text=completion.text,
-            usage=completion.usage,
-            provenance=self._provenance(policy, seed=task.seed),
-        )
-
-    def task(self, sample: Sample, images: Sequence[Any], hint: Mapping[str, Any], policy: Policy) -> Task:
-        """The rollout to be made of a prepared sample; the same sample and policy give the same task."""
-        recipe, identity = self.recipe, policy.identity.as_json()
-        seed = seed_from(recipe.family, sample.sample_id)
-        return Task(
-            trajectory_id=digest([sample.sample_id, recipe.family, identity, recipe.prompt.digest, seed]),
-            family=recipe.family,
-            sample=sample,
-            images=tuple(images),
-            hint=hint,
-            opening=self._opening(sample, tuple(images), hint),
-            seed=seed,
-        )
-
-    def _opening(self, sample: Sample, images: tuple[Any, ...], hint: Mapping[str, Any]) -> tuple[Message, ...]:
-        slots = {"question": question_text(sample), "sizes": image_sizes(images), **hint}
-        system, user = self.recipe.prompt.render(**slots)
-        return (message("system", system), message("user", *(Picture(image) for image in images), user))
 
     async def _roll_out(self, policy: Policy) -> Outcome[Trajectory]:
         drafts = self.workspace.tables.read(self.key("drafts"), Draft)
@@ -184,7 +164,7 @@ class Family:
 
     def _require_same_policy(self, drafts: Sequence[Draft], policy: Policy) -> None:
         """The policy that goes on must be the one that began: else provenance would name only one of two."""
-        asked = self._provenance(policy, seed=0)
+        asked = provenance(self.recipe, policy, seed=0)
         for draft in drafts:
             wrote = replace(draft.provenance, seed=0, sandbox_digest=asked.sandbox_digest)
             if wrote != asked:
@@ -205,8 +185,8 @@ class Family:
         self, draft: Draft, sample: Sample, policy: Policy, sandboxes: Sandboxes
     ) -> Trajectory | Reject:
         recipe = self.recipe
-        task = self.task(sample, draft.images, json.loads(draft.hint), policy)
-        async with sandboxes.session(task.images, seed=task.seed) as session:
+        task = task_of(recipe, sample, draft.images, json.loads(draft.hint), draft.mode, policy)
+        async with sandboxes.session(task.images, sample.videos, seed=task.seed) as session:
             made = await rollout(
                 task,
                 policy=policy,
@@ -214,6 +194,7 @@ class Family:
                 session=session,
                 max_rounds=recipe.max_rounds,
                 opening=Completion(draft.text, usage=draft.usage),
+                follow_up=recipe.follow_up,
             )
         trajectory = Trajectory(
             trajectory_id=draft.trajectory_id,
@@ -228,31 +209,39 @@ class Family:
             checks=(),
             usage=made.usage,
             provenance=draft.provenance,
+            mode=draft.mode,
         )
         if made.fault is not None:
             return self._reject("runs", made.fault, sample, to_row(trajectory), draft.trajectory_id)
         return trajectory
 
-    def _check(self) -> Outcome[Trajectory]:
+    async def _check(self, judge: Policy | None, n_votes: int) -> Outcome[Trajectory]:
         hints = {draft.trajectory_id: draft.hint for draft in self.workspace.tables.read(self.key("drafts"), Draft)}
-        samples = self._samples()
-        runs = self.workspace.tables.read(self.key("runs"), Trajectory)
-        made: list[Trajectory | Reject] = []
-        for n, trajectory in enumerate(runs, 1):
-            sample = self._sample(samples, trajectory)
-            hint = json.loads(hints[trajectory.trajectory_id])
-            made.append(self._check_one(Case(sample, trajectory, hint, self.workspace.images)))
-            if self.progress is not None:
-                self.progress(n, len(runs))
-        return _outcome(made, len(runs), paid_before=None)
+        samples, runs = self._samples(), self.workspace.tables.read(self.key("runs"), Trajectory)
+        store = self.workspace.images
+        cases = [Case(self._sample(samples, run), run, json.loads(hints[run.trajectory_id]), store) for run in runs]
+        paid_before = sum((run.usage for run in runs), Usage())
+        if judge is None:
+            made = await self._check_all(cases, EmbeddedJudge(), os.cpu_count() or 1)
+            return _outcome(made, len(runs), paid_before=paid_before)
+        async with RecordedPolicy(judge, self.workspace.ledger) as recorded:
+            await recorded.check()
+            made = await self._check_all(cases, PolicyJudge(recorded, n_votes=n_votes), judge.concurrency)
+        return _outcome(made, len(runs), performed=recorded.n_written, paid_before=paid_before)
 
-    def _check_one(self, case: Case) -> Trajectory | Reject:
+    async def _check_all(self, cases: Sequence[Case], judge: Judge, concurrency: int) -> list[Trajectory | Reject]:
+        return await map_rows(
+            cases, lambda case: self._check_one(case, judge), concurrency=concurrency, progress=self.progress
+        )
+
+    async def _check_one(self, case: Case, judge: Judge) -> Trajectory | Reject:
+        counted, trajectory = CountedJudge(judge), case.trajectory
         try:
-            checks = tuple(_judge(check, case) for check in self.recipe.checks)
-        except RowFault as fault:
-            trajectory = case.trajectory
-            return self._reject("verdicts", fault, case.sample, to_row(trajectory), trajectory.trajectory_id)
-        return replace(case.trajectory, checks=checks)
+            checks = tuple([await _verdict(check, case, counted) for check in self.recipe.checks])
+        except Exception as fault:  # noqa: BLE001  # sorted by row_fault
+            paid = replace(trajectory, usage=trajectory.usage + counted.usage)
+            return self._reject("verdicts", row_fault(fault), case.sample, to_row(paid), trajectory.trajectory_id)
+        return replace(trajectory, checks=checks, usage=trajectory.usage + counted.usage)
 
     def _keep(self) -> Outcome[Trajectory]:
         samples = self._samples()
@@ -300,44 +289,11 @@ class Family:
             trajectory_id=trajectory_id,
         )
 
-    def _provenance(self, policy: Policy, *, seed: int) -> Provenance:
-        identity = policy.identity
-        return Provenance(
-            policy=identity.policy,
-            model=identity.model,
-            revision=identity.revision,
-            sampling=json.dumps(dict(identity.sampling), sort_keys=True),
-            prompt_digest=self.recipe.prompt.digest,
-            sandbox_digest=sandbox.sandbox_digest(),
-            seed=seed,
-            code_version=code_version(),
-        )
 
-
-_NOT_A_ROWS_FAULT = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, SQLAlchemyError)
-"""No endpoint, no sandbox, no ledger: the next row would fare no better, so the stage stops."""
-
-_NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
-"""The same of an ``OSError``; others are a row's own, like Pillow's for an image that cannot be read."""
-
-
-def row_fault(fault: Exception) -> RowFault:
-    """One row's failure, whatever a recipe, a check or a script raised; the run goes on.
-
-    Raises ``fault`` itself when it is not one row's (``_NOT_A_ROWS_FAULT``, ``_NO_DISK``).
-    """
-    if isinstance(fault, _NOT_A_ROWS_FAULT) or (isinstance(fault, OSError) and fault.errno in _NO_DISK):
-        raise fault
-    if isinstance(fault, RowFault):
-        return fault
-    return RowFault(Reason.STAGE_FAILED, _trace(fault))
-
-
-def _judge(check: CheckFunction, case: Case) -> Check:
-    try:
-        return check(case)
-    except Exception as fault:
-        raise row_fault(fault) from fault
+async def _verdict(check: CheckFunction, case: Case, judge: Judge) -> Check:
+    if isinstance(check, JudgedCheck):
+        return await check(case, judge)
+    return await asyncio.to_thread(check, case)
 
 
 def _outcome(
@@ -355,7 +311,3 @@ def _outcome(
 def _usage_of_reject(rejected: Reject) -> Usage:
     """What was paid for a row that was taken out: it is part of the stage's cost all the same."""
     return from_row(Usage, json.loads(rejected.row).get("usage") or {})
-
-
-def _trace(fault: Exception) -> str:
-    return "".join(traceback.format_exception(fault)[-3:]).strip()[-800:]

@@ -17,7 +17,7 @@ import sandbox
 from pipelines.digest import digest
 from pipelines.images import ImageStore
 from pipelines.ledger import Act, Ledger
-from pipelines.records import ImageRef, Observation, from_row, to_row
+from pipelines.records import ImageRef, Observation, VideoRef, from_row, to_row
 from pipelines.rejects import Reason, RowFault
 
 
@@ -40,15 +40,24 @@ class Sandboxes:
             await asyncio.to_thread(self._pool.close)
 
     @asynccontextmanager
-    async def session(self, images: Sequence[ImageRef], *, seed: int) -> AsyncIterator[RecordedSession]:
-        """One rollout's session over ``images``; it costs nothing until a program must be executed."""
+    async def session(
+        self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, seed: int
+    ) -> AsyncIterator[RecordedSession]:
+        """One rollout's session over ``images`` and ``videos``; it costs nothing until a program must be executed."""
         async with AsyncExitStack() as resources:
-            yield RecordedSession(self, tuple(images), seed, resources)
+            yield RecordedSession(self, tuple(images), tuple(videos), seed, resources)
 
-    async def _open(self, images: tuple[ImageRef, ...], seed: int, resources: AsyncExitStack) -> sandbox.Session:
+    async def _open(
+        self,
+        images: tuple[ImageRef, ...],
+        videos: tuple[VideoRef, ...],
+        seed: int,
+        resources: AsyncExitStack,
+    ) -> sandbox.Session:
         pool = await self._started_pool()
         data = [self._store.read(image) for image in images]
-        group = await asyncio.to_thread(pool.group, images=data)
+        films = [self._store.read(video) for video in videos]
+        group = await asyncio.to_thread(pool.group, images=data, videos=films)
         resources.push_async_callback(asyncio.to_thread, group.close)
         session = await asyncio.to_thread(group.session, seed=seed)
         resources.push_async_callback(asyncio.to_thread, session.close)
@@ -65,9 +74,15 @@ class RecordedSession:
     """One rollout's executions. State lives across its programs, whether they are recalled or executed."""
 
     def __init__(
-        self, sandboxes: Sandboxes, images: tuple[ImageRef, ...], seed: int, resources: AsyncExitStack
+        self,
+        sandboxes: Sandboxes,
+        images: tuple[ImageRef, ...],
+        videos: tuple[VideoRef, ...],
+        seed: int,
+        resources: AsyncExitStack,
     ) -> None:
-        self._sandboxes, self._images, self._seed, self._resources = sandboxes, images, seed, resources
+        self._sandboxes, self._seed, self._resources = sandboxes, seed, resources
+        self._images, self._videos = images, videos
         self._programs: list[str] = []
         self._session: sandbox.Session | None = None
 
@@ -79,11 +94,13 @@ class RecordedSession:
         return from_row(Observation, act.result)
 
     def _request(self, code: str) -> dict[str, Any]:
+        videos = {"videos": [video.sha256 for video in self._videos]} if self._videos else {}
         return {
             "sandbox": sandbox.sandbox_digest(self._sandboxes.limits),
             "images": [image.sha256 for image in self._images],
             "seed": self._seed,
             "programs": [*self._programs, code],
+            **videos,
         }
 
     async def _execute(self, code: str) -> Act:
@@ -105,14 +122,15 @@ class RecordedSession:
 
     async def _replayed(self) -> sandbox.Session:
         if self._session is None:
-            self._session = await self._sandboxes._open(self._images, self._seed, self._resources)
+            self._session = await self._sandboxes._open(self._images, self._videos, self._seed, self._resources)
             for program in self._programs:
                 await self._session.arun(program)
         return self._session
 
     def _stored(self, seen: sandbox.Observation, code: str) -> Observation:
         """The observation with its images in the store, derived from the session's first image by this program."""
-        parent = self._images[0].sha256 if self._images else None
+        inputs: tuple[ImageRef | VideoRef, ...] = (*self._images, *self._videos)
+        parent = inputs[0].sha256 if inputs else None
         made_by = digest([*self._programs, code])
         store = self._sandboxes._store
         shown = tuple(store.add_pixels(image.pixels, parent=parent, made_by=made_by) for image in seen.images)

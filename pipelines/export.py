@@ -49,7 +49,10 @@ FEATURES = Features(
         "final_thought": _text,
         "answer": _text,
         "loss_policy": _text,
-        "checks": List({"name": _text, "passed": Value("bool"), "score": _float, "detail": _text}),
+        "mode": _text,
+        "checks": List(
+            {"name": _text, "passed": Value("bool"), "score": _float, "detail": _text, "reason": _text, "version": _int}
+        ),
         "usage": {"calls": _int, "prompt_tokens": _int, "completion_tokens": _int, "cost_usd": _float},
         "provenance": {
             "policy": _text,

@@ -17,7 +17,7 @@ from PIL import Image
 
 from pipelines.decoding import MAX_PIXELS, decode, eight_bit, probe
 from pipelines.digest import digest_bytes
-from pipelines.records import ImageRef
+from pipelines.records import ImageRef, VideoRef
 
 
 class ImageMissing(Exception):
@@ -58,7 +58,7 @@ class ImageStore:
         sha256 = self._put(buffer.getvalue())
         return ImageRef(sha256, clean.width, clean.height, clean.mode, "PNG", parent=parent, made_by=made_by)
 
-    def read(self, ref: ImageRef | str) -> bytes:
+    def read(self, ref: ImageRef | VideoRef | str) -> bytes:
         """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were."""
         sha256 = ref if isinstance(ref, str) else ref.sha256
         path = self._path(sha256)

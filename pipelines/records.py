@@ -37,6 +37,18 @@ class ImageRef:
 
 
 @dataclass(frozen=True, slots=True)
+class VideoRef:
+    """A video of the store: ``sha256`` of its bytes. ``n_frames`` counts what decodes; ``fps`` is their average."""
+
+    sha256: str
+    format: str
+    width: int
+    height: int
+    n_frames: int
+    fps: float
+
+
+@dataclass(frozen=True, slots=True)
 class TruthBox:
     """Where something is: pixels of ``images[image]``, top-left origin, right and bottom exclusive."""
 
@@ -79,6 +91,7 @@ class Sample:
     answer: str
     truth: Truth
     category: str
+    videos: tuple[VideoRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +125,15 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check's verdict; ``score`` where the check measures, ``detail`` for a person."""
+    """One check's verdict: ``reason`` names the flaw if there is one, ``score`` is what was measured, ``detail`` the
+    evidence for a person. ``version`` is the check's own."""
 
     name: str
     passed: bool
     score: float | None = None
     detail: str = ""
+    reason: str = ""
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +190,7 @@ class Draft:
     text: str
     usage: Usage
     provenance: Provenance
+    mode: str = "free"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +209,8 @@ class Trajectory:
     checks: tuple[Check, ...]
     usage: Usage
     provenance: Provenance
+    mode: str = "free"
+    """Which of the protocol's system prompts opens the conversation."""
 
     @property
     def passed(self) -> bool:
@@ -240,7 +259,8 @@ _truth = _struct(boxes=pa.list_(_box), angle=_float, contrast=_float, count=_int
 _edit = _struct(kind=_text, before=_text, after=_text)
 _observation = _struct(status=_text, text=_text, images=pa.list_(_image), error=_text, edits=pa.list_(_edit))
 _round = _struct(thought=_text, code=_text, observation=_observation)
-_check = _struct(name=_text, passed=_bool, score=_float, detail=_text)
+_check = _struct(name=_text, passed=_bool, score=_float, detail=_text, reason=_text, version=_int)
+_video = _struct(sha256=_text, format=_text, width=_int, height=_int, n_frames=_int, fps=_float)
 _usage = _struct(calls=_int, prompt_tokens=_int, completion_tokens=_int, cost_usd=_float)
 _provenance = _struct(
     policy=_text,
@@ -264,6 +284,7 @@ SAMPLE = _schema(
     answer=_text,
     truth=_truth,
     category=_text,
+    videos=pa.list_(_video),
 )
 DRAFT = _schema(
     trajectory_id=_text,
@@ -274,6 +295,7 @@ DRAFT = _schema(
     text=_text,
     usage=_usage,
     provenance=_provenance,
+    mode=_text,
 )
 TRAJECTORY = _schema(
     trajectory_id=_text,
@@ -288,6 +310,7 @@ TRAJECTORY = _schema(
     checks=pa.list_(_check),
     usage=_usage,
     provenance=_provenance,
+    mode=_text,
 )
 REJECT = _schema(
     stage=_text,

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     UNREADABLE_IMAGE = "unreadable_image"
     TRUNCATED_IMAGE = "truncated_image"
     ANIMATED_IMAGE = "animated_image"
+    UNREADABLE_VIDEO = "unreadable_video"
     TOO_LARGE_IMAGE = "too_large_image"
     BOX_OUTSIDE_IMAGE = "box_outside_image"
     DUPLICATE = "duplicate"
@@ -36,6 +37,7 @@ class Reason(StrEnum):
     TRUNCATED_TURN = "truncated_turn"
     MALFORMED_TURN = "malformed_turn"
     TOO_MANY_ROUNDS = "too_many_rounds"
+    WRONG_PLAN = "wrong_plan"
     # verdicts
     CHECK_FAILED = "check_failed"
     # sft_dataset
@@ -51,6 +53,7 @@ _REJECTED = {
     Reason.TRUNCATED_TURN,
     Reason.MALFORMED_TURN,
     Reason.TOO_MANY_ROUNDS,
+    Reason.WRONG_PLAN,
     Reason.CHECK_FAILED,
 }
 

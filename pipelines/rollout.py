@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipelines.digest import seed_from
@@ -12,6 +13,8 @@ from pipelines.protocols.base import ParsedTurn, Protocol
 from pipelines.records import Observation, Round, Usage
 from pipelines.rejects import Reason, RowFault
 from pipelines.tasks import Task
+
+FollowUp = Callable[[Task, tuple[Round, ...]], str]
 
 
 class Session(typing.Protocol):
@@ -41,10 +44,12 @@ async def rollout(
     session: Session,
     max_rounds: int,
     opening: Completion | None = None,
+    follow_up: FollowUp | None = None,
 ) -> Rollout:
     """Lets ``policy`` write and the session execute until there is an answer.
 
-    ``opening`` is the first turn where it was written before (the draft). A turn that cannot be had, parsed or
+    ``opening`` is the first turn where it was written before (the draft). ``follow_up`` is what the policy is told
+    beside each observation; no record keeps it. A turn that cannot be had, parsed or
     executed ends the rollout with its ``fault``; nothing is raised for one row's failure.
     """
     rounds: list[Round] = []
@@ -61,8 +66,10 @@ async def rollout(
             if len(rounds) == max_rounds:
                 raise RowFault(Reason.TOO_MANY_ROUNDS, f"still writing code after {max_rounds} rounds")
             seen = Round(parsed.thought, parsed.code, await session.run(parsed.code))
-            messages = (*messages, *_exchange(seen, protocol, first=not rounds))
+            first = not rounds
             rounds.append(seen)
+            told = follow_up(task, tuple(rounds)) if follow_up else ""
+            messages = (*messages, *_exchange(seen, protocol, first=first, told=told))
     except RowFault as fault:
         return Rollout(tuple(rounds), "", "", usage, fault)
 
@@ -85,7 +92,7 @@ async def write_turn(policy: Policy, turn: Turn) -> Completion:
         raise RowFault(Reason.POLICY_FAILED, str(fault)) from fault
 
 
-def _exchange(seen: Round, protocol: Protocol, *, first: bool) -> tuple[Message, Message]:
+def _exchange(seen: Round, protocol: Protocol, *, first: bool, told: str) -> tuple[Message, Message]:
     """What a round adds to the conversation: rendered from the record, so that any reader can render it again."""
     said = protocol.write_round(seen.thought, seen.code, first=first)
-    return message("assistant", said), message("user", *protocol.wrap(seen.observation))
+    return message("assistant", said), message("user", *protocol.wrap(seen.observation), *([told] if told else []))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pipelines.messages import Message
 from pipelines.records import ImageRef, Sample
@@ -17,6 +17,8 @@ class Prepared:
     images: tuple[ImageRef, ...]
     hint: Mapping[str, Any] = field(default_factory=dict)
     """Privileged facts (JSON), named as the prompt's slots name them."""
+    mode: str = "free"
+    """Which of the protocol's system prompts a trained model reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Task:
     opening: tuple[Message, ...]
     """The conversation before the first turn."""
     seed: int
+    mode: str = "free"
+    stage: Literal["plan", "rollout"] = "rollout"
 
 
 def question_text(sample: Sample) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pipelines.answers import matches
-from pipelines.checks.base import Case
-from pipelines.records import Check
+from pipelines.cases import Case
+from pipelines.checks.base import Flaw, Verdict, check, failed, passed
 
 
-def answer_matches(case: Case) -> Check:
+@check()
+def answer_matches(case: Case) -> Verdict:
     """The answer is the sample's."""
     sample, given = case.sample, case.trajectory.answer
-    passed = matches(given, sample.answer, sample.choices)
-    return Check("answer_matches", passed, detail="" if passed else f"answered {given!r}, expected {sample.answer!r}")
+    if matches(given, sample.answer, sample.choices):
+        return passed()
+    return failed(Flaw.WRONG_ANSWER, f"answered {given!r}, expected {sample.answer!r}")

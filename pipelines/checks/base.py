@@ -1,24 +1,133 @@
-"""What a check is given, and what it is."""
+"""What a check is given, what it says, and what it is: a small function with a name, a version and typed reasons.
+
+    @check(version=2)
+    def executes(case: Case) -> Verdict:
+        ...
+        return failed(Flaw.PROGRAM_FAILED, "round 1: NameError", score=0.5)
+
+A check whose verdict a judge gives is a ``JudgedCheck`` (``pipelines/judges``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
 
-from pipelines.images import ImageStore
-from pipelines.records import Check, Sample, Trajectory
+from pipelines.cases import Case
+from pipelines.judges.base import Judge
+from pipelines.records import Check
+
+
+class Flaw(StrEnum):
+    """Every reason for which a check says no."""
+
+    # programs
+    NO_PROGRAM = "no_program"
+    PROGRAM_FAILED = "program_failed"
+    HAS_PROGRAM = "has_program"
+    NO_IMAGE = "no_image"
+    TOO_FEW_ROUNDS = "too_few_rounds"
+    BROKEN_ROUND = "broken_round"
+    CALL_INVALID = "call_invalid"
+    MODE_VIOLATED = "mode_violated"
+    TOO_MANY_FRAMES = "too_many_frames"
+    # what the programs showed
+    NOT_A_CROP = "not_a_crop"
+    TARGET_CUT = "target_cut"
+    TARGET_SHOWN_TOO_EARLY = "target_shown_too_early"
+    CROP_TOO_LARGE = "crop_too_large"
+    WRONG_ANGLE = "wrong_angle"
+    NOT_UPRIGHT = "not_upright"
+    NO_LEGIBILITY_GAIN = "no_legibility_gain"
+    TEXT_MISREAD = "text_misread"
+    INEFFECTIVE = "ineffective"
+    # what was said
+    WRONG_ANSWER = "wrong_answer"
+    HINT_NUMBER = "hint_number"
+    HINT_MENTIONED = "hint_mentioned"
+    INCONSISTENT = "inconsistent"
+    ANSWERABLE_BLIND = "answerable_blind"
+    # among others
+    DUPLICATE = "duplicate"
+    CONTAMINATED = "contaminated"
+    # people
+    REFUSED_BY_EXPERT = "refused_by_expert"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A finished rollout with everything that is known about it."""
+class Verdict:
+    """What a check says of a case. ``score`` is what it measured, ``detail`` the evidence."""
 
-    sample: Sample
-    trajectory: Trajectory
-    hint: Mapping[str, Any]
-    store: ImageStore
+    flaw: Flaw | None = None
+    score: float | None = None
+    detail: str = ""
 
 
-CheckFunction = Callable[[Case], Check]
-"""Judges a case. An exception is the check's own fault: the row is quarantined, the run goes on."""
+def passed(detail: str = "", *, score: float | None = None) -> Verdict:
+    """The property holds."""
+    return Verdict(None, score, detail)
+
+
+def failed(flaw: Flaw, detail: str, *, score: float | None = None) -> Verdict:
+    """The property does not hold; ``detail`` says what was found and what was expected."""
+    return Verdict(flaw, score, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCheck:
+    """A check that needs nothing but the case. An exception is its own fault: the row is quarantined."""
+
+    name: str
+    version: int
+    judge: Callable[[Case], Verdict]
+    description: str
+
+    def __call__(self, case: Case) -> Check:
+        """The verdict as a record."""
+        return record(self.judge(case), name=self.name, version=self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCheck:
+    """A check whose verdict is a judge's: ``ask`` puts its question to ``judge`` and reads the votes."""
+
+    name: str
+    version: int
+    ask: Callable[[Case, Judge], Awaitable[Verdict]]
+    description: str
+
+    async def __call__(self, case: Case, judge: Judge) -> Check:
+        """The verdict as a record."""
+        return record(await self.ask(case, judge), name=self.name, version=self.version)
+
+
+CheckFunction = MeasuredCheck | JudgedCheck
+
+
+def check(*, version: int = 1) -> Callable[[Callable[[Case], Verdict]], MeasuredCheck]:
+    """Makes a function a check: its name is the check's, its docstring's first line what people read."""
+
+    def made(function: Callable[[Case], Verdict]) -> MeasuredCheck:
+        return MeasuredCheck(function.__name__, version, function, _first_line(function))
+
+    return made
+
+
+def judged(*, version: int = 1) -> Callable[[Callable[[Case, Judge], Awaitable[Verdict]]], JudgedCheck]:
+    """The same for ``async (case, judge) -> Verdict``."""
+
+    def made(function: Callable[[Case, Judge], Awaitable[Verdict]]) -> JudgedCheck:
+        return JudgedCheck(function.__name__, version, function, _first_line(function))
+
+    return made
+
+
+def record(verdict: Verdict, *, name: str, version: int) -> Check:
+    """A verdict as the trajectory keeps it."""
+    reason = "" if verdict.flaw is None else verdict.flaw.value
+    return Check(name, verdict.flaw is None, verdict.score, verdict.detail, reason, version)
+
+
+def _first_line(function: Callable[..., object]) -> str:
+    return (function.__doc__ or function.__name__).strip().splitlines()[0]

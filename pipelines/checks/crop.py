@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipelines.checks.base import Case
+from pipelines.cases import Case
+from pipelines.checks.base import Flaw, Verdict, check, failed, passed
 from pipelines.geometry import Box
 from pipelines.locate import Located, locate
-from pipelines.records import Check, Round
+from pipelines.records import Round
 
 MAX_CROP_SHARE = 0.25
 """A crop that shows more of the image than this has not looked closer."""
@@ -14,26 +15,33 @@ SLACK_PIXELS = 2
 """What the search for a crop may be off by on each side, besides a hundredth of the crop's side."""
 
 
-def crop_contains_target(case: Case) -> Check:
+@check()
+def crop_contains_target(case: Case) -> Verdict:
     """The last crop shows the whole of the target's box; ``score`` is the share of the target that it shows."""
     found = _located(case)
     if found is None:
-        return Check("crop_contains_target", False, 0.0, "the image shown is no part of the question's image")
+        return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=0.0)
     target = case.sample.truth.boxes[0].box
     slack = SLACK_PIXELS + max(found.box.width, found.box.height) // 100
-    shown = found.box.intersection(target).area / target.area
-    passed = found.box.contains(target, slack=slack)
-    return Check("crop_contains_target", passed, round(shown, 4), f"crop {_text(found.box)}, target {_text(target)}")
+    shown = round(found.box.intersection(target).area / target.area, 4)
+    detail = f"crop {_text(found.box)}, target {_text(target)}"
+    if found.box.contains(target, slack=slack):
+        return passed(detail, score=shown)
+    return failed(Flaw.TARGET_CUT, detail, score=shown)
 
 
-def crop_is_tight(case: Case) -> Check:
+@check()
+def crop_is_tight(case: Case) -> Verdict:
     """The last crop is at most ``MAX_CROP_SHARE`` of the image; ``score`` is its share."""
     found = _located(case)
     if found is None:
-        return Check("crop_is_tight", False, 1.0, "the image shown is no part of the question's image")
+        return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=1.0)
     image = case.trajectory.images[0]
     share = found.box.area / (image.width * image.height)
-    return Check("crop_is_tight", share <= MAX_CROP_SHARE, round(share, 4), f"{share:.1%} of the image")
+    detail = f"{share:.1%} of the image"
+    if share <= MAX_CROP_SHARE:
+        return passed(detail, score=round(share, 4))
+    return failed(Flaw.CROP_TOO_LARGE, detail, score=round(share, 4))
 
 
 def _located(case: Case) -> Located | None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from pipelines.checks.base import Case
-from pipelines.records import Check
+from pipelines.cases import Case
+from pipelines.checks.base import Flaw, Verdict, check, failed, passed
 
 
-def executes(case: Case) -> Check:
+@check()
+def executes(case: Case) -> Verdict:
     """Every program ran to its end."""
     rounds = case.trajectory.rounds
-    failed = [(n, turn.observation) for n, turn in enumerate(rounds, 1) if turn.observation.status != "ok"]
-    detail = "; ".join(f"round {n}: {seen.status}: {seen.error or ''}".strip() for n, seen in failed)
+    ended = [(n, turn.observation) for n, turn in enumerate(rounds, 1) if turn.observation.status != "ok"]
     if not rounds:
-        return Check("executes", False, 0.0, "no program was written")
-    return Check("executes", not failed, 1 - len(failed) / len(rounds), detail)
+        return failed(Flaw.NO_PROGRAM, "no program was written", score=0.0)
+    if ended:
+        detail = "; ".join(f"round {n}: {seen.status}: {seen.error or ''}".strip() for n, seen in ended)
+        return failed(Flaw.PROGRAM_FAILED, detail, score=1 - len(ended) / len(rounds))
+    return passed(score=1.0)
 
 
-def shows_an_image(case: Case) -> Check:
+@check()
+def shows_an_image(case: Case) -> Verdict:
     """Every round's observation shows at least one image."""
     rounds = case.trajectory.rounds
     blind = [str(n) for n, turn in enumerate(rounds, 1) if not turn.observation.images]
-    passed = bool(rounds) and not blind
-    return Check("shows_an_image", passed, detail="" if passed else f"no image in round {', '.join(blind) or '1'}")
+    if rounds and not blind:
+        return passed()
+    return failed(Flaw.NO_IMAGE, f"no image in round {', '.join(blind) or '1'}")

@@ -7,8 +7,8 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from pipelines.checks.base import Case
-from pipelines.records import Check
+from pipelines.cases import Case
+from pipelines.checks.base import Flaw, Verdict, check, failed, passed
 
 _TELLTALE = re.compile(
     r"ground[ -]?truth|bounding[ -]box(?:es)? (?:provided|given|coordinates)"
@@ -21,7 +21,8 @@ _NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
-def hint_stays_hidden(case: Case) -> Check:
+@check()
+def hint_stays_hidden(case: Case) -> Verdict:
     """No thought and no comment repeats a number of the hint or speaks of being told.
 
     Numbers count, however they are spelled (1200, 1,200, 1200.0, 1200x800), when they are part of the hint, have two
@@ -30,11 +31,11 @@ def hint_stays_hidden(case: Case) -> Check:
     secret = _secret_numbers(case)
     for where, text in _prose(case):
         if told := _TELLTALE.search(text):
-            return Check("hint_stays_hidden", False, detail=f"{where} says {told[0]!r}")
+            return failed(Flaw.HINT_MENTIONED, f"{where} says {told[0]!r}")
         if leaked := sorted(secret.intersection(_numbers(text))):
             numbers = ", ".join(f"{number:g}" for number in leaked)
-            return Check("hint_stays_hidden", False, detail=f"{where} repeats {numbers} from the hint")
-    return Check("hint_stays_hidden", True)
+            return failed(Flaw.HINT_NUMBER, f"{where} repeats {numbers} from the hint")
+    return passed()
 
 
 def _secret_numbers(case: Case) -> set[float]:

@@ -41,13 +41,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is asked of a policy: the conversation so far. Only the oracle looks at ``task`` and ``rounds``."""
+    """What is asked of a policy: the conversation so far. Only the oracle looks at ``task`` and ``rounds``.
+
+    ``schema`` is the JSON schema of an answer that must be one (a judge's vote); endpoints that know it hold to it.
+    """
 
     messages: tuple[Message, ...]
     stop: tuple[str, ...]
     seed: int
     task: Task
     rounds: tuple[Round, ...] = ()
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

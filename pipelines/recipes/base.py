@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 from pipelines.checks.base import CheckFunction
 from pipelines.digest import digest, digest_bytes
 from pipelines.images import ImageStore
+from pipelines.policies.base import Turn
 from pipelines.policies.oracle import Script
 from pipelines.prompts import Prompt
 from pipelines.protocols.base import Protocol
-from pipelines.records import LossPolicy, Sample
-from pipelines.tasks import Prepared
+from pipelines.records import LossPolicy, Round, Sample
+from pipelines.tasks import Prepared, Task
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
+Writer = Literal["draft", "convert"]
+"""Who writes a family's trajectories: the drafting policy, or the one that converts what was drafted."""
 
 
 class RecipeFault(Exception):
     """A recipe's file is wrong: which file, what was expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the drafting policy writes before the trajectory, and no trajectory shows: a decision, a long solution.
+
+    The prompt's slots are ``question`` and ``sizes``, so families with the same plan pay for it once.
+    """
+
+    prompt: Prompt
+    read: Callable[[str, Sample], Mapping[str, Any]]
+    """What the plan says, as slots of the recipe's prompt (JSON). Raises ``RowFault`` when it rules the sample out."""
+    script: Script
+    """The oracle's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +61,12 @@ class Recipe:
     checks: tuple[CheckFunction, ...]
     loss_policy: LossPolicy = "last_round"
     max_rounds: int = 4
+    plan: Plan | None = None
+    writer: Writer = "draft"
+    follow_up: Callable[[Task, tuple[Round, ...]], str] | None = None
+    """What the policy is told beside an observation, privileged like the hint: the trajectory does not show it."""
+    n_wanted: int | None = None
+    """Rows of the published mixture (Thyme App. B), from which default quotas are scaled."""
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,4 +74,11 @@ class Recipe:
             raise RecipeFault(f"{self.file}: a family is named in lower case, like 'crop'; found {self.family!r}")
         if not self.checks:
             raise RecipeFault(f"{self.file}: a recipe needs checks; nothing is taken on trust")
-        object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), self.prompt.digest]))
+        prompts = [self.prompt.digest, *([self.plan.prompt.digest] if self.plan else [])]
+        object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
+
+    def oracle(self, turn: Turn) -> str:
+        """The oracle's next turn: the plan's, or the trajectory's."""
+        if turn.task.stage == "plan" and self.plan is not None:
+            return self.plan.script(turn)
+        return self.script(turn)

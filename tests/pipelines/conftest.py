@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from PIL import Image
 
-from pipelines.checks import Case
+from pipelines.cases import Case
 from pipelines.images import ImageStore
 from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
 

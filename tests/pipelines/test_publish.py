@@ -100,7 +100,7 @@ def test_the_card_is_written_from_facts(made: Workspace, recipe: Recipe) -> None
     for fact in ("4 trajectories with 8 images", "| written by oracle (oracle) | 4 |", "| licence: CC0-1.0 | 4 |"):
         assert fact in card
     for check in recipe.checks:
-        assert f"`{check.__name__}`" in card
+        assert f"`{check.name}`" in card
 
 
 def test_a_family_without_trajectories_ships_an_empty_dataset(workspace: Workspace, recipe: Recipe) -> None:

@@ -19,11 +19,11 @@ from pipelines.records import Edit, Observation, Round, Truth, TruthBox
 EVERY_CHECK = (answer_matches, crop_contains_target, crop_is_tight, executes, hint_stays_hidden, shows_an_image)
 
 
-@pytest.mark.parametrize("check", EVERY_CHECK, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", EVERY_CHECK, ids=lambda check: check.name)
 def test_a_sound_rollout_passes(make_case, check):
     found = check(make_case())
     assert found.passed
-    assert found.name == check.__name__
+    assert found.name == check.name
 
 
 # --- the answer
