@@ -37,6 +37,18 @@ class ImageRef:
 
 
 @dataclass(frozen=True, slots=True)
+class VideoRef:
+    """A video of the store: ``sha256`` of its bytes. ``n_frames`` counts what decodes; ``fps`` is their average."""
+
+    sha256: str
+    format: str
+    width: int
+    height: int
+    n_frames: int
+    fps: float
+
+
+@dataclass(frozen=True, slots=True)
 class TruthBox:
     """Where something is: pixels of ``images[image]``, top-left origin, right and bottom exclusive."""
 
