@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipelines.digest import seed_from
 from pipelines.messages import Message, message
 from pipelines.policies.base import Completion, Policy, PolicyFault, Turn
-from pipelines.protocols.base import ParsedTurn, Protocol
+from pipelines.protocols.base import Malformed, ParsedTurn, Protocol
 from pipelines.records import Observation, Round, Usage
 from pipelines.rejects import Reason, RowFault
 from pipelines.tasks import Task
@@ -65,6 +65,8 @@ async def rollout(
                 return Rollout(tuple(rounds), parsed.thought, parsed.answer or "", usage)
             if len(rounds) == max_rounds:
                 raise RowFault(Reason.TOO_MANY_ROUNDS, f"still writing code after {max_rounds} rounds")
+            if not rounds:
+                await set_up(session, protocol)
             seen = Round(parsed.thought, parsed.code, await session.run(parsed.code))
             first = not rounds
             rounds.append(seen)
@@ -76,12 +78,24 @@ async def rollout(
 
 def parse_turn(completion: Completion, protocol: Protocol) -> ParsedTurn:
     """A completion taken apart. Raises ``RowFault``: truncated_turn or malformed_turn, with an excerpt."""
-    try:
-        return protocol.parse(completion.text)
-    except RowFault as fault:
-        if completion.finished:
-            raise
-        raise RowFault(Reason.TRUNCATED_TURN, f"the token limit cut the turn off; {fault.evidence}") from fault
+    stream = protocol.stream()
+    stream.feed(completion.text)
+    parsed = stream.finish()
+    if isinstance(parsed, ParsedTurn) and (completion.finished or not stream.in_code):
+        return parsed
+    what = parsed.evidence if isinstance(parsed, Malformed) else "its code has no end"
+    if completion.finished:
+        raise RowFault(Reason.MALFORMED_TURN, what)
+    raise RowFault(Reason.TRUNCATED_TURN, f"the token limit cut the turn off; {what}")
+
+
+async def set_up(session: Session, protocol: Protocol) -> None:
+    """Runs what the protocol's programs need, once and off the record. Raises ``RowFault`` (sandbox_failed)."""
+    if not protocol.setup:
+        return
+    seen = await session.run(protocol.setup)
+    if seen.status != "ok":
+        raise RowFault(Reason.SANDBOX_FAILED, f"{protocol.name}'s setup: {seen.status}: {seen.error or seen.text}")
 
 
 async def write_turn(policy: Policy, turn: Turn) -> Completion:

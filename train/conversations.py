@@ -20,6 +20,7 @@ from typing import Any, Literal
 from pipelines.messages import Part, Text
 from pipelines.protocols import PROTOCOLS, Protocol
 from pipelines.records import ImageRef, Observation, from_row
+from pipelines.rejects import RowFault
 from train.faults import TrainFault
 
 Layout = Literal["turns", "inline"]
@@ -39,6 +40,15 @@ class Conversation:
 
 def conversation(row: Row, *, layout: Layout) -> Conversation:
     """The whole trajectory of ``row``. Raises ``TrainFault`` with the row's id when the row contradicts itself."""
+    try:
+        turns = _turns(row)
+    except RowFault as fault:
+        raise TrainFault(f"row {row['trajectory_id']}: {fault.evidence}") from fault
+    messages = opening(row) + (turns if layout == "turns" else [_inline(turns)])
+    return Conversation(messages, list(row["images"] or []))
+
+
+def _turns(row: Row) -> list[dict[str, Any]]:
     protocol, rounds = protocol_of(row), row["rounds"]
     start = first_trained(len(rounds), row["loss_policy"])
     turns: list[dict[str, Any]] = []
@@ -47,9 +57,7 @@ def conversation(row: Row, *, layout: Layout) -> Conversation:
         turns.append({"role": "assistant", "content": [_trainable(written, train=index >= start)]})
         turns.append({"role": "user", "content": content_parts(protocol.wrap(_observation(turn, row)))})
     answer = protocol.write_answer(row["final_thought"], row["answer"], first=not rounds)
-    turns.append({"role": "assistant", "content": [_trainable(answer, train=True)]})
-    messages = opening(row) + (turns if layout == "turns" else [_inline(turns)])
-    return Conversation(messages, list(row["images"] or []))
+    return [*turns, {"role": "assistant", "content": [_trainable(answer, train=True)]}]
 
 
 def opening(row: Row) -> list[dict[str, Any]]:

@@ -113,7 +113,13 @@ class SandboxEnvironment:
             group = WORKSHOP.take(prompt, self._row.get("images") or ())
             self._prompt = prompt
             self._session = group.session(seed=seed_from(prompt, self._slot))
+            self._set_up(self._session)
         return self._session
+
+    def _set_up(self, session: Session) -> None:
+        protocol = PROTOCOLS[self._row["protocol"]]
+        if protocol.setup and not (seen := session.run(protocol.setup)).ok:
+            raise SandboxError(f"{protocol.name}'s setup: {seen.status}: {seen.error or seen.text}")
 
     def _end(self) -> None:
         if self._session is not None:

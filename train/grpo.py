@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines.protocols import PROTOCOLS
-from pipelines.rejects import RowFault
+from pipelines.protocols import PROTOCOLS, ParsedTurn
 from train.faults import TrainFault
 from train.program import guarded, recipe_values
 
@@ -119,7 +118,7 @@ def outcome_rewards(
 
     _require_sandbox(environments)
     rollouts = list(zip(completions, protocol, strict=True))
-    texts = [written(completion, name) for completion, name in rollouts]
+    texts = [written(completion) for completion in completions]
     answers = [_answer(completion, name) for completion, name in rollouts]
     judged = zip(answers, answer, choices, strict=True)
     accuracy = [rewards.accuracy(given, gold, choices=options) for given, gold, options in judged]
@@ -135,9 +134,9 @@ def outcome_rewards(
     return [rewards.thyme(result=result, consistency=0.0, format=form) for result, form in pairs]
 
 
-def written(completion: Sequence[Mapping[str, Any]], protocol: str) -> str:
+def written(completion: Sequence[Mapping[str, Any]]) -> str:
     """All that the model wrote in a rollout, without what the sandbox answered."""
-    return "\n".join(_turn_text(message, protocol) for message in completion if message["role"] == "assistant")
+    return "\n".join(_turn_text(message) for message in completion if message["role"] == "assistant")
 
 
 def prompt(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,17 +241,16 @@ def _require_sandbox(environments: Sequence[Any]) -> None:
 def _answer(completion: Sequence[Mapping[str, Any]], protocol: str) -> str | None:
     if completion[-1]["role"] != "assistant":
         return None
-    try:
-        return PROTOCOLS[protocol].parse(_turn_text(completion[-1], protocol)).answer
-    except RowFault:
-        return None
+    parsed = PROTOCOLS[protocol].parse(_turn_text(completion[-1]))
+    return parsed.answer if isinstance(parsed, ParsedTurn) else None
 
 
-def _turn_text(message: Mapping[str, Any], protocol: str) -> str:
+def _turn_text(message: Mapping[str, Any]) -> str:
     """A turn as the model wrote it: TRL takes the code out of the text and keeps it as a call."""
     text: str = message.get("content") or ""
     for call in message.get("tool_calls") or ():
-        text = PROTOCOLS[protocol].write_round(text.rstrip("\n"), call["function"]["arguments"]["code"], first=False)
+        code = call["function"]["arguments"]["code"]
+        text = f"{text.rstrip()}\n<code>\n```python\n{code}\n```\n</code>"  # what RESPONSE_TEMPLATE took apart
     return text
 
 

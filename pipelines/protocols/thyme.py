@@ -17,16 +17,16 @@ import re
 
 from pipelines.messages import Message, Part, Picture, Text, message
 from pipelines.prompts import bundled_prompt
-from pipelines.protocols.base import ParsedTurn
-from pipelines.records import ImageRef, Observation
-from pipelines.rejects import Reason, RowFault
+from pipelines.protocols.base import Malformed, ParsedTurn, check_opening, checked, excerpt
+from pipelines.protocols.markup import held, lines, tag, unfenced
+from pipelines.protocols.stream import TurnStream
+from pipelines.records import ImageRef, Observation, VideoRef
 from pipelines.tasks import image_sizes
 
 OPEN, CLOSE = "<sandbox_output>", "</sandbox_output>"
-_CODE = re.compile(r"<code>(.*?)(?:</code>|\Z)", re.DOTALL)
-_FENCE = re.compile(r"\A\s*```(?:python|py)?[ \t]*\n(.*?)\n?[ \t]*```\s*\Z", re.DOTALL)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-_THINK_TAGS = re.compile(r"</?think>")
+_THINK = tag("/?think")
+_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE | re.ASCII)
+_MARKERS = tag("/?code", "/?answer", "/?think")
 
 
 class Thyme:
@@ -34,44 +34,65 @@ class Thyme:
 
     name = "thyme"
     stop: tuple[str, ...] = ("</code>",)
+    modes: tuple[str, ...] = ("free",)
+    setup = ""
 
-    def opening(self, question: str, images: tuple[ImageRef, ...]) -> tuple[Message, ...]:
+    def opening(
+        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
+    ) -> tuple[Message, ...]:
         """System prompt, then the images and the question with the images' sizes."""
+        check_opening(self, mode, videos)
         sizes = image_sizes(images)
         system, user = bundled_prompt("thyme").render(question=question, sizes=sizes)
         return (message("system", system), message("user", *(Picture(image) for image in images), user))
 
-    def parse(self, text: str) -> ParsedTurn:
-        """Code counts up to its first ``</code>``: what follows is what a stop string would have cut off.
+    def parse(self, text: str) -> ParsedTurn | Malformed:
+        """Code counts up to its first ``</code>``; what follows an answer must not be code or another answer.
 
-        Malformed besides: an answer before the code, two answers, a marker that only the sandbox writes, code that is
-        not in one fence. CRLF line ends become LF.
+        Malformed besides: an answer before the code, a marker that only the sandbox writes, code that is not in one
+        fence, a tag without its partner.
         """
-        text = text.replace("\r\n", "\n")
-        found = _CODE.search(text)
-        said = text[: found.start()] if found else text
-        answers = _ANSWER.findall(said)
-        if OPEN in said or CLOSE in said:
-            raise RowFault(Reason.MALFORMED_TURN, f"the turn has a sandbox's marker of its own: {_excerpt(text)}")
-        if found is not None:
+        text = lines(text)
+        found = held(text, "code")
+        said = found[0] if found else text
+        if tag("/?sandbox_output").search(said):
+            return Malformed(f"the turn has a sandbox's marker of its own: {excerpt(text)}")
+        answers = list(_ANSWER.finditer(said))
+        if found:
             if answers:
-                raise RowFault(Reason.MALFORMED_TURN, f"the turn answers before its code: {_excerpt(text)}")
-            return ParsedTurn(_thought(said), code=_program(found[1]))
+                return Malformed(f"the turn answers before its code: {excerpt(text)}")
+            return self._with_code(said, found[1])
         if len(answers) != 1:
             what = "neither <code> nor <answer>" if not answers else f"{len(answers)} <answer> blocks"
-            raise RowFault(Reason.MALFORMED_TURN, f"the turn has {what}: {_excerpt(text)}")
-        answer = answers[0].strip()
-        if not answer:
-            raise RowFault(Reason.MALFORMED_TURN, f"the <answer> is empty: {_excerpt(text)}")
-        return ParsedTurn(_thought(_ANSWER.sub("", text)), answer=answer)
+            return Malformed(f"the turn has {what}: {excerpt(text)}")
+        return self._with_answer(said[: answers[0].start()], answers[0][1].strip())
+
+    def _with_code(self, said: str, block: str) -> ParsedTurn | Malformed:
+        code = unfenced(block)
+        if code is None:
+            return Malformed(f"<code> holds no single ```python block: {excerpt(block)}")
+        if not code.strip():
+            return Malformed("the code block is empty")
+        return _unmarked(ParsedTurn(_thought(said), code=code))
+
+    def _with_answer(self, said: str, answer: str) -> ParsedTurn | Malformed:
+        return _unmarked(ParsedTurn(_thought(said), answer=answer)) if answer else Malformed("the <answer> is empty")
+
+    def stream(self) -> TurnStream:
+        """A reader of one turn that arrives in pieces."""
+        return TurnStream(self, container="code")
 
     def write_round(self, thought: str, code: str, *, first: bool) -> str:
         """``<think>`` opens only once, in the first turn."""
-        return f"{'<think>' if first else ''}{thought}\n<code>\n```python\n{code}\n```\n</code>"
+        turn = ParsedTurn(lines(thought).strip(), code=lines(code))
+        opening = "<think>" if first else ""
+        return checked(self, f"{opening}{turn.thought}\n<code>\n```python\n{turn.code}\n```\n</code>", turn)
 
     def write_answer(self, thought: str, answer: str, *, first: bool) -> str:
         """Closes the reasoning and answers."""
-        return f"{'<think>' if first else ''}{thought}</think>\n<answer>{answer}</answer>"
+        turn = ParsedTurn(lines(thought).strip(), answer=lines(answer).strip())
+        opening = "<think>" if first else ""
+        return checked(self, f"{opening}{turn.thought}</think>\n<answer>{turn.answer}</answer>", turn)
 
     def wrap(self, observation: Observation) -> tuple[Part, ...]:
         """Images first, then what was printed (unless that is only the shown files' paths), then the error."""
@@ -85,24 +106,16 @@ class Thyme:
         return (*parts, Text(CLOSE))
 
 
-def _program(block: str) -> str:
-    fenced = _FENCE.match(block)
-    if fenced is None:
-        raise RowFault(Reason.MALFORMED_TURN, f"<code> holds no single ```python block: {_excerpt(block)}")
-    if not fenced[1].strip():
-        raise RowFault(Reason.MALFORMED_TURN, "the code block is empty")
-    return fenced[1]
-
-
 def _thought(text: str) -> str:
-    return _THINK_TAGS.sub("", text).strip()
+    return _THINK.sub("", text).strip()
+
+
+def _unmarked(turn: ParsedTurn) -> ParsedTurn | Malformed:
+    """The turn, if no tag is left in its words: written again it would be read otherwise."""
+    stray = _MARKERS.search(turn.thought) or _MARKERS.search(turn.answer or "")
+    return Malformed(f"the turn has a {stray[0]} without its partner: {excerpt(stray.string)}") if stray else turn
 
 
 def _only_paths(text: str) -> bool:
     lines = text.split("\n")
     return all(not line.strip() or re.fullmatch(r"\S+\.(?:png|jpe?g|webp|bmp)", line.strip(), re.I) for line in lines)
-
-
-def _excerpt(text: str) -> str:
-    flat = " ".join(text.split())
-    return repr(flat if len(flat) <= 160 else f"{flat[:120]} … {flat[-40:]}")

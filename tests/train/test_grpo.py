@@ -184,7 +184,7 @@ UNFINISHED = [{"role": "assistant", "content": "<think>I look.", "tool_calls": [
 def test_what_was_written_is_the_turns_with_their_code():
     answer = {"role": "assistant", "content": "One.</think>\n<answer>1</answer>"}
     turns = [*UNFINISHED, {"role": "tool", "content": "1"}, answer]
-    assert written(turns, "thyme") == (
+    assert written(turns) == (
         "<think>I look.\n<code>\n```python\nprint(1)\n```\n</code>\nOne.</think>\n<answer>1</answer>"
     )
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.messages import Picture, Text
-from pipelines.protocols import PROTOCOLS, ParsedTurn, Thyme
+from pipelines.protocols import PROTOCOLS, Malformed, ParsedTurn, Thyme
+from pipelines.protocols.markup import lines
 from pipelines.records import ImageRef, Observation
-from pipelines.rejects import Reason, RowFault
 
 THYME = Thyme()
 IMAGE = ImageRef("a" * 64, 2400, 1600, "RGB", "PNG")
@@ -26,10 +26,9 @@ CODES = st.one_of(TEXTS, st.text("`python \n\tx=1'\"")).filter(lambda code: code
 
 
 def refusal(text: str) -> str:
-    with pytest.raises(RowFault) as caught:
-        THYME.parse(text)
-    assert caught.value.reason is Reason.MALFORMED_TURN
-    return caught.value.evidence
+    parsed = THYME.parse(text)
+    assert isinstance(parsed, Malformed)
+    return parsed.evidence
 
 
 @pytest.mark.parametrize(
@@ -108,25 +107,22 @@ def test_an_answer_inside_the_code_is_code():
 
 @given(TEXTS, CODES, st.booleans())
 def test_a_round_that_was_written_is_taken_apart_again(thought, code, first):
-    assert THYME.parse(THYME.write_round(thought, code, first=first)) == ParsedTurn(thought.strip(), code=code)
+    parsed = THYME.parse(THYME.write_round(thought, code, first=first))
+    assert parsed == ParsedTurn(lines(thought).strip(), code=lines(code))
 
 
 @given(TEXTS, TEXTS.filter(str.strip), st.booleans())
 def test_an_answer_that_was_written_is_taken_apart_again(thought, answer, first):
     parsed = THYME.parse(THYME.write_answer(thought, answer, first=first))
-    assert parsed == ParsedTurn(thought.strip(), answer=answer.strip())
+    assert parsed == ParsedTurn(lines(thought).strip(), answer=lines(answer).strip())
 
 
 @given(
     st.lists(st.sampled_from(["<code>", "</code>", "<answer>", "</answer>", "```", "python", "\n", "x"])).map("".join)
 )
 def test_any_text_is_a_turn_or_malformed(text):
-    try:
-        parsed = THYME.parse(text)
-    except RowFault as fault:
-        parsed = None
-        reason = fault.reason
-    assert (parsed is None and reason is Reason.MALFORMED_TURN) or (parsed and (parsed.code or parsed.answer))
+    parsed = THYME.parse(text)
+    assert isinstance(parsed, Malformed) or parsed.code or parsed.answer
 
 
 def test_only_the_first_turn_opens_the_reasoning():
