@@ -28,6 +28,7 @@ def write_card(
         recipe=recipe,
         n_rows=len(trajectories),
         n_images=sum(len(trajectory.shown_images) for trajectory in trajectories),
+        n_videos=len({video.sha256 for sample in used for video in sample.videos}),
         checks=[check.name for check in recipe.checks],
         policies=Counter(f"{made.provenance.policy} ({made.provenance.model})" for made in trajectories),
         sources=Counter(sample.source for sample in used),

@@ -16,7 +16,7 @@ from pipelines.recipes.base import Plan, Recipe
 from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage
 from pipelines.rollout import parse_turn, write_turn
 from pipelines.stages import code_version
-from pipelines.tasks import Prepared, Task, image_sizes, question_text
+from pipelines.tasks import Prepared, Task, image_sizes, question_text, video_info
 
 
 class Spent:
@@ -93,6 +93,7 @@ def _opening(
     recipe: Recipe, sample: Sample, images: tuple[ImageRef, ...], hint: Mapping[str, Any]
 ) -> tuple[Message, ...]:
     slots = {"question": question_text(sample), "sizes": image_sizes(images), **hint}
+    slots["videos"] = video_info(sample.videos)
     return _messages(
         images, *recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
     )

@@ -2,7 +2,8 @@
 
 ``<folder>/train-00000-of-00001.parquet`` with the images' bytes embedded, and ``README.md``, the card. One row is one
 trajectory with its sample's question; ``images`` holds every image that the row shows, in order: first the question's
-(``n_question_images`` of them), then those of the observations, which name them by index.
+(``n_question_images`` of them), then those of the observations, which name them by index. ``videos`` holds the
+question's videos, whole, as ``{bytes, path}``: reading a row decodes none of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from datasets import Features, Image, List, Value
 
 from pipelines.images import ImageStore
-from pipelines.records import ImageRef, Sample, Trajectory, to_row
+from pipelines.records import ImageRef, Sample, Trajectory, VideoRef, to_row
 
 _text, _int, _float = Value("string"), Value("int64"), Value("float64")
 _observation = {
@@ -75,6 +76,10 @@ FEATURES = Features(
                 "made_by": _text,
             }
         ),
+        "videos": List({"bytes": Value("binary"), "path": _text}),
+        "video_refs": List(
+            {"sha256": _text, "format": _text, "width": _int, "height": _int, "n_frames": _int, "fps": _float}
+        ),
     }
 )
 """The columns of a shipped dataset of trajectories, as ``datasets`` features."""
@@ -127,13 +132,15 @@ def _row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str,
     row["images"] = [{"bytes": store.read(image), "path": _file_name(image)} for image in shown]
     row["image_refs"] = [to_row(image) for image in shown]
     row["n_question_images"] = len(trajectory.images)
+    row["videos"] = [{"bytes": store.read(video), "path": _file_name(video)} for video in sample.videos]
+    row["video_refs"] = [to_row(video) for video in sample.videos]
     for name in ("source", "source_row", "license", "category", "question", "choices"):
         row[name] = getattr(sample, name)
     return row
 
 
-def _file_name(image: ImageRef) -> str:
-    return f"{image.sha256[:16]}.{image.format.lower()}"
+def _file_name(file: ImageRef | VideoRef) -> str:
+    return f"{file.sha256[:16]}.{file.format.lower()}"
 
 
 def _arrow_schema() -> pa.Schema:

@@ -1,4 +1,4 @@
-"""The image store: every image once, by the sha256 of its bytes, as the bytes it came in.
+"""The image store: every image and every video once, by the sha256 of its bytes, as the bytes it came in.
 
 ``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing; a write is
 seen whole or not at all, so a killed process leaves no half image behind.
@@ -18,6 +18,7 @@ from PIL import Image
 from pipelines.decoding import MAX_PIXELS, decode, eight_bit, probe
 from pipelines.digest import digest_bytes
 from pipelines.records import ImageRef, VideoRef
+from pipelines.videos import probe_video
 
 
 class ImageMissing(Exception):
@@ -57,6 +58,11 @@ class ImageStore:
         clean.save(buffer, "PNG", compress_level=1)  # level 6 takes five times as long for a tenth fewer bytes
         sha256 = self._put(buffer.getvalue())
         return ImageRef(sha256, clean.width, clean.height, clean.mode, "PNG", parent=parent, made_by=made_by)
+
+    def add_video(self, data: bytes) -> VideoRef:
+        """Stores a video from outside. Raises ``RowFault`` when it is not a sound one (``pipelines/videos.py``)."""
+        found = probe_video(data)
+        return VideoRef(self._put(data), found.format, found.width, found.height, found.n_frames, found.fps)
 
     def read(self, ref: ImageRef | VideoRef | str) -> bytes:
         """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were."""

@@ -8,7 +8,7 @@ from typing import Any
 from pipelines.answers import letter_of
 from pipelines.digest import digest
 from pipelines.images import ImageStore
-from pipelines.records import ImageRef, Reject, Sample, Truth, to_row
+from pipelines.records import ImageRef, Reject, Sample, Truth, VideoRef, to_row
 from pipelines.rejects import Reason, RowFault, reject, storable
 from pipelines.sources.base import BadRow, Source, SourceRow
 
@@ -25,7 +25,7 @@ class Intake:
 
 
 def take_in(source: Source, shard: int, store: ImageStore) -> Intake:
-    """The shard's samples, in the source's order, and its rejects. Images are stored on the way."""
+    """The shard's samples, in the source's order, and its rejects. Images and videos are stored on the way."""
     samples: dict[str, Sample] = {}
     rejects: list[Reject] = []
     n_in = 0
@@ -47,6 +47,7 @@ def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
         raise RowFault(row.reason, row.evidence)
     answer = _checked_answer(row)
     images = tuple(_stored(data, n, store) for n, data in enumerate(row.images))
+    videos = tuple(_stored_video(data, n, store) for n, data in enumerate(row.videos))
     _check_boxes(row.truth, images)
     content = {
         "images": [image.sha256 for image in images],
@@ -54,6 +55,7 @@ def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
         "choices": list(row.choices),
         "answer": answer,
         "truth": to_row(row.truth),
+        **({"videos": [video.sha256 for video in videos]} if videos else {}),
     }
     return Sample(
         sample_id=digest(content),
@@ -66,6 +68,7 @@ def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
         answer=answer,
         truth=row.truth,
         category=row.category,
+        videos=videos,
     )
 
 
@@ -97,6 +100,13 @@ def _stored(data: bytes, n: int, store: ImageStore) -> ImageRef:
         raise RowFault(fault.reason, f"image {n}: {fault.evidence}") from fault
 
 
+def _stored_video(data: bytes, n: int, store: ImageStore) -> VideoRef:
+    try:
+        return store.add_video(data)
+    except RowFault as fault:
+        raise RowFault(fault.reason, f"video {n}: {fault.evidence}") from fault
+
+
 def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
     for box in truth.boxes:
         if not 0 <= box.image < len(images):
@@ -115,4 +125,5 @@ def _rejected(source: str, row: SourceRow | BadRow, fault: RowFault) -> Reject:
 
 
 def _without_bytes(row: SourceRow) -> dict[str, Any]:
-    return {**asdict(row), "images": [f"{len(data)} bytes" for data in row.images]}
+    sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}
+    return {**asdict(row), **sizes}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipelines.messages import Message
-from pipelines.records import ImageRef, Sample
+from pipelines.records import ImageRef, Sample, VideoRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +45,13 @@ def question_text(sample: Sample) -> str:
 def image_sizes(images: tuple[ImageRef, ...]) -> str:
     """``2400x1600`` of every image, in order."""
     return ", ".join(f"{image.width}x{image.height}" for image in images)
+
+
+def video_info(videos: tuple[VideoRef, ...]) -> str:
+    """What is known of every video before a frame is looked at: a line each, ``72 frames, 12 frames per second, …``."""
+    return "\n".join(f"video_clue_{index}: {_described(video)}" for index, video in enumerate(videos))
+
+
+def _described(video: VideoRef) -> str:
+    seconds = f"{video.fps:g} frames per second, {video.n_frames / video.fps:.1f} seconds, " if video.fps > 0 else ""
+    return f"{video.n_frames} frames, {seconds}{video.width}x{video.height} pixels"

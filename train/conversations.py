@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from pipelines.messages import Part, Text
 from pipelines.protocols import PROTOCOLS, Protocol
-from pipelines.records import ImageRef, Observation, from_row
+from pipelines.records import ImageRef, Observation, VideoRef, from_row
 from pipelines.rejects import RowFault
 from train.faults import TrainFault
 
@@ -64,7 +64,8 @@ def opening(row: Row) -> list[dict[str, Any]]:
     """The conversation before the model's first turn, as GRPO prompts with it."""
     refs = _refs(row)[: row["n_question_images"]]
     question = "\n".join([row["question"], *row["choices"]])  # as pipelines.tasks.question_text has it
-    said = protocol_of(row).opening(question, refs)
+    videos = tuple(from_row(VideoRef, ref) for ref in row["video_refs"])
+    said = protocol_of(row).opening(question, refs, videos, mode=row["mode"])
     return [{"role": message.role, "content": content_parts(message.parts)} for message in said]
 
 

@@ -35,12 +35,12 @@ def open_dataset(folder: Path) -> Dataset:
 
 
 def rows_without_pixels(folder: Path) -> Iterator[dict[str, Any]]:
-    """The same rows in the same order, with the images' names only: for passes over everything."""
+    """The same rows in the same order, with the images' and videos' names only: for passes over everything."""
     for path in dataset_files(folder):
         _require_columns(path)
         file = pq.ParquetFile(path)
         leaves = [column.path for column in map(file.schema.column, range(len(file.schema)))]
-        wanted = [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
+        wanted = [leaf for leaf in leaves if not (leaf.startswith(("images.", "videos.")) and leaf.endswith(".bytes"))]
         for batch in file.iter_batches(batch_size=256, columns=wanted):
             yield from batch.to_pylist()
 

@@ -46,7 +46,7 @@ class Recipe:
     """One family.
 
     ``prepare`` makes a sample ready or raises ``RowFault`` (not_applicable, unsuitable). The prompt's slots are
-    ``question``, ``sizes`` and the names in the prepared hint. ``script`` writes the oracle's turns.
+    ``question``, ``sizes``, ``videos`` and the names in the prepared hint. ``script`` writes the oracle's turns.
     """
 
     family: str

@@ -1,4 +1,4 @@
-"""What a source is: something that yields rows by shard, with images as the bytes they came in.
+"""What a source is: something that yields rows by shard, with images and videos as the bytes they came in.
 
 A source never decodes or judges; intake (``pipelines/intake.py``) turns its rows into samples or rejects.
 """
@@ -25,6 +25,7 @@ class SourceRow:
     truth: Truth = Truth()
     category: str = ""
     license: str = ""
+    videos: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A column mapping: which columns of somebody's rows hold the image, the question, the answer, the boxes.
+"""A column mapping: which columns of somebody's rows hold the images, videos, question, answer and boxes.
 
     columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_frame="xywh")
 
@@ -7,14 +7,10 @@ A row's value becomes what a sample needs or a typed ``BadRow`` that says which 
 
 from __future__ import annotations
 
-import base64
-import os
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import fsspec
 from pydantic import BaseModel, ConfigDict
 
 from pipelines.decoding import probe
@@ -22,21 +18,20 @@ from pipelines.geometry import Box, box_from_corners, box_from_fractions, box_fr
 from pipelines.records import Truth, TruthBox
 from pipelines.rejects import Reason, RowFault
 from pipelines.sources.base import BadRow, SourceRow
+from pipelines.sources.media import IMAGE, VIDEO, describe, media
 
 BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DEEPEST = 16
-_ARCHIVES = ("zip://", "hf://")
-"""How ``datasets`` names an image that lies in an archive or on the hub."""
 
 
 class Columns(BaseModel):
     """Names of columns; ``None`` for what a source does not have.
 
     ``images`` may hold one image or a list: bytes, a ``datasets`` image struct, a path, a data URL; ``[]`` says that a
-    row has none. A relative path stays below the folder; an absolute one is taken as it is. ``choices`` holds a list of
-    texts, which may already begin with their letters. ``boxes`` holds one box or a list of them, in ``box_frame``, or
-    objects with ``box`` and ``label``.
+    row has none; ``videos`` likewise. A relative path stays below the folder; an absolute one is taken as it is.
+    ``choices`` holds a list of texts, which may already begin with their letters. ``boxes`` holds one box or a list of
+    them, in ``box_frame``, or objects with ``box`` and ``label``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,17 +44,18 @@ class Columns(BaseModel):
     box_frame: BoxFrame = "corners"
     category: str | None = None
     row_id: str | None = None
+    videos: str | None = None
 
     def used(self) -> list[str]:
         """The columns that must be there."""
-        names = (self.images, self.question, self.answer, self.choices, self.boxes, self.category, self.row_id)
-        return [name for name in names if name]
+        needed = (self.images, self.videos, self.question, self.answer)
+        return [name for name in (*needed, self.choices, self.boxes, self.category, self.row_id) if name]
 
 
 def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow | BadRow:
     """One row by ``columns``. ``where`` names it for a person; relative image paths are below ``folder``."""
     try:
-        images = tuple(_images(row, columns, folder))
+        images = tuple(media(row, columns.images, folder, IMAGE))
         return SourceRow(
             row=where,
             images=images,
@@ -69,6 +65,7 @@ def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Pat
             truth=Truth(boxes=tuple(_boxes(row, columns, images))),
             category=_text(row, columns.category) if columns.category and row.get(columns.category) else "",
             license=license,
+            videos=tuple(media(row, columns.videos, folder, VIDEO)),
         )
     except RowFault as fault:
         return BadRow(where, fault.reason, fault.evidence, _short(row))
@@ -80,7 +77,7 @@ def _text(row: Mapping[str, Any], column: str) -> str:
         return value.strip()
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {_describe(value)}")
+    raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {describe(value)}")
 
 
 def _answer(row: Mapping[str, Any], columns: Columns) -> str:
@@ -99,7 +96,7 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(choice, str) for choice in value):
         raise RowFault(
-            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {_describe(value)}"
+            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {describe(value)}"
         )
     if len(value) > len(LETTERS):
         raise RowFault(
@@ -109,71 +106,19 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     return tuple(choice if lettered else f"{letter}. {choice}" for letter, choice in zip(LETTERS, value, strict=False))
 
 
-def _images(row: Mapping[str, Any], columns: Columns, folder: Path) -> Iterable[bytes]:
-    value = row.get(columns.images) if columns.images else None
-    if columns.images and (value is None or value == ""):
-        raise RowFault(Reason.MISSING_IMAGE, f"column {columns.images!r} is empty")
-    for image in value if isinstance(value, list | tuple) else [value] if columns.images else ():
-        yield _image_bytes(image, str(columns.images), folder)
-
-
-def _image_bytes(value: Any, column: str, folder: Path) -> bytes:
-    if isinstance(value, Mapping):
-        value = value.get("path") if value.get("bytes") is None else value["bytes"]
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, str) and value.startswith("data:"):
-        return _data_url(value, column)
-    if isinstance(value, str) and value.startswith(_ARCHIVES):
-        return _archived_bytes(value)
-    if isinstance(value, str) and os.path.normpath(value).split(os.sep)[0] == os.pardir:
-        raise RowFault(Reason.MALFORMED_ROW, f"column {column!r}: the path {value!r} leaves the folder")
-    if isinstance(value, str) and value:
-        return _file_bytes(folder / value)
-    raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected an image or a path, found {_describe(value)}")
-
-
-def _data_url(url: str, column: str) -> bytes:
-    try:
-        return base64.b64decode(url.partition(",")[2], validate=True)
-    except ValueError as fault:  # binascii.Error is one
-        raise RowFault(Reason.UNREADABLE_IMAGE, f"column {column!r}: a data URL that is not base64: {fault}") from fault
-
-
-def _file_bytes(path: Path) -> bytes:
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would make us wait, a device never ends
-            raise RowFault(Reason.UNREADABLE_IMAGE, f"{path} is not a file")
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as fault:
-        raise RowFault(Reason.MISSING_IMAGE, f"there is no file {path}") from fault
-    except OSError as fault:
-        raise RowFault(Reason.UNREADABLE_IMAGE, f"{path}: {fault.strerror}") from fault
-    except ValueError as fault:
-        raise RowFault(Reason.MALFORMED_ROW, f"{str(path)!r} is no path: {fault}") from fault
-
-
-def _archived_bytes(url: str) -> bytes:
-    try:
-        with fsspec.open(url, "rb") as file:
-            return bytes(file.read())
-    except (OSError, KeyError, ValueError) as fault:
-        raise RowFault(Reason.MISSING_IMAGE, f"{url} cannot be read: {fault}") from fault
-
-
 def _boxes(row: Mapping[str, Any], columns: Columns, images: Sequence[bytes]) -> Iterable[TruthBox]:
     value = row.get(columns.boxes) if columns.boxes else None
     if not value:
         return
     if not isinstance(value, list | tuple | Mapping):
-        raise RowFault(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected boxes, found {_describe(value)}")
+        raise RowFault(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected boxes, found {describe(value)}")
     convert = _converter(columns.box_frame, images)
     for box in [value] if _is_box(value) or isinstance(value, Mapping) else value:
         label = (box.get("label") or "") if isinstance(box, Mapping) else ""
         corners = box.get("box") if isinstance(box, Mapping) else box
         if corners is None or not _is_box(corners):
             raise RowFault(
-                Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {_describe(corners)}"
+                Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {describe(corners)}"
             )
         try:
             yield TruthBox(str(label), *convert(corners))
@@ -201,10 +146,6 @@ def _size(images: Sequence[bytes]) -> tuple[int, int]:
         raise RowFault(Reason.MISSING_IMAGE, "boxes relative to an image, but no image")
     found = probe(images[0])
     return found.plain.size if found.plain is not None else (found.width, found.height)
-
-
-def _describe(value: Any) -> str:
-    return "nothing" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
 
 
 def _short(value: Any, depth: int = 0) -> Any:
