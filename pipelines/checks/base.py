@@ -39,6 +39,7 @@ class Flaw(StrEnum):
     CROP_TOO_LARGE = "crop_too_large"
     WRONG_ANGLE = "wrong_angle"
     NOT_UPRIGHT = "not_upright"
+    FRAMES_MISSED = "frames_missed"
     NO_LEGIBILITY_GAIN = "no_legibility_gain"
     TEXT_MISREAD = "text_misread"
     INEFFECTIVE = "ineffective"

@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 import av
+import numpy as np
 from PIL import Image
 
 from pipelines.moments import Moment, as_details
@@ -106,7 +107,7 @@ def encoded(frames: Sequence[Image.Image]) -> bytes:
         stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
         stream.codec_context.thread_count = 1
         for frame in frames:
-            container.mux(stream.encode(av.VideoFrame.from_image(frame)))
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.asarray(frame), format="rgb24")))
         container.mux(stream.encode())
     return buffer.getvalue()
 
@@ -159,9 +160,7 @@ def _cut(rng: Random, variant: int) -> Film:
     names.insert(asked - 1, before)
     pictures = [PHOTOGRAPHS[name] for name in names]
     cuts = [0, *(12 * place + rng.randrange(-2, 3) for place in (1, 2, 3)), N_FRAMES]
-    shots = tuple(
-        _shot(rng, picture, first=cuts[place], end=cuts[place + 1]) for place, picture in enumerate(pictures)
-    )
+    shots = tuple(_shot(rng, picture, first=cuts[place], end=cuts[place + 1]) for place, picture in enumerate(pictures))
     phrases = [picture.phrase for picture in pictures]
     question = f"The film shows several pictures. Which one is seen right after {phrases[asked - 1]}?"
     unseen = next(PHOTOGRAPHS[name].phrase for name in FILMED if name not in names)
