@@ -7,7 +7,7 @@ from typing import Self
 
 from pipelines.ledger import Act, Ledger
 from pipelines.messages import as_json
-from pipelines.policies.base import Completion, Identity, Policy, Turn
+from pipelines.policies.base import Completion, Frame, Identity, Policy, Turn
 from pipelines.records import Usage, from_row, to_row
 
 
@@ -66,4 +66,5 @@ class RecordedPolicy:
 
 def _completion(act: Act) -> Completion:
     result = act.result
-    return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]))
+    frames = tuple(from_row(Frame, frame) for frame in result.get("frames", ()))  # older acts have none
+    return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]), frames)
