@@ -114,6 +114,9 @@ class OpenAIPolicy:
         }
         if at.send_stop:
             body["stop"] = list(turn.stop)
+        if turn.schema is not None:
+            described = {"name": "answer", "schema": dict(turn.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": described}
         return {**body, **at.extra_body}
 
     async def _message(self, said: Message) -> dict[str, Any]:

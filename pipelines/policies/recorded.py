@@ -55,6 +55,7 @@ class RecordedPolicy:
             "seed": turn.seed,
             # the oracle reads the truth, which the conversation need not show
             "sample": turn.task.sample.sample_id if self.identity.policy == "oracle" else "",
+            **({} if turn.schema is None else {"schema": dict(turn.schema)}),
         }
         act = await self._ledger.once("policy", request, perform)
         return _completion(act)
