@@ -25,7 +25,7 @@ class ServedModel:
     def parse(cls, text: str) -> ServedModel:
         """A folder if there is one, else a name on the hub. Raises ``ServingFault``."""
         folder = Path(text).expanduser()
-        if folder.is_dir():
+        if text and folder.is_dir():
             return cls(str(folder.resolve()), is_folder=True, revision=_fingerprint(folder))
         if not HUB_NAME.fullmatch(text):
             raise ServingFault(f"MODEL is a folder or a hub name like Qwen/Qwen3-VL-8B-Instruct; {text!r} is neither")
