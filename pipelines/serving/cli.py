@@ -5,6 +5,7 @@ Only the settings to export go to stdout, so that `eval "$(darkroom serve MODEL 
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import time
@@ -20,10 +21,15 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from pipelines.serving import launch
+from pipelines.serving.engines import Engine, TransformersEngine, VllmEngine, refuse_own_flags
+from pipelines.serving.environments import VllmEnvironment
+from pipelines.serving.faults import ServingFault
+from pipelines.serving.health import Progress, ending, state, wait_until_ready
+from pipelines.serving.models import ServedModel
+from pipelines.serving.servers import Server, Servers
+
 if TYPE_CHECKING:
-    from pipelines.serving.engines import Engine
-    from pipelines.serving.health import Progress
-    from pipelines.serving.servers import Server, Servers
     from pipelines.workspace import Workspace
 
 LINE_SECONDS = 15.0
@@ -52,7 +58,7 @@ def serve(
     status: Annotated[
         bool, typer.Option("--status", help="Show the servers; exits with 1 unless MODEL (or every one) is ready.")
     ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop MODEL's server, or all of them.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop MODEL's server, or all on this machine.")] = False,
 ) -> None:
     """Serve a model over HTTP, wait until it answers, and print the settings that make it the policy.
 
@@ -81,8 +87,6 @@ def serve(
 
 @contextmanager
 def _faults_as_messages(console: Console) -> Iterator[None]:
-    from pipelines.serving.faults import ServingFault
-
     try:
         yield
     except ServingFault as fault:
@@ -90,17 +94,7 @@ def _faults_as_messages(console: Console) -> Iterator[None]:
         raise typer.Exit(1) from fault
 
 
-def _servers(workspace: Workspace) -> Servers:
-    from pipelines.serving.servers import Servers
-
-    return Servers(workspace.home / "servers")
-
-
 def _engine(workspace: Workspace, name: str, context: str, images: int, arguments: tuple[str, ...]) -> Engine:
-    from pipelines.serving.engines import TransformersEngine, VllmEngine, refuse_own_flags
-    from pipelines.serving.environments import VllmEnvironment
-    from pipelines.serving.faults import ServingFault
-
     refuse_own_flags(arguments)
     match name:
         case "vllm":
@@ -121,13 +115,9 @@ def _serve(
     port: int | None,
     detach: bool,
 ) -> None:
-    from pipelines.serving import launch
-    from pipelines.serving.faults import ServingFault
-    from pipelines.serving.models import ServedModel
-
     if model is None:
         raise ServingFault("name a MODEL to serve, or ask for --status or --stop; --help shows examples")
-    servers = _servers(workspace)
+    servers = Servers(workspace.home / "servers")
     server, reused = launch.start(servers, ServedModel.parse(model), engine, host=host, port=port)
     said = f"{server.model} is there already" if reused else f"{server.engine} loads {server.model}"
     console.print(f"{said}; log: {server.log}", highlight=False, soft_wrap=True)
@@ -138,28 +128,30 @@ def _serve(
         with _terminations_as_interrupts():
             _wait(console, servers, server)
             console.print("Ctrl-C stops it; its log follows.")
-            _follow(server)
+            _follow(servers, server)
     except KeyboardInterrupt:
         console.print(f"stopping {server.model}", highlight=False)
         launch.stop(servers, server)
 
 
 def _wait(console: Console, servers: Servers, server: Server) -> None:
-    """Until it is ready; prints the settings. A server that died is forgotten, with what it left behind."""
-    from pipelines.serving import launch
-    from pipelines.serving.faults import ServingFault
-    from pipelines.serving.health import wait_until_ready
+    """Until it is ready; prints the settings."""
+    with _death_cleaned_up(servers, server), console.status("starting") as shown:
+        seconds = wait_until_ready(server, report=_Reporter(console, shown))
+    console.print(f"ready after {seconds:.0f} s at {server.root_url}/v1", highlight=False, soft_wrap=True)
+    for name, value in server.settings.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
 
+
+@contextmanager
+def _death_cleaned_up(servers: Servers, server: Server) -> Iterator[None]:
+    """A server that died is forgotten, and what it left behind (workers that hold the GPU) is ended."""
     try:
-        with console.status("starting") as shown:
-            seconds = wait_until_ready(server, report=_Reporter(console, shown))
+        yield
     except ServingFault:
         if not server.process.is_running:
             launch.stop(servers, server)
         raise
-    console.print(f"ready after {seconds:.0f} s at {server.root_url}/v1", highlight=False, soft_wrap=True)
-    for name, value in server.settings.items():
-        typer.echo(f"export {name}={shlex.quote(value)}")
 
 
 class _Reporter:
@@ -194,25 +186,22 @@ def _terminations_as_interrupts() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _follow(server: Server) -> None:
-    """Shows what is added to the log until the process ends. Raises ``ServingFault`` when it ends by itself."""
-    from pipelines.serving.faults import ServingFault
-    from pipelines.serving.health import ending
-
+def _follow(servers: Servers, server: Server) -> None:
+    """Shows what is added to the log until the server is stopped. Raises ``ServingFault`` when it ends by itself."""
     with Path(server.log).open(errors="replace") as log:
-        log.seek(0, 2)
+        log.seek(0, os.SEEK_END)
         while server.process.is_running:
             typer.echo(log.read(), err=True, nl=False)
             time.sleep(0.5)
-    raise ServingFault(f"the server of {server.model} has ended. {ending(server)}")
+    with servers.lock():  # who stops it holds the lock until the record is gone
+        was_stopped = servers.find(server.model) != server
+    if not was_stopped:
+        with _death_cleaned_up(servers, server):
+            raise ServingFault(f"the server of {server.model} has ended. {ending(server)}")
 
 
 def _look_after(console: Console, workspace: Workspace, model: str | None, stop: bool) -> None:
-    from pipelines.serving import launch
-    from pipelines.serving.faults import ServingFault
-    from pipelines.serving.models import ServedModel
-
-    servers = _servers(workspace)
+    servers = Servers(workspace.home / "servers")
     found = servers.all()
     if model is not None:
         name = ServedModel.parse(model).name if Path(model).exists() else model
@@ -220,7 +209,8 @@ def _look_after(console: Console, workspace: Workspace, model: str | None, stop:
         if not found:
             raise ServingFault(f"no server of {name} was started here; darkroom serve --status shows all")
     if stop:
-        for server in found:
+        mine = [server for server in found if model is not None or server.process.is_local]
+        for server in mine:
             was_running = launch.stop(servers, server)
             console.print(f"{server.model}: {'stopped' if was_running else 'was gone already'}", highlight=False)
     else:
@@ -228,8 +218,6 @@ def _look_after(console: Console, workspace: Workspace, model: str | None, stop:
 
 
 def _show(found: list[Server]) -> None:
-    from pipelines.serving.health import state
-
     states = [state(server) for server in found]
     table = Table("model", "engine", "state", "address", "pid", "started", "log", box=None, padding=(0, 2, 0, 0))
     for server, now in zip(found, states, strict=True):

@@ -54,8 +54,10 @@ class VllmEnvironment:
 
     def _install(self) -> None:
         uv = _find_uv()
+        print(f"installing {REQUIREMENT} into {self.folder}: several gigabytes, once", file=sys.stderr)
         python = str(self.folder / "bin" / "python")
-        self._run(uv, "venv", "--clear", *_interpreter(), str(self.folder))
+        shutil.rmtree(self.folder, ignore_errors=True)  # uv clears only what is a whole environment
+        self._run(uv, "venv", *_interpreter(), str(self.folder))
         self._run(uv, "pip", "install", "--python", python, REQUIREMENT)
         (self.folder / MARKER).write_text(REQUIREMENT)
 

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -93,18 +95,48 @@ def test_a_server_that_dies_is_forgotten_and_its_log_is_shown(
     assert servers.all() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_server_in_the_foreground_ends_with_its_starter(
-    number: signal.Signals, gpu: None, stand_in: VllmEnvironment, servers: Servers
-) -> None:
+@contextmanager
+def foreground() -> Iterator[subprocess.Popen[bytes]]:
+    """A starter in the foreground, once its server is ready."""
     with subprocess.Popen([*COMMAND, MODEL.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         for _ in range(3):
             starter.stdout.readline()
+        yield starter
+        starter.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_server_in_the_foreground_ends_with_its_starter(
+    number: signal.Signals, gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    with foreground() as starter:
         (server,) = servers.all()
         starter.send_signal(number)
         _, said = starter.communicate(timeout=60)
     assert starter.returncode == 0, said
     assert b"stopping" in said
+    assert server.process.members() == []
+    assert servers.all() == []
+
+
+def test_a_starter_in_the_foreground_ends_well_when_its_server_is_stopped_elsewhere(
+    gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    with foreground() as starter:
+        runner.invoke(app, [MODEL.name, "--stop"])
+        _, said = starter.communicate(timeout=60)
+    assert starter.returncode == 0, said
+
+
+def test_a_starter_in_the_foreground_fails_when_its_server_dies_and_ends_the_workers(
+    gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    with foreground() as starter:
+        (server,) = servers.all()
+        os.kill(server.process.pid, signal.SIGKILL)
+        _, said = starter.communicate(timeout=60)
+    assert starter.returncode == 1
+    assert b"has ended" in said
     assert server.process.members() == []
     assert servers.all() == []

@@ -138,7 +138,7 @@ def test_vllm_is_installed_once_at_its_pinned_version(stand_in_uv: Path) -> None
     environment.ensure()
     environment.ensure()
     made, installed = stand_in_uv.read_text().splitlines()
-    assert made.startswith("venv --clear ")
+    assert made.startswith("venv ")
     assert installed == f"pip install --python {environment.folder}/bin/python {REQUIREMENT}"
 
 

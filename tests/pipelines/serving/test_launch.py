@@ -27,6 +27,7 @@ from pipelines.serving import (
     stop,
     wait_until_ready,
 )
+from pipelines.serving.processes import ProcessMark
 from tests.pipelines.serving.conftest import MODEL
 
 EngineOf = Callable[..., VllmEngine]
@@ -129,7 +130,8 @@ def test_a_process_that_was_given_the_number_later_is_never_touched(servers: Ser
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as other:
         server = started(servers, engine())
         stop(servers, server)
-        stale = replace(server, process=replace(server.process, pid=other.pid))
+        earlier = ProcessMark.of(other.pid).start_ticks - 1
+        stale = replace(server, process=replace(server.process, pid=other.pid, start_ticks=earlier))
         servers.write(stale)
         assert state(stale) == "gone"
         assert not stop(servers, stale)
