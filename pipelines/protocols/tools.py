@@ -1,12 +1,13 @@
 """The two tools of ``tool_call``, as JSON calls and as Python: what a call is in a record's ``code``.
 
-{"name": "code_interpreter", "arguments": {"code": "print(6 * 7)"}}        print(6 * 7)
-{"name": "crop_image_normalized", "arguments":                             crop_image_normalized(
-  {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}                      bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
+    {"name": "code_interpreter", "arguments": {"code": "print(6 * 7)"}}
+    print(6 * 7)
 
-The line on the right is the call itself: ``setup.py`` defines the function, and ``write_call`` makes exactly that JSON
-of it again. A box that makes no sense is an error of the tool, which the policy sees; only a call that is none is
-malformed.
+    {"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}
+    crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
+
+The last line can be run, because ``setup.py`` defines the function, and ``write_call`` makes exactly that call of it
+again. A box that makes no sense is an error of the tool, which the policy sees; only what is no call is malformed.
 """
 
 from __future__ import annotations
