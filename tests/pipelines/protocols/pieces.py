@@ -14,6 +14,9 @@ PIECES = (
     '{"name": "code_interpreter", "arguments": {"code": "print(1)"}}',
     '{"name": "crop_image_normalized", "arguments": {"bbox_2d": [0, 0.5, 1e-05, 1], "target_image": 1}}',
     '{"name": "crop_image_normalized", "arguments": {"bbox_2d": [-0.0, 2, 1e300, ',
+    '<tool_call>{"name": "code_interpreter", "arguments": {"code": "print(1)"}}</tool_call>',
+    "<code>\n```python\nprint(1)\n```\n</code>",
+    "<answer>\n\\boxed{42}\n</answer>",
     "crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)",
     "crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.40], target_image=01)",
 )

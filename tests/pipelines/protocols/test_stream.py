@@ -29,10 +29,26 @@ def test_any_pieces_give_what_the_whole_gives(protocol, text, places):
 @EVERY
 @given(text=TEXTS, more=TEXTS)
 def test_nothing_counts_after_the_end(protocol, text, more):
+    text += "</tool_call>." if protocol.name == "tool_call" else "</code>"
     stream = protocol.stream()
     stream.feed(text)
     if stream.ended:
         assert protocol.parse(text + more) == protocol.parse(text) == stream.finish()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("thyme", "<answer>1</answer><code>x</code>"),
+        ("pyvision", "<interpreter><code>x</code>"),
+        ("tool_call", "<tool_response><tool_call>x</tool_call>."),
+        ("tool_call", "<tool_call>x</tool_call><tool_call>"),
+    ],
+)
+def test_nor_does_it_count_as_evidence(name, text):
+    parsed = PROTOCOLS[name].parse(text)
+    assert isinstance(parsed, Malformed)
+    assert PROTOCOLS[name].parse(f"{text} and more") == parsed
 
 
 @EVERY
