@@ -97,11 +97,10 @@ def read_call(text: str) -> str | Malformed:
     except (ValueError, RecursionError) as fault:
         return Malformed(f"the call is not JSON ({fault}): {excerpt(text)}")
     name = call.get("name") if isinstance(call, dict) else None
-    kind: type[_CodeCall | _CropCall] | None = {CODE: _CodeCall, CROP: _CropCall}.get(str(name))
-    if kind is None:
+    if name not in (CODE, CROP):
         return Malformed(f"the call names neither {CODE} nor {CROP}: {excerpt(text)}")
     try:
-        made = kind.model_validate(call)
+        made = _CodeCall.model_validate(call) if name == CODE else _CropCall.model_validate(call)
     except ValidationError as fault:
         first = fault.errors()[0]
         return Malformed(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}: {excerpt(text)}")
