@@ -35,7 +35,7 @@ def materialize_source(console: Console, name: str, *, train: bool) -> None:
             raise SourceFault(
                 f"there is no source {name!r}; there are {sorted({source for source, _ in shards.values()})}"
             )
-        asyncio.run(_check_policy(workspace))
+        asyncio.run(_check_policies(workspace, recipes))
         prepare_dagster_home(workspace)
         try:
             _run_jobs(console, workspace, recipes, partitions, train=train)
@@ -60,9 +60,10 @@ def _run_jobs(
             materialize(defs.resolve_job_def(TRAIN), instance, console)
 
 
-async def _check_policy(workspace: Workspace) -> None:
-    settings = PolicyResource.from_settings()
-    for recipe in load_recipes().values():
-        policy = settings.for_recipe(recipe, workspace.images)
+async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
+    roles = [PolicyResource.from_settings(role) for role in ("POLICY", "CONVERT", "JUDGE")]
+    asked = {role.model_dump_json(): role for role in roles if role.kind == "openai"}
+    for role in asked.values():
+        policy = role.for_recipe(recipes[0], workspace.images)
         await policy.check()
         await policy.close()

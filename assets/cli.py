@@ -28,7 +28,14 @@ def _add_sandbox() -> None:
     app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; see what this kernel protects.")
 
 
+def _add_serving() -> None:
+    from pipelines.serving.cli import serve
+
+    app.command(name="serve")(serve)
+
+
 _add_sandbox()
+_add_serving()
 
 
 @contextmanager

@@ -28,6 +28,8 @@ def definitions() -> dg.Definitions:
         resources={
             "workspace": WorkspaceResource(),
             "policy": PolicyResource.from_settings(),
+            "converter": PolicyResource.from_settings("CONVERT"),
+            "judge": PolicyResource.from_settings("JUDGE"),
             "pipes": dg.PipesSubprocessClient(),
         },
         # a stage is parallel inside; a process per step would only cost its start

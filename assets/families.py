@@ -16,12 +16,10 @@ from assets.previews import (
 from assets.resources import PolicyResource, WorkspaceResource
 from assets.samples import SAMPLES
 from pipelines.engine import STAGES, Family
-from pipelines.policies import Policy
 from pipelines.recipes import Recipe
 from pipelines.records import Reject, Sample, Trajectory
 from pipelines.stages import Progress, Report
 from pipelines.tables import TableKey
-from pipelines.workspace import Workspace
 
 _DESCRIPTIONS: Mapping[str, str] = {
     "drafts": "The opening turn of every rollout, written by the policy. Paid: each turn is kept in the ledger.",
@@ -54,26 +52,40 @@ def _stage_asset(
     recipe: Recipe, stage: str, upstream: dg.AssetKey, partitions: dg.PartitionsDefinition
 ) -> dg.AssetsDefinition:
     key = stage_key(recipe.family, stage)
-    writes = stage in ("drafts", "runs")
 
-    def perform(context: dg.AssetExecutionContext, opened: Workspace, policy: Policy | None) -> dg.MaterializeResult:
-        family = Family(opened, recipe, context.partition_key, progress_log(context))
-        report = _perform(family, stage, policy)
-        n_in = opened.tables.n_rows(TableKey(tuple(upstream.path), context.partition_key))
+    def finished(context: dg.AssetExecutionContext, family: Family, report: Report) -> dg.MaterializeResult:
+        tables = family.workspace.tables
+        n_in = tables.n_rows(TableKey(tuple(upstream.path), context.partition_key))
         return dg.MaterializeResult(
             metadata=_metadata(family, stage, report),
-            check_results=[check_conservation(opened.tables, report.key, n_in=n_in)],
+            check_results=[check_conservation(tables, report.key, n_in=n_in)],
         )
 
-    def with_policy(
-        context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
+    def written(
+        context: dg.AssetExecutionContext,
+        workspace: WorkspaceResource,
+        policy: PolicyResource,
+        converter: PolicyResource,
     ) -> dg.MaterializeResult:
         with workspace.open() as opened:
-            return perform(context, opened, policy.for_recipe(recipe, opened.images))
+            family = Family(opened, recipe, context.partition_key, progress_log(context))
+            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened.images)
+            if stage == "runs":
+                return finished(context, family, family.run(writer))
+            planner = policy.for_recipe(recipe, opened.images) if recipe.plan else None
+            return finished(context, family, family.draft(writer, planner))
 
-    def without_policy(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
+    def judged(
+        context: dg.AssetExecutionContext, workspace: WorkspaceResource, judge: PolicyResource
+    ) -> dg.MaterializeResult:
         with workspace.open() as opened:
-            return perform(context, opened, None)
+            family = Family(opened, recipe, context.partition_key, progress_log(context))
+            return finished(context, family, family.check(judge.for_judging(opened.images), n_votes=judge.n_votes))
+
+    def kept(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
+        with workspace.open() as opened:
+            family = Family(opened, recipe, context.partition_key)
+            return finished(context, family, family.keep())
 
     make = dg.asset(
         key=key,
@@ -86,13 +98,13 @@ def _stage_asset(
         code_version=recipe.digest[:12],
         description=f"{_DESCRIPTIONS[stage]} {recipe.description}",
     )
-    return make(with_policy if writes else without_policy)
-
-
-def _perform(family: Family, stage: str, policy: Policy | None) -> Report:
-    if policy is not None:
-        return family.draft(policy) if stage == "drafts" else family.run(policy)
-    return family.check() if stage == "verdicts" else family.keep()
+    performs: dict[str, Callable[..., dg.MaterializeResult]] = {
+        "drafts": written,
+        "runs": written,
+        "verdicts": judged,
+        "trajectories": kept,
+    }
+    return make(performs[stage])
 
 
 def _metadata(family: Family, stage: str, report: Report) -> dict[str, Any]:

@@ -1,31 +1,38 @@
-"""What assets are given: the workspace, and the policy that writes. Settings come from the environment by default and
-can be changed for one run in the launchpad."""
+"""What assets are given: the workspace, and the policies at work. Settings come from the environment by default and can
+be changed for one run in the launchpad."""
 
 import os
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import dagster as dg
 from pydantic import Field, ValidationError
 
 from pipelines.digest import digest
 from pipelines.images import ImageStore
-from pipelines.policies import OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable
-from pipelines.policies.openai import Endpoint
+from pipelines.policies import Budget, Endpoint, OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable, Purse
 from pipelines.recipes import Recipe
 from pipelines.stages import code_digest
 from pipelines.workspace import Workspace
 
-_VARIABLES = {
-    "base_url": "DARKROOM_POLICY_URL",
-    "model": "DARKROOM_POLICY_MODEL",
-    "revision": "DARKROOM_POLICY_REVISION",
-    "key_variable": "DARKROOM_POLICY_KEY",
-    "temperature": "DARKROOM_POLICY_TEMPERATURE",
-    "max_tokens": "DARKROOM_POLICY_MAX_TOKENS",
-    "concurrency": "DARKROOM_POLICY_CONCURRENCY",
-    "usd_per_million_prompt_tokens": "DARKROOM_POLICY_PROMPT_PRICE",
-    "usd_per_million_completion_tokens": "DARKROOM_POLICY_COMPLETION_PRICE",
+Role = Literal["POLICY", "CONVERT", "JUDGE"]
+"""Who writes trajectories and plans, who converts what was drafted, who judges: each a prefix of variables."""
+
+SETTINGS = {
+    "URL": "base_url",
+    "MODEL": "model",
+    "REVISION": "revision",
+    "KEY": "key_variable",
+    "TEMPERATURE": "temperature",
+    "MAX_TOKENS": "max_tokens",
+    "CONCURRENCY": "concurrency",
+    "PROMPT_PRICE": "usd_per_million_prompt_tokens",
+    "COMPLETION_PRICE": "usd_per_million_completion_tokens",
+    "MAX_PIXELS": "max_pixels",
+    "BUDGET": "budget_usd",
+    "VOTES": "n_votes",
 }
+"""Endings of a role's variables, and the fields that they set."""
 
 
 class WorkspaceResource(dg.ConfigurableResource):
@@ -37,64 +44,90 @@ class WorkspaceResource(dg.ConfigurableResource):
 
 
 class PolicyResource(dg.ConfigurableResource):
-    """Who writes the trajectories.
+    """Who writes, converts or judges.
 
-    ``oracle`` writes them from the truth and needs nothing. ``openai`` asks any OpenAI-compatible endpoint: a
-    ``vllm serve`` or ``transformers serve`` of yours, or a commercial API.
+    ``oracle`` is embedded and needs nothing: it writes from the truth, and judges by measured rules. ``openai`` asks
+    any OpenAI-compatible endpoint: a ``vllm serve`` or ``transformers serve`` of yours, or a commercial API.
     """
 
     kind: Literal["oracle", "openai"] = "oracle"
-    base_url: str = Field(default="", description="Endpoint, with /v1 (DARKROOM_POLICY_URL).")
-    model: str = Field(default="", description="Model name as the endpoint knows it (DARKROOM_POLICY_MODEL).")
+    base_url: str = Field(default="", description="Endpoint, with /v1 (…_URL).")
+    model: str = Field(default="", description="Model name as the endpoint knows it (…_MODEL).")
     revision: str = Field(default="", description="Revision of the model: part of the ledger's keys.")
     key_variable: str = Field(
-        default="OPENAI_API_KEY", description="NAME of the environment variable with the key (DARKROOM_POLICY_KEY)."
+        default="OPENAI_API_KEY", description="NAME of the environment variable with the key (…_KEY)."
     )
     temperature: float = Field(default=1.0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
     max_tokens: int = Field(default=2048, gt=0)
     send_stop: bool = Field(default=True, description="Send stop strings; off for servers that refuse them.")
-    concurrency: int = Field(default=32, gt=0, description="Requests in flight.")
+    concurrency: int = Field(default=32, gt=0, description="The most requests in flight.")
+    min_pixels: int | None = Field(default=None, description="Smaller pictures are enlarged before they are sent.")
+    max_pixels: int | None = Field(default=None, description="Larger pictures are reduced before they are sent.")
     usd_per_million_prompt_tokens: float = Field(default=0.0, ge=0)
     usd_per_million_completion_tokens: float = Field(default=0.0, ge=0)
+    budget_usd: float | None = Field(default=None, description="The most that one stage may spend, in USD.")
+    budget_tokens: int | None = Field(default=None, description="The same in tokens.")
+    budget_hours: float | None = Field(default=None, description="The same in hours.")
+    n_votes: int = Field(default=1, ge=1, description="Votes per question, where this policy judges.")
 
     @classmethod
-    def from_settings(cls) -> "PolicyResource":
-        """As the environment says: ``DARKROOM_POLICY`` and the variables that begin with it.
+    def from_settings(cls, role: Role = "POLICY", environment: Mapping[str, str] = os.environ) -> "PolicyResource":
+        """As the environment says: ``DARKROOM_<role>`` and the variables that begin with it.
 
-        Raises ``PolicyUnavailable``, naming the variable, for a value that cannot be one.
+        What is not set for ``CONVERT`` and ``JUDGE`` is as for ``POLICY``. Raises ``PolicyUnavailable``, naming the
+        variable, for a value that cannot be one.
         """
-        kind = os.environ.get("DARKROOM_POLICY") or "oracle"
+        prefixes = list(dict.fromkeys(["DARKROOM_POLICY", f"DARKROOM_{role}"]))
+        kind = _last_set(environment, prefixes) or "oracle"
         if kind not in ("oracle", "openai"):
-            raise PolicyUnavailable(f"DARKROOM_POLICY is {kind!r}; set it to 'oracle' or 'openai'")
-        given = {field: os.environ[name] for field, name in _VARIABLES.items() if os.environ.get(name)}
+            raise PolicyUnavailable(f"{prefixes[-1]} is {kind!r}; set it to 'oracle' or 'openai'")
+        names = {field: [f"{prefix}_{suffix}" for prefix in prefixes] for suffix, field in SETTINGS.items()}
+        given = {field: value for field, tried in names.items() if (value := _last_set(environment, tried))}
         try:
             return cls.model_validate({"kind": kind, **given})
         except ValidationError as fault:
             first = fault.errors()[0]
-            name = _VARIABLES.get(str(first["loc"][0]), "DARKROOM_POLICY")
-            raise PolicyUnavailable(f"{name} is {first['input']!r}: {first['msg']}") from fault
+            name = next((name for name in reversed(names.get(str(first["loc"][0]), [])) if environment.get(name)), "")
+            raise PolicyUnavailable(f"{name or prefixes[-1]} is {first['input']!r}: {first['msg']}") from fault
 
     def for_recipe(self, recipe: Recipe, store: ImageStore) -> Policy:
         """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
         if self.kind == "oracle":
             return OraclePolicy(recipe.oracle, revision=digest([recipe.digest, code_digest()]))
+        return self._asked(store)
+
+    def for_judging(self, store: ImageStore) -> Policy | None:
+        """The policy that votes; None for the embedded judge. Raises ``PolicyUnavailable``."""
+        return None if self.kind == "oracle" else self._asked(store)
+
+    def _asked(self, store: ImageStore) -> Policy:
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
-        return OpenAIPolicy(self._endpoint(), store)
+        budget = Budget(usd=self.budget_usd, tokens=self.budget_tokens, hours=self.budget_hours)
+        return OpenAIPolicy(self._endpoint(), store, purse=Purse(budget))
 
     def _endpoint(self) -> Endpoint:
-        return Endpoint(
-            base_url=self.base_url,
-            model=self.model,
-            key_variable=self.key_variable,
-            revision=self.revision,
-            temperature=self.temperature,
-            top_p=self.top_p,
-            max_tokens=self.max_tokens,
-            send_stop=self.send_stop,
-            concurrency=self.concurrency,
-            usd_per_million_prompt_tokens=self.usd_per_million_prompt_tokens,
-            usd_per_million_completion_tokens=self.usd_per_million_completion_tokens,
+        settings: dict[str, Any] = self.model_dump(
+            include={
+                "base_url",
+                "model",
+                "key_variable",
+                "revision",
+                "temperature",
+                "top_p",
+                "max_tokens",
+                "send_stop",
+                "concurrency",
+                "min_pixels",
+                "max_pixels",
+                "usd_per_million_prompt_tokens",
+                "usd_per_million_completion_tokens",
+            }
         )
+        return Endpoint(**settings)
+
+
+def _last_set(environment: Mapping[str, str], names: list[str]) -> str | None:
+    return next((environment[name] for name in reversed(names) if environment.get(name)), None)

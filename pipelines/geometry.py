@@ -102,6 +102,12 @@ def box_from_percent(percent: Sequence[float], width: int, height: int) -> Box:
     return box_from_fractions([value / 100 for value in sides], width, height)
 
 
+def box_from_frame(corners: Sequence[float], frame: tuple[int, int], width: int, height: int) -> Box:
+    """Pixel corners in an image that was sent as ``frame`` (width, height) and is stored as ``width`` x ``height``."""
+    x1, y1, x2, y2 = _corners(corners)
+    return box_from_fractions((x1 / frame[0], y1 / frame[1], x2 / frame[0], y2 / frame[1]), width, height)
+
+
 def _corners(sides: Sequence[float]) -> Sequence[float]:
     x1, y1, x2, y2 = _four(sides, "x1, y1, x2, y2")
     if x2 <= x1 or y2 <= y1:

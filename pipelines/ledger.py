@@ -4,22 +4,27 @@ An act is a policy's turn, a judge's vote, a sandbox run. Its result is durable 
 killed at any moment pays for nothing twice: the next run finds the act here. SQLite by default, PostgreSQL by URL
 (``postgresql+psycopg://…``, extra ``postgres``). The ledger outlives runs, tables and recipes; it is also the one
 place where measured times are kept.
+
+What many tasks read or write at the same moment is one statement and one transaction, in a thread (group commit):
+hundreds of calls in flight don't wait for hundreds of commits, and the event loop waits for none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
-from weakref import WeakValueDictionary
+from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pipelines.batches import Batches
 from pipelines.digest import digest
 
 _metadata = sa.MetaData()
@@ -58,6 +63,22 @@ class Totals:
     cost_usd: float
 
 
+class _Entry(NamedTuple):
+    """An act to be written."""
+
+    key: str
+    kind: str
+    request: Mapping[str, Any]
+    act: Act
+
+
+class _Line(NamedTuple):
+    """One event loop's way to the database."""
+
+    reads: Batches[str, Act | None]
+    writes: Batches[_Entry, Act]
+
+
 class Ledger:
     """Acts by key.
 
@@ -68,6 +89,8 @@ class Ledger:
     def __init__(self, url: str) -> None:
         self.url = _parsed(url)
         self._performing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._threads = ThreadPoolExecutor(2, "ledger")
+        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
         try:
             self._engine = _engine(self.url)
             _create(self._engine)
@@ -81,49 +104,29 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Closes every connection."""
+        """Finishes what is being written and closes every connection."""
+        self._threads.shutdown()
         self._engine.dispose()
 
     def get(self, key: str) -> Act | None:
         """The act made under ``key``, if one was."""
-        query = sa.select(_acts.c.result, _acts.c.seconds, _acts.c.cost_usd).where(_acts.c.key == key)
-        with self._engine.connect() as connection:
-            row = connection.execute(query).first()
-        return None if row is None else Act(json.loads(row.result), row.seconds, row.cost_usd)
+        return self._read([key])[0]
 
     def put(self, key: str, kind: str, request: Mapping[str, Any], act: Act) -> Act:
         """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
-        values = {
-            "key": key,
-            "kind": kind,
-            "request": json.dumps(request, sort_keys=True),  # ASCII: a model may write what no database takes
-            "result": json.dumps(act.result, sort_keys=True),
-            "seconds": act.seconds,
-            "cost_usd": act.cost_usd,
-            "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        }
-        insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
-        # RETURNING says whether this row was written; drivers disagree about what `rowcount` means here
-        statement = insert(_acts).values(values).on_conflict_do_nothing().returning(_acts.c.key)
-        with self._engine.begin() as connection:
-            written = connection.execute(statement).first() is not None
-        if written:
-            return act
-        first = self.get(key)
-        assert first is not None, f"the ledger lost {key} between two statements"
-        return first
+        return self._write([_Entry(key, kind, request, act)])[0]
 
     async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
         """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
 
         Who asks for an act that is being performed in this process waits for it; if it fails, the next one tries.
         """
-        key = act_key(kind, request)
+        key, line = act_key(kind, request), self._line()
         async with self._performing.setdefault(key, asyncio.Lock()):
-            found = self.get(key)
+            found = await line.reads.ask(key)
             if found is not None:
                 return found
-            return self.put(key, kind, request, await perform())
+            return await line.writes.ask(_Entry(key, kind, request, await perform()))
 
     def totals(self) -> dict[str, Totals]:
         """Count, seconds and cost of the acts of each kind."""
@@ -131,6 +134,47 @@ class Ledger:
         query = sa.select(_acts.c.kind, *columns).group_by(_acts.c.kind).order_by(_acts.c.kind)
         with self._engine.connect() as connection:
             return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
+
+    def _line(self) -> _Line:
+        loop = asyncio.get_running_loop()
+        line = self._lines.get(loop)
+        if line is None:
+            line = _Line(Batches(self._read, self._threads), Batches(self._write, self._threads))
+            self._lines[loop] = line
+        return line
+
+    def _read(self, keys: Sequence[str]) -> list[Act | None]:
+        query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd).where(_acts.c.key.in_(keys))
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        found = {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
+        return [found.get(key) for key in keys]
+
+    def _write(self, entries: Sequence[_Entry]) -> list[Act]:
+        """All in one transaction. The acts of record, in the entries' order."""
+        insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
+        # RETURNING says which rows were written; drivers disagree about what `rowcount` means here
+        statement = insert(_acts).on_conflict_do_nothing().returning(_acts.c.key)
+        with self._engine.begin() as connection:
+            written = set(connection.scalars(statement, [_values(entry) for entry in entries]))
+        return [entry.act if entry.key in written else self._first(entry.key) for entry in entries]
+
+    def _first(self, key: str) -> Act:
+        first = self.get(key)
+        assert first is not None, f"the ledger lost {key} between two statements"
+        return first
+
+
+def _values(entry: _Entry) -> dict[str, Any]:
+    return {
+        "key": entry.key,
+        "kind": entry.kind,
+        "request": json.dumps(entry.request, sort_keys=True),  # ASCII: a model may write what no database takes
+        "result": json.dumps(entry.act.result, sort_keys=True),
+        "seconds": entry.act.seconds,
+        "cost_usd": entry.act.cost_usd,
+        "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
 
 
 def act_key(kind: str, request: Mapping[str, Any]) -> str:

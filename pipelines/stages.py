@@ -121,23 +121,28 @@ async def map_rows(
 ) -> list[T]:
     """``perform`` on every row, ``concurrency`` at a time; results in the rows' order.
 
-    An exception is not a row's failure (those are results): it stops the others and is raised.
+    An exception is not a row's failure (those are results): no further row begins, those that have begun are finished,
+    so that what they paid for is on the record, and the first exception is raised.
     """
     gate = asyncio.Semaphore(concurrency)
-    done = 0
+    results: dict[int, T] = {}
+    faults: list[Exception] = []
 
-    async def one(row: R) -> T:
-        nonlocal done
+    async def one(place: int, row: R) -> None:
         async with gate:
-            result = await perform(row)
-        done += 1
+            if faults:
+                return
+            try:
+                results[place] = await perform(row)
+            except Exception as fault:  # noqa: BLE001  # raised below, when the others are finished
+                faults.append(fault)
+                return
         if progress is not None:
-            progress(done, len(rows))
-        return result
+            progress(len(results), len(rows))
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(one(row)) for row in rows]
-    except ExceptionGroup as faults:
-        raise faults.exceptions[0] from faults
-    return [task.result() for task in running]
+    async with asyncio.TaskGroup() as tasks:
+        for place, row in enumerate(rows):
+            tasks.create_task(one(place, row))
+    if faults:
+        raise faults[0]
+    return [results[place] for place in range(len(rows))]

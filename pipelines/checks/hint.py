@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 import io
-import re
 import tokenize
 from collections.abc import Iterator
 
 from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, check, failed, passed
-
-_TELLTALE = re.compile(
-    r"ground[ -]?truth|bounding[ -]box(?:es)? (?:provided|given|coordinates)"
-    r"|(?:provided|given|supplied|specified|known) (?:region|box|bounding|coordinates|area|hint|angle)"
-    r"|(?:region|box|coordinates|angle|hint)s? (?:(?:is|are|was|were) )?(?:provided|given|supplied|specified)"
-    r"|according to the (?:hint|metadata|file ?name|prompt)|file ?name (?:says|suggests|indicates)",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+from pipelines.checks.secrets import numbers_in, secret_numbers, spelled_in
+from pipelines.checks.telltales import reads_file_name, telling_name, telltale
 
 
-@check()
+@check(version=2)
 def hint_stays_hidden(case: Case) -> Verdict:
-    """No thought and no comment repeats a number of the hint or speaks of being told.
+    """No thought, comment or name repeats a number of the hint, speaks of being told, or reads it from a file's name.
 
-    Numbers count, however they are spelled (1200, 1,200, 1200.0, 1200x800), when they are part of the hint, have two
-    digits or more, and are neither in the question, its answer or the images' sizes, where anyone may read them.
+    Numbers count however they are spelled (1200, 1,200, 1200.0, 1200x800, twelve hundred's digits in words), with what
+    follows from them: a box's width and height and its corners as fractions, the angle that undoes an angle.
     """
-    secret = _secret_numbers(case)
+    secret = secret_numbers(case)
     for where, text in _prose(case):
-        if told := _TELLTALE.search(text):
-            return failed(Flaw.HINT_MENTIONED, f"{where} says {told[0]!r}")
-        if leaked := sorted(secret.intersection(_numbers(text))):
+        if told := telltale(text):
+            return failed(Flaw.HINT_MENTIONED, f"{where} says {told!r}")
+        if leaked := sorted({*secret.intersection(numbers_in(text)), *spelled_in(text, secret)}):
             numbers = ", ".join(f"{number:g}" for number in leaked)
             return failed(Flaw.HINT_NUMBER, f"{where} repeats {numbers} from the hint")
+    return _programs(case)
+
+
+def _programs(case: Case) -> Verdict:
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        if name := telling_name(turn.code):
+            return failed(Flaw.HINT_MENTIONED, f"the program of round {n} has the name {name!r}")
+        if reads_file_name(turn.code):
+            return failed(Flaw.HINT_MENTIONED, f"the program of round {n} makes a number of the file's name")
     return passed()
-
-
-def _secret_numbers(case: Case) -> set[float]:
-    sample = case.sample
-    sizes = [f"{image.width}x{image.height}" for image in case.trajectory.images]
-    public = " ".join([sample.question, *sample.choices, sample.answer, *sizes])
-    told = {number for value in case.hint.values() for number in _NUMBER.findall(str(value))}
-    return {float(number) for number in told if len(number) > 1} - _numbers(public)
-
-
-def _numbers(text: str) -> set[float]:
-    """The values of all numbers, a comma between three digits read as nothing and as a comma."""
-    return {float(number) for read in (text, _THOUSANDS.sub("", text)) for number in _NUMBER.findall(read)}
 
 
 def _prose(case: Case) -> Iterator[tuple[str, str]]:
@@ -59,9 +46,13 @@ def _prose(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _comments(code: str) -> Iterator[str]:
+    """Comments, and texts that stand alone or explain a function."""
     try:
+        previous = tokenize.NEWLINE
         for token in tokenize.generate_tokens(io.StringIO(code).readline):
-            if token.type == tokenize.COMMENT:
+            stands_alone = previous in (tokenize.NEWLINE, tokenize.INDENT, tokenize.NL, tokenize.ENCODING)
+            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and stands_alone):
                 yield token.string
+            previous = token.type
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return  # what the tokenizer could read has been yielded; code that does not parse fails `executes`

@@ -13,7 +13,7 @@ from pipelines.tasks import Task
 
 
 class PolicyUnavailable(Exception):
-    """The policy cannot work at all (no key, no endpoint). Said before any work; names the variable to set."""
+    """The policy cannot work, or no longer: no key, no endpoint, a broken one, a spent budget. Says what to do."""
 
 
 class PolicyFault(Exception):
@@ -55,12 +55,23 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """A picture as the policy saw it: its coordinates are pixels of ``width`` x ``height``, whatever is stored."""
+
+    sha256: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """What a policy wrote. ``finished`` is False when the token limit cut it off."""
 
     text: str
     finished: bool = True
     usage: Usage = Usage()
+    frames: tuple[Frame, ...] = ()
+    """The pictures of the conversation, in order, as they were sent; none where a policy looks at no picture."""
 
 
 class Policy(typing.Protocol):
@@ -73,7 +84,7 @@ class Policy(typing.Protocol):
 
     @property
     def concurrency(self) -> int:
-        """How many turns it writes at once."""
+        """How many rows are to be worked on at once, so that it always has a turn to write."""
         ...
 
     async def check(self) -> None:

@@ -1,95 +1,74 @@
 """Any OpenAI-compatible endpoint: ``vllm serve``, ``transformers serve``, a commercial API.
 
-Images travel as data URLs with the stored bytes. Retries (429, 5xx, lost connections) are the SDK's; a request that
-is wrong in itself (400) is not tried again. Prices are per million tokens, given by the user: none are built in.
+The client is OpenAI's, on aiohttp: its ``post`` sends the request as it is, and the answer is read as plain JSON. The
+typed ``chat.completions.create`` gives the same and takes twice the CPU time (docs/policies.md). Messages keep their
+order (system, pictures, text, turns), so that an endpoint with a cache of prefixes reads each picture once.
 """
 
 from __future__ import annotations
 
-import base64
+import math
 import os
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import openai
 
 from pipelines.images import ImageStore
-from pipelines.messages import Message, Part, Text
-from pipelines.policies.base import Completion, Identity, PolicyFault, PolicyUnavailable, Turn
+from pipelines.messages import Message, Part, Picture, Text
+from pipelines.policies.base import Completion, Frame, Identity, PolicyFault, PolicyUnavailable, Turn
+from pipelines.policies.budget import Purse
+from pipelines.policies.calls import Calls
+from pipelines.policies.endpoint import Endpoint
+from pipelines.policies.pictures import Pictures, PixelLimits
 from pipelines.records import Usage
 from pipelines.rejects import storable
 
-MEDIA_TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
-"""By format, for what intake stores (``pipelines/decoding.py``); an MPO is a JPEG with further pictures after it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a model answers, and how it is asked.
-
-    ``key_variable`` names the environment variable that holds the key, never the key itself: settings are stored in
-    run configurations, keys must not be.
-    """
-
-    base_url: str
-    model: str
-    key_variable: str = "OPENAI_API_KEY"
-    revision: str = ""
-    temperature: float = 1.0
-    top_p: float = 1.0
-    max_tokens: int = 2048
-    send_stop: bool = True
-    """Whether to send the protocol's stop strings; a server that refuses them costs tokens, not correctness."""
-    concurrency: int = 32
-    timeout_seconds: float = 300.0
-    max_retries: int = 5
-    usd_per_million_prompt_tokens: float = 0.0
-    usd_per_million_completion_tokens: float = 0.0
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the endpoint is on this machine: such servers take any key."""
-        return urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
+__all__ = ["Endpoint", "OpenAIPolicy"]
 
 
 class OpenAIPolicy:
-    """A policy behind HTTP.
+    """A policy behind HTTP. ``purse`` is what it may spend; several policies may share one.
 
-    >>> endpoint = Endpoint("http://127.0.0.1:8000/v1", "Qwen/Qwen2.5-VL-72B-Instruct")
-    >>> policy = OpenAIPolicy(endpoint, store)
+    >>> endpoint = Endpoint("http://127.0.0.1:8000/v1", "Qwen/Qwen2.5-VL-72B-Instruct", max_pixels=2_000_000)
+    >>> policy = OpenAIPolicy(endpoint, store, purse=Purse(Budget(usd=20)))
     """
 
-    def __init__(self, endpoint: Endpoint, store: ImageStore) -> None:
+    def __init__(self, endpoint: Endpoint, store: ImageStore, *, purse: Purse | None = None) -> None:
         self.endpoint = endpoint
-        self._store = store
+        self.purse = purse or Purse()
+        self._pictures = Pictures(store, PixelLimits(endpoint.min_pixels, endpoint.max_pixels, endpoint.size_step))
         key = os.environ.get(endpoint.key_variable, "").strip()
         self._key = key
         self._missing_key = not key and not endpoint.is_local
+        self._calls = Calls(endpoint, self.purse, self._hidden)
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=key or "none",
             timeout=endpoint.timeout_seconds,
-            max_retries=endpoint.max_retries,
+            max_retries=0,  # retries are ours (pipelines/policies/retries.py): the SDK's know of no gate
+            http_client=openai.DefaultAioHttpClient(),
         )
 
     @property
     def identity(self) -> Identity:
-        """Model, revision and every sampling parameter."""
-        at = self.endpoint
-        sampling = {"temperature": at.temperature, "top_p": at.top_p, "max_tokens": at.max_tokens}
-        return Identity("openai", at.model, at.revision, sampling)
+        """Model, revision and every setting that determines what is written."""
+        return self.endpoint.identity
 
     @property
     def concurrency(self) -> int:
-        """Requests in flight."""
-        return self.endpoint.concurrency
+        """Rows to work on at once: a quarter more than calls, since some are at the ledger while others call. The gate
+        sees to it that never more than ``endpoint.concurrency`` calls are in flight."""
+        return math.ceil(1.25 * self.endpoint.concurrency)
 
     async def check(self) -> None:
         """Asks for the list of models: any answer but a refusal of the key means that the endpoint is there."""
         at = self.endpoint
         if self._missing_key:
             raise PolicyUnavailable(f"no key for {at.base_url}: set the environment variable {at.key_variable}")
+        if self.purse.budget.usd is not None and not at.has_prices:
+            raise PolicyUnavailable(
+                f"a budget in USD needs the prices of {at.model}, and none is set: it would never end"
+            )
         try:
             await self._client.with_options(timeout=10, max_retries=1).models.list()
         except (openai.AuthenticationError, openai.PermissionDeniedError) as fault:
@@ -105,50 +84,67 @@ class OpenAIPolicy:
             return  # it answers; not every server lists its models (`transformers serve` without a cache does not)
 
     async def write(self, turn: Turn) -> Completion:
-        """One chat completion."""
-        at = self.endpoint
-        try:
-            response = await self._client.chat.completions.create(
-                model=at.model,
-                messages=[self._message(said) for said in turn.messages],  # type: ignore[misc]  # built as JSON
-                temperature=at.temperature,
-                top_p=at.top_p,
-                max_tokens=at.max_tokens,
-                seed=turn.seed,
-                stop=list(turn.stop) if at.send_stop else openai.omit,
-            )
-        except (openai.OpenAIError, ValueError) as fault:  # ValueError: a body that is not the JSON that it says it is
-            raise PolicyFault(self._hidden(f"{at.model} at {at.base_url}: {type(fault).__name__}: {fault}")) from None
-        choices = getattr(response, "choices", None)  # a body of another type comes as text
-        if not choices:
-            raise PolicyFault(self._hidden(f"{at.model} at {at.base_url}: a response without choices"))
-        text = storable(choices[0].message.content or "")
-        return Completion(text, choices[0].finish_reason != "length", self._usage(response))
+        """One chat completion. Raises ``PolicyFault``, or ``PolicyUnavailable`` when no further one can be had."""
+        body = await self._request(turn)
+        frames = tuple(self._frame(part) for said in turn.messages for part in said.parts if isinstance(part, Picture))
+
+        async def send() -> Completion:
+            return self._completion(await self._client.post("/chat/completions", cast_to=object, body=body), frames)
+
+        return await self._calls.make(send, seed=turn.seed)
 
     async def close(self) -> None:
         """Closes the connections."""
+        self._pictures.close()
         await self._client.close()
 
     def _hidden(self, text: str) -> str:
         """``text`` without the key: a server may repeat it in what it says, and rejects are kept in tables."""
         return text.replace(self._key, "<key>") if self._key else text
 
-    def _message(self, said: Message) -> dict[str, Any]:
+    async def _request(self, turn: Turn) -> dict[str, Any]:
+        at = self.endpoint
+        body = {
+            "model": at.model,
+            "messages": [await self._message(said) for said in turn.messages],
+            "temperature": at.temperature,
+            "top_p": at.top_p,
+            "max_tokens": at.max_tokens,
+            "seed": turn.seed,
+        }
+        if at.send_stop:
+            body["stop"] = list(turn.stop)
+        if turn.schema is not None:
+            described = {"name": "answer", "schema": dict(turn.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": described}
+        return {**body, **at.extra_body}
+
+    async def _message(self, said: Message) -> dict[str, Any]:
         if said.role != "user":
             text = "".join(part.text for part in said.parts if isinstance(part, Text))
             return {"role": said.role, "content": text}
-        return {"role": said.role, "content": [self._part(part) for part in said.parts]}
+        return {"role": said.role, "content": [await self._part(part) for part in said.parts]}
 
-    def _part(self, part: Part) -> dict[str, Any]:
+    async def _part(self, part: Part) -> dict[str, Any]:
         if isinstance(part, Text):
             return {"type": "text", "text": part.text}
-        media_type = MEDIA_TYPES.get(part.image.format, f"image/{part.image.format.lower()}")
-        data = base64.b64encode(self._store.read(part.image)).decode()
-        return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{data}"}}
+        return {"type": "image_url", "image_url": {"url": await self._pictures.url(part.image)}}
 
-    def _usage(self, response: Any) -> Usage:
-        used = getattr(response, "usage", None)
-        prompt, completion = (getattr(used, name, 0) or 0 for name in ("prompt_tokens", "completion_tokens"))
+    def _frame(self, part: Picture) -> Frame:
+        return Frame(part.image.sha256, *self._pictures.size(part.image))
+
+    def _completion(self, response: Any, frames: tuple[Frame, ...]) -> Completion:
+        """Takes the answer apart; whatever is missing in it makes it none. Raises ``PolicyFault``."""
+        try:
+            choice = response["choices"][0]
+            text = storable(choice["message"].get("content") or "")
+        except (TypeError, KeyError, IndexError, AttributeError):
+            raise PolicyFault(f"an answer that is no completion: {str(response)[:300]}") from None
+        finished = choice.get("finish_reason") != "length"
+        return Completion(text, finished, self._usage(response.get("usage") or {}), frames)
+
+    def _usage(self, used: dict[str, Any]) -> Usage:
+        prompt, completion = (used.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
         at = self.endpoint
         cost = prompt * at.usd_per_million_prompt_tokens + completion * at.usd_per_million_completion_tokens
         return Usage(calls=1, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost / 1e6)

@@ -7,7 +7,7 @@ from typing import Self
 
 from pipelines.ledger import Act, Ledger
 from pipelines.messages import as_json
-from pipelines.policies.base import Completion, Identity, Policy, Turn
+from pipelines.policies.base import Completion, Frame, Identity, Policy, Turn
 from pipelines.records import Usage, from_row, to_row
 
 
@@ -55,6 +55,7 @@ class RecordedPolicy:
             "seed": turn.seed,
             # the oracle reads the truth, which the conversation need not show
             "sample": turn.task.sample.sample_id if self.identity.policy == "oracle" else "",
+            **({} if turn.schema is None else {"schema": dict(turn.schema)}),
         }
         act = await self._ledger.once("policy", request, perform)
         return _completion(act)
@@ -66,4 +67,5 @@ class RecordedPolicy:
 
 def _completion(act: Act) -> Completion:
     result = act.result
-    return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]))
+    frames = tuple(from_row(Frame, frame) for frame in result.get("frames", ()))  # older acts have none
+    return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]), frames)

@@ -34,8 +34,10 @@ def fits_a_box(answer: str) -> bool:
 def one_answer(text: str) -> Boxed | Malformed | None:
     """The last box of the text, if all boxes that are not empty hold the same; None where there is no box."""
     boxes = find_boxes(text)
-    if isinstance(boxes, Malformed) or not boxes:
-        return boxes if boxes else None
+    if isinstance(boxes, Malformed):
+        return boxes
+    if not boxes:
+        return None
     filled = [box for box in boxes if box.answer]
     if not filled:
         return Malformed(rf"the \boxed answer is empty: {excerpt(text)}")

@@ -39,15 +39,15 @@ def code_or_answer(text: str, *, sandbox: str) -> ParsedTurn | Malformed:
     found = held(text, "code")
     said = found[0] if found else text
     if tag(f"/?{sandbox}").search(said):
-        return Malformed(f"the turn has a sandbox's marker of its own: {excerpt(text)}")
+        return Malformed(f"the turn has a sandbox's marker of its own: {excerpt(said)}")
     answers = list(_ANSWER.finditer(said))
     if found:
         if answers:
-            return Malformed(f"the turn answers before its code: {excerpt(text)}")
+            return Malformed(f"the turn answers before its code: {excerpt(said)}")
         return ParsedTurn(said, code=found[1])
     if len(answers) != 1:
         what = "neither <code> nor <answer>" if not answers else f"{len(answers)} <answer> blocks"
-        return Malformed(f"the turn has {what}: {excerpt(text)}")
+        return Malformed(f"the turn has {what}: {excerpt(said)}")
     return ParsedTurn(said[: answers[0].start()], answer=answers[0][1])
 
 

@@ -1,4 +1,4 @@
-r"""PyVision's protocol: ``<code>`` … ``<interpreter>`` … ``<answer>\boxed{…}</answer>`` (PyVision-RL §3.1, figures 8, 9).
+r"""PyVision's protocol: ``<code>`` … ``<interpreter>`` … ``<answer>\boxed{…}</answer>`` (PyVision-RL, figures 8, 9).
 
 The sign is too small to read, so I crop it.
 <code>
@@ -41,7 +41,7 @@ class PyVision:
     def opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
     ) -> tuple[Message, ...]:
-        """System prompt, then every image under its variable's name with its size, what the videos are, the question."""
+        """System prompt; then every image with its variable's name and its size, what the videos are, the question."""
         check_opening(self, mode)
         system, user = bundled_prompt("pyvision").render(
             question=question,

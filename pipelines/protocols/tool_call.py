@@ -63,9 +63,10 @@ class ToolCall:
         """
         text = lines(text)
         found = held(text, "tool_call")
-        if tag("/?tool_response").search(found[0] if found else text):
-            return Malformed(f"the turn has a tool's marker of its own: {excerpt(text)}")
-        turn = _with_call(*found) if found else _with_answer(text)
+        said = found[0] if found else text
+        if tag("/?tool_response").search(said):
+            return Malformed(f"the turn has a tool's marker of its own: {excerpt(said)}")
+        turn = _with_call(*found) if found else _with_answer(said)
         return unmarked(turn, "tool_call") if isinstance(turn, ParsedTurn) else turn
 
     def stream(self) -> TurnStream:
@@ -94,7 +95,7 @@ class ToolCall:
 
 def _with_call(said: str, call: str, after: str) -> ParsedTurn | Malformed:
     if tag("tool_call").match(after.lstrip()):
-        return Malformed(f"the turn makes two calls: {excerpt(call + after)}")
+        return Malformed(f"the turn makes two calls: {excerpt(call)}")
     code = read_call(call)
     return code if isinstance(code, Malformed) else ParsedTurn(said.strip(), code=code)
 

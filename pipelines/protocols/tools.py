@@ -1,12 +1,13 @@
 """The two tools of ``tool_call``, as JSON calls and as Python: what a call is in a record's ``code``.
 
-{"name": "code_interpreter", "arguments": {"code": "print(6 * 7)"}}        print(6 * 7)
-{"name": "crop_image_normalized", "arguments":                             crop_image_normalized(
-  {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}                      bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
+    {"name": "code_interpreter", "arguments": {"code": "print(6 * 7)"}}
+    print(6 * 7)
 
-The line on the right is the call itself: ``setup.py`` defines the function, and ``write_call`` makes exactly that JSON
-of it again. A box that makes no sense is an error of the tool, which the policy sees; only a call that is none is
-malformed.
+    {"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}
+    crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
+
+The last line can be run, because ``setup.py`` defines the function, and ``write_call`` makes exactly that call of it
+again. A box that makes no sense is an error of the tool, which the policy sees; only what is no call is malformed.
 """
 
 from __future__ import annotations
@@ -96,11 +97,10 @@ def read_call(text: str) -> str | Malformed:
     except (ValueError, RecursionError) as fault:
         return Malformed(f"the call is not JSON ({fault}): {excerpt(text)}")
     name = call.get("name") if isinstance(call, dict) else None
-    kind: type[_CodeCall | _CropCall] | None = {CODE: _CodeCall, CROP: _CropCall}.get(str(name))
-    if kind is None:
+    if name not in (CODE, CROP):
         return Malformed(f"the call names neither {CODE} nor {CROP}: {excerpt(text)}")
     try:
-        made = kind.model_validate(call)
+        made = _CodeCall.model_validate(call) if name == CODE else _CropCall.model_validate(call)
     except ValidationError as fault:
         first = fault.errors()[0]
         return Malformed(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}: {excerpt(text)}")

@@ -165,7 +165,7 @@ def test_the_boxes_are_read_as_the_sandbox_used_them(
         ({"final_thought": "In the ground-truth region"}, "says 'ground-truth'"),
         ({"thought": "According to the file name it is a sign."}, "says 'According to the file name'"),
         ({"thought": "The filename suggests a sign."}, "says 'filename suggests'"),
-        ({"thought": "I use the provided bounding box."}, "says 'provided bounding'"),
+        ({"thought": "I use the provided bounding box."}, "says 'provided bounding box'"),
         ({"code": "# the region was given\ncrop(box)"}, "says 'region was given'"),
         ({"thought": "According to the hint, left."}, "says 'According to the hint'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -106,4 +107,5 @@ def test_every_bundled_prompt_loads_and_renders(name):
     assert prompt.name == name
     system, user = prompt.render(**{slot: f"<{slot}>" for slot in prompt.slots})
     assert system
-    assert all(f"<{slot}>" in user + system for slot in prompt.slots)
+    asked = set(re.findall(r"\w+", " ".join(re.findall(r"\{%-? *(?:el)?if (.*?)%\}", prompt.system + prompt.user))))
+    assert all(f"<{slot}>" in user + system or slot in asked for slot in prompt.slots)

@@ -1,0 +1,142 @@
+"""The command `darkroom serve`: what it prints where, how it exits. The vLLM behind it is the stand-in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipelines.serving import Servers, VllmEnvironment, start
+from pipelines.serving.cli import serve
+from tests.pipelines.serving.conftest import MODEL, put_program
+
+runner = CliRunner()
+app = typer.Typer()
+app.command()(serve)
+COMMAND = (sys.executable, "-c", "import typer; from pipelines.serving.cli import serve; typer.run(serve)")
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A stand-in for nvidia-smi that lists a GPU."""
+    put_program(tmp_path / "bin" / "nvidia-smi", "#!/bin/sh\necho 'GPU 0: stand-in (UUID: GPU-0)'\n")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_without_a_gpu_it_ends_with_one_paragraph_and_status_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    said = runner.invoke(app, [MODEL.name])
+    assert said.exit_code == 1
+    assert said.stdout == ""
+    assert "needs an NVIDIA GPU" in said.stderr
+    assert not (tmp_path / "home" / "environments").exists()
+
+
+def test_stdout_is_the_settings_and_nothing_else(gpu: None, stand_in: VllmEnvironment, servers: Servers) -> None:
+    said = runner.invoke(app, [MODEL.name, "--detach", "--", "--max-model-len", "4096"])
+    assert said.exit_code == 0, said.stderr
+    (server,) = servers.all()
+    assert said.stdout.splitlines() == [
+        "export DARKROOM_POLICY=openai",
+        f"export DARKROOM_POLICY_URL=http://127.0.0.1:{server.port}/v1",
+        f"export DARKROOM_POLICY_MODEL={MODEL.name}",
+    ]
+    assert server.options[-2:] == ("--max-model-len", "4096")
+    assert "'max_model_len': '4096'" in Path(server.log).read_text()
+
+
+def test_status_exits_with_0_while_it_is_ready_and_with_1_once_it_is_gone(
+    gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    runner.invoke(app, [MODEL.name, "--detach"])
+    ready = runner.invoke(app, ["--status"])
+    assert ready.exit_code == 0
+    assert " ready " in ready.stdout
+    (server,) = servers.all()
+    os.kill(server.process.pid, signal.SIGKILL)
+    while server.process.is_running:
+        time.sleep(0.02)
+    gone = runner.invoke(app, [MODEL.name, "--status"])
+    assert gone.exit_code == 1
+    assert " gone " in gone.stdout
+
+
+def test_stop_without_a_model_stops_all(engine, servers: Servers) -> None:
+    server = start(servers, MODEL, engine()).server
+    said = runner.invoke(app, ["--stop"])
+    assert said.exit_code == 0
+    assert f"{MODEL.name}: stopped" in said.stderr
+    assert server.process.members() == []
+
+
+def test_a_model_that_is_not_served_has_no_status_and_cannot_be_stopped() -> None:
+    for action in ("--status", "--stop"):
+        said = runner.invoke(app, ["never/started", action])
+        assert said.exit_code == 1
+        assert "no server of never/started" in said.stderr
+
+
+def test_a_server_that_dies_is_forgotten_and_its_log_is_shown(
+    gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    said = runner.invoke(app, [MODEL.name, "--detach", "--", "--die"])
+    assert said.exit_code == 1
+    assert "no memory left for the KV cache" in said.stderr
+    assert servers.all() == []
+
+
+@contextmanager
+def foreground() -> Iterator[subprocess.Popen[bytes]]:
+    """A starter in the foreground, once its server is ready."""
+    with subprocess.Popen([*COMMAND, MODEL.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        for _ in range(3):
+            starter.stdout.readline()
+        yield starter
+        starter.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_server_in_the_foreground_ends_with_its_starter(
+    number: signal.Signals, gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    with foreground() as starter:
+        (server,) = servers.all()
+        starter.send_signal(number)
+        _, said = starter.communicate(timeout=60)
+    assert starter.returncode == 0, said
+    assert b"stopping" in said
+    assert server.process.members() == []
+    assert servers.all() == []
+
+
+def test_a_starter_in_the_foreground_ends_well_when_its_server_is_stopped_elsewhere(
+    gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    with foreground() as starter:
+        runner.invoke(app, [MODEL.name, "--stop"])
+        _, said = starter.communicate(timeout=60)
+    assert starter.returncode == 0, said
+
+
+def test_a_starter_in_the_foreground_fails_when_its_server_dies_and_ends_the_workers(
+    gpu: None, stand_in: VllmEnvironment, servers: Servers
+) -> None:
+    with foreground() as starter:
+        (server,) = servers.all()
+        os.kill(server.process.pid, signal.SIGKILL)
+        _, said = starter.communicate(timeout=60)
+    assert starter.returncode == 1
+    assert b"has ended" in said
+    assert server.process.members() == []
+    assert servers.all() == []
