@@ -12,6 +12,7 @@ from pipelines.rejects import Reason
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo.charts import charts
 from pipelines.sources.demo.damaged import damaged
+from pipelines.sources.demo.films import films
 from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.material import MaterialError
 from pipelines.sources.demo.maths import maths
@@ -19,13 +20,13 @@ from pipelines.sources.demo.pages import pages
 from pipelines.sources.demo.photographs import photographs
 from pipelines.sources.demo.scenes import scenes
 
-DEMO_VERSION = "1"
-PACKAGES = ("matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
+DEMO_VERSION = "2"
+PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Scenes, photographs, pages, charts, maths problems and damaged files; every ``n_shards``-th row is a shard's.
+    """Scenes, photographs, pages, charts, maths problems, films, damaged files; every ``n_shards``-th row is a shard's.
 
     Args:
         n_shards: How many shards the rows are dealt to, one after the other.
@@ -74,6 +75,7 @@ class DemoSource:
             *pages(seed),
             *charts(seed),
             *maths(seed),
+            *films(seed),
             *damaged(),
         ]
 
