@@ -7,8 +7,10 @@ picture that shows no frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 
 import cv2
 import numpy as np
@@ -20,8 +22,8 @@ from pipelines.videos import Thumbnails, thumbnail
 
 SIDE = 16
 """Of the thumbnails that are compared."""
-SAME_FRAME = 12.0
-"""Root mean square difference (0..255) of thumbnails that show the same frame: scaling and borders stay below."""
+SAME_FRAME = 24.0
+"""Root mean square difference (0..255) of thumbnails that show the same frame: scaling and borders stay below 14, other pictures above 45."""
 EQUAL = 0.5
 """Frames that differ from a picture by no more than this above the best one cannot be told apart."""
 MAX_CELLS = 64
@@ -48,7 +50,7 @@ def shown_frames(picture: Image.Image, film: Thumbnails, *, aspect: float) -> tu
     film_rows = film.reshape(len(film), -1)
     found: list[ShownFrame] = []
     for region in _regions(pixels):
-        found += _best_sheet(pixels, region, film_rows, aspect)
+        found += _sheet(pixels, region, film_rows, aspect)
     return tuple(found)
 
 
@@ -76,38 +78,37 @@ def _trimmed(inside: NDArray[np.bool_], x: int, y: int) -> Box:
     return Box(x + int(columns[0]), y + int(rows[0]), x + int(columns[-1]) + 1, y + int(rows[-1]) + 1)
 
 
-def _best_sheet(
-    pixels: NDArray[np.uint8], region: Box, film: NDArray[np.float32], aspect: float
-) -> Sequence[ShownFrame]:
-    """The region as rows and columns of frames, as it fits them best; nothing where it fits in no way."""
-    sheets = [_cells(pixels, region, rows, columns, film) for rows, columns in _layouts(region, aspect)]
-    fitting = [sheet for sheet in sheets if all(cell.difference <= SAME_FRAME for cell in sheet)]
-    return min(fitting, key=lambda sheet: sum(cell.difference for cell in sheet) / len(sheet), default=[])
+def _sheet(pixels: NDArray[np.uint8], region: Box, film: NDArray[np.float32], aspect: float) -> list[ShownFrame]:
+    """The region as rows and columns of frames, with the fewest that fit it; nothing where it fits in no way."""
+    for rows, columns in _layouts(region, aspect):
+        cells = (_match(pixels, box, film) for box in _split(region, rows, columns))  # one that fits not is the last
+        frames = list(takewhile(lambda cell: cell.difference <= SAME_FRAME, cells))
+        if len(frames) == rows * columns:
+            return frames
+    return []
 
 
-def _layouts(region: Box, aspect: float) -> Iterator[tuple[int, int]]:
-    for rows in range(1, MAX_CELLS + 1):
-        for columns in range(1, MAX_CELLS // rows + 1):
-            wide, high = region.width / columns, region.height / rows
-            if min(wide, high) >= _SMALLEST and abs(wide / high / aspect - 1) <= _SHAPE:
-                yield rows, columns
+def _layouts(region: Box, aspect: float) -> list[tuple[int, int]]:
+    """Rows and columns of cells with the shape of a frame, the fewest cells first."""
+    layouts = [(rows, columns) for rows in range(1, MAX_CELLS + 1) for columns in range(1, MAX_CELLS // rows + 1)]
+    return sorted(
+        (layout for layout in layouts if _fits(region, *layout, aspect)), key=lambda layout: math.prod(layout)
+    )
 
 
-def _cells(
-    pixels: NDArray[np.uint8], region: Box, rows: int, columns: int, film: NDArray[np.float32]
-) -> list[ShownFrame]:
-    found = []
-    for row in range(rows):
-        for column in range(columns):
-            box = Box(
-                region.x1 + round(column * region.width / columns),
-                region.y1 + round(row * region.height / rows),
-                region.x1 + round((column + 1) * region.width / columns),
-                region.y1 + round((row + 1) * region.height / rows),
-            )
-            cell = thumbnail(pixels[box.y1 : box.y2, box.x1 : box.x2], side=SIDE).reshape(-1)
-            differences = np.sqrt(np.mean((film - cell) ** 2, axis=1))
-            best = float(differences.min())
-            numbers = tuple(np.flatnonzero(differences <= best + EQUAL).tolist())
-            found.append(ShownFrame(box, numbers, round(best, 2)))
-    return found
+def _fits(region: Box, rows: int, columns: int, aspect: float) -> bool:
+    wide, high = region.width / columns, region.height / rows
+    return min(wide, high) >= _SMALLEST and abs(wide / high / aspect - 1) <= _SHAPE
+
+
+def _split(region: Box, rows: int, columns: int) -> Iterator[Box]:
+    xs = [region.x1 + round(column * region.width / columns) for column in range(columns + 1)]
+    ys = [region.y1 + round(row * region.height / rows) for row in range(rows + 1)]
+    return (Box(x1, y1, x2, y2) for y1, y2 in pairwise(ys) for x1, x2 in pairwise(xs))
+
+
+def _match(pixels: NDArray[np.uint8], box: Box, film: NDArray[np.float32]) -> ShownFrame:
+    cell = thumbnail(pixels[box.y1 : box.y2, box.x1 : box.x2], side=SIDE).reshape(-1)
+    differences = np.sqrt(np.mean((film - cell) ** 2, axis=1))
+    best = float(differences.min())
+    return ShownFrame(box, tuple(np.flatnonzero(differences <= best + EQUAL).tolist()), round(best, 2))

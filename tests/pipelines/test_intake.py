@@ -139,6 +139,20 @@ def test_a_row_without_images_is_a_sample(store, row):
     assert take_in(Rows((replace(row, images=()),)), 0, store).samples[0].images == ()
 
 
+def test_a_video_is_stored_and_makes_another_sample(store, row, clip):
+    plain, filmed = take_in(Rows((row, replace(row, videos=(clip(),)))), 0, store).samples
+    assert plain.videos == ()
+    assert (filmed.videos[0].n_frames, store.read(filmed.videos[0])) == (24, clip())
+    assert filmed.sample_id != plain.sample_id
+
+
+def test_a_damaged_video_is_named_by_its_number(refused, row, clip):
+    rejected = refused(replace(row, videos=(clip(), clip()[:900])))
+    assert rejected.reason == "unreadable_video"
+    assert rejected.evidence.startswith("video 1: ")
+    assert json.loads(rejected.row)["videos"] == [f"{len(clip())} bytes", "900 bytes"]
+
+
 def test_boxes_are_in_pixels_of_the_upright_image(store, row, picture, encoded):
     exif = Image.Exif()
     exif[0x0112] = 6

@@ -26,6 +26,7 @@ from pipelines.sources.demo import DEMO_VERSION, DemoSource
 from pipelines.sources.demo import source as demo_source
 from pipelines.sources.demo.material import MaterialError, packaged_bytes
 from pipelines.sources.demo.maths import verify
+from pipelines.videos import probe_video
 
 PINS = Path(__file__).with_name("demo_rows.json")
 PINNED = ("scene/00", "scene/03", "scene/08", "photo/coins", "page/01", "maths/00")
@@ -69,7 +70,7 @@ def versions() -> dict[str, str]:
 
 def test_there_are_rows_of_every_kind(rows):
     kinds = Counter(name.split("/")[0] for name in rows)
-    assert kinds == {"scene": 24, "photo": 10, "page": 7, "chart": 6, "maths": 8, "damaged": 2}
+    assert kinds == {"scene": 24, "photo": 10, "page": 7, "chart": 6, "maths": 8, "film": 24, "damaged": 2}
 
 
 def test_every_box_lies_inside_its_image(rows):
@@ -214,6 +215,25 @@ def test_wrong_maths_answers_do_not_pass(rows, wrong):
 def test_details_of_another_verifier_are_refused():
     with pytest.raises(ValueError, match="reasoning_gym"):
         verify(json.dumps({"verifier": "sympy"}), "1")
+
+
+def test_films_are_short_and_name_the_moments_that_answer(rows):
+    for row in of_kind(rows, "film"):
+        (video,) = row.videos
+        found = probe_video(video)
+        assert (found.n_frames, found.fps, row.images) == (48, 8.0, ())
+        assert len(video) <= 200_000, row.row
+        moments = json.loads(row.truth.details)["moments"]
+        assert moments, row.row
+        assert all(0 <= moment["first"] < moment["end"] <= 48 for moment in moments), row.row
+
+
+def test_a_badge_shows_up_as_often_as_its_count(rows):
+    counted = [row for row in of_kind(rows, "film") if row.category == "quantity"]
+    assert len(counted) == 6
+    for row in counted:
+        assert len(json.loads(row.truth.details)["moments"]) == row.truth.count
+        assert f"{row.answer}. {row.truth.count}" in row.choices
 
 
 def test_damaged_rows_cannot_be_decoded(rows):

@@ -370,3 +370,30 @@ def test_any_row_is_a_row_or_a_bad_row(folder):
             assert reject(mapped.reason, mapped.evidence, stage="samples", row=mapped.content).row
 
     check()
+
+
+# --- videos
+
+FILMED = Columns(images=None, videos="video")
+
+
+def test_a_video_is_a_file_below_the_folder_or_bytes(mapped, folder):
+    (folder / "walk.mp4").write_bytes(b"frames")
+    assert mapped(FILMED, video="walk.mp4").videos == (b"frames",)
+    assert mapped(FILMED, video=[{"bytes": b"a", "path": None}, "walk.mp4"]).videos == (b"a", b"frames")
+    assert mapped(FILMED, video=[]).videos == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, Reason.MISSING_VIDEO),
+        ("none.mp4", Reason.MISSING_VIDEO),
+        ("deep", Reason.UNREADABLE_VIDEO),
+        ("data:video/mp4;base64,!", Reason.UNREADABLE_VIDEO),
+        ("../walk.mp4", Reason.MALFORMED_ROW),
+        (7, Reason.WRONG_TYPE),
+    ],
+)
+def test_a_video_that_cannot_be_had_has_its_reason(refused, value, reason):
+    assert refused(FILMED, video=value).reason is reason
