@@ -23,7 +23,8 @@ from pipelines.videos import Thumbnails, thumbnail
 SIDE = 16
 """Of the thumbnails that are compared."""
 SAME_FRAME = 24.0
-"""Root mean square difference (0..255) of thumbnails that show the same frame: scaling and borders stay below 14, other pictures above 45."""
+"""Root mean square difference (0..255) of thumbnails that show the same frame: scaling and borders stay below 14,
+other pictures above 45."""
 EQUAL = 0.5
 """Frames that differ from a picture by no more than this above the best one cannot be told apart."""
 MAX_CELLS = 64

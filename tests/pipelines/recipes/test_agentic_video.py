@@ -134,16 +134,19 @@ def test_samples_without_a_video_and_moments_that_no_video_has_are_rejected(work
     assert reasons(run(workspace, Films(0, (row, wrong)))) == {"other/0": "not_applicable", "other/1": "malformed_row"}
 
 
-SHOW_ALL = """I look at everything.
+SHOW_ONE = """I look at a frame.
 <code>
 import matplotlib.pyplot as plt
-for number in range(len(video_clue_0)):
-    plt.figure(figsize=(3, 2.25))
-    plt.imshow(video_clue_0[number].asnumpy())
-    plt.axis("off")
-    plt.show()
+plt.imshow(video_clue_0[{}].asnumpy())
+plt.axis("off")
+plt.show()
 </code>"""
-SHOW_ONE = SHOW_ALL.replace("range(len(video_clue_0))", "[{}]")
+SHOW_ALL = """I look at everything, in one sheet.
+<code>
+import numpy as np
+rows = [np.hstack([video_clue_0[8 * row + column].asnumpy() for column in range(8)]) for row in range(6)]
+display(Image.fromarray(np.vstack(rows)).resize((1536, 864)))
+</code>"""
 ANSWER = r"I know. <answer>\boxed{Kiln Yard}</answer>"
 
 
