@@ -32,6 +32,7 @@ class Reason(StrEnum):
     NOT_APPLICABLE = "not_applicable"
     UNSUITABLE = "unsuitable"
     # draft and run
+    NOT_DRAWN = "not_drawn"
     POLICY_FAILED = "policy_failed"
     SANDBOX_FAILED = "sandbox_failed"
     TRUNCATED_TURN = "truncated_turn"
@@ -42,6 +43,7 @@ class Reason(StrEnum):
     CHECK_FAILED = "check_failed"
     # sft_dataset
     STALE = "stale"
+    NOT_SELECTED = "not_selected"
     # any stage: a fault of a recipe or a check, caught so that the run goes on
     STAGE_FAILED = "stage_failed"
 
@@ -55,6 +57,8 @@ _REJECTED = {
     Reason.TOO_MANY_ROUNDS,
     Reason.WRONG_PLAN,
     Reason.CHECK_FAILED,
+    Reason.NOT_DRAWN,
+    Reason.NOT_SELECTED,
 }
 
 RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})

@@ -157,6 +157,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("crop"),
     protocol=Thyme(),
+    n_wanted=28_000,
     prepare=prepare,
     script=script,
     checks=(executes, shows_an_image, crop_contains_target, crop_is_tight, answer_matches, hint_stays_hidden),
