@@ -27,7 +27,7 @@ PACKAGES = ("matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "s
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Scenes, photographs, pages, charts, maths problems, damaged files and so on; every ``n_shards``-th row is a shard's.
+    """Scenes, photographs, snapshots, pages, charts, maths problems and damaged files, dealt to ``n_shards`` shards.
 
     Args:
         n_shards: How many shards the rows are dealt to, one after the other.
