@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 
 import cv2
 import numpy as np
@@ -45,6 +46,16 @@ _TURNS = (
 )
 
 
+class Operation(IntEnum):
+    """What can be done to an image, by the tool ids of Thyme's table 9."""
+
+    NONE = -1
+    DIRECTION = 1
+    LIGHTING = 2
+    REGION = 3
+    COMBINED = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What was done to an image.
@@ -77,10 +88,16 @@ class Change:
         """Whether a part was chosen or the image enlarged."""
         return self.share <= PART_SHARE or self.enlargement >= ENLARGED
 
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations that it consists of."""
+        found = {Operation.DIRECTION: self.turns, Operation.LIGHTING: self.relights, Operation.REGION: self.rescales}
+        return tuple(operation for operation, applied in found.items() if applied)
+
     def __str__(self) -> str:
         mirrored = ", mirrored" if self.mirrored else ""
         return (
-            f"turned by {self.angle:.0f} degrees{mirrored}, shows {self.share:.0%}, enlarged {self.enlargement:.1f} "
+            f"turned by {self.angle:.0f} degrees{mirrored}, shows {self.share:.1%}, enlarged {self.enlargement:.1f} "
             f"times, contrast {self.contrast_gain:.2f} times, brightness {self.brightened:+.0f}"
         )
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from enum import IntEnum
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from pipelines.change import Operation
 from pipelines.policies.base import Turn
 from pipelines.prompts import bundled_prompt
 from pipelines.recipes.base import Plan
@@ -35,16 +35,6 @@ TILTED_DEGREES = 2.0
 _ANSWER = re.compile(r"<answer>\s*(-?\d)\s*</answer>", re.IGNORECASE)
 _BARE = re.compile(r"\A\s*(-?\d)\s*\Z")
 _MAX_ISSUE = 300
-
-
-class Operation(IntEnum):
-    """Table 9's tool ids."""
-
-    NONE = -1
-    DIRECTION = 1
-    LIGHTING = 2
-    REGION = 3
-    COMBINED = 4
 
 
 class Decision(BaseModel):

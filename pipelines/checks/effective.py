@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pipelines.cases import Case
-from pipelines.change import TURNED_DEGREES, Change, change, residual
+from pipelines.change import TURNED_DEGREES, Change, Operation, change, residual
 from pipelines.checks.base import Flaw, Verdict, check, failed, judged, passed
 from pipelines.checks.crop import MAX_CROP_SHARE, SLACK_PIXELS
 from pipelines.checks.shown import executed_code
 from pipelines.checks.votes import by_majority
-from pipelines.decision import Operation
 from pipelines.judges import Judge, Question
 from pipelines.prompts import bundled_prompt
 from pipelines.tasks import question_text
@@ -21,7 +20,7 @@ def operation_applied(case: Case) -> Verdict:
     found = _change(case)
     if found is None:
         return failed(Flaw.OTHER_OPERATION, "what is shown has nothing in common with the question's image", score=0.0)
-    applied = _applied(found)
+    applied = found.operations
     n = float(len(applied))
     if len(applied) > 1 if decided is Operation.COMBINED else decided in applied:
         return passed(str(found), score=n)
@@ -31,7 +30,7 @@ def operation_applied(case: Case) -> Verdict:
 def _effective(case: Case) -> bool:
     """Every operation that the last image shows has reached what is known to be its goal, and there is one."""
     found = _change(case)
-    return found is not None and bool(_applied(found)) and all(_reached(case, found, done) for done in _applied(found))
+    return found is not None and bool(found.operations) and all(_reached(case, found, o) for o in found.operations)
 
 
 EFFECTIVE = Question("judge_effective", bundled_prompt("judge_effective"), _effective)
@@ -64,15 +63,6 @@ def _change(case: Case) -> Change | None:
     shown, code = case.store.open(seen[-1].observation.images[-1]), executed_code(seen[-1])
     found = (change(shown, case.store.open(image), code) for image in case.trajectory.images)
     return next((made for made in found if made is not None), None)
-
-
-def _applied(found: Change) -> list[Operation]:
-    does = {
-        Operation.DIRECTION: found.turns,
-        Operation.LIGHTING: found.relights,
-        Operation.REGION: found.rescales,
-    }
-    return [operation for operation, applied in does.items() if applied]
 
 
 def _reached(case: Case, found: Change, done: Operation) -> bool:

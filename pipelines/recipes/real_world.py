@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from pipelines.change import Operation
 from pipelines.checks import (
     answer_matches,
     consistency,
@@ -20,7 +21,7 @@ from pipelines.checks import (
     shows_an_image,
 )
 from pipelines.closeups import closeup, closing_of, enlargement, label_of, place_of, seen_in
-from pipelines.decision import Operation, obstacles, plan
+from pipelines.decision import obstacles, plan
 from pipelines.images import ImageStore
 from pipelines.policies.base import Turn
 from pipelines.prompts import bundled_prompt
