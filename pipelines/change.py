@@ -142,7 +142,8 @@ def _levelled(image: Image.Image) -> NDArray[np.float64]:
     """A thumbnail that looks the same whatever was done to contrast and brightness: mean 0, deviation 1."""
     small = np.asarray(image.convert("L").resize((_THUMB, _THUMB), Image.Resampling.BOX), np.float64)
     ranks = np.searchsorted(np.sort(small, axis=None), small).astype(np.float64)
-    return (ranks - ranks.mean()) / (ranks.std() or 1.0)
+    levelled: NDArray[np.float64] = (ranks - ranks.mean()) / (ranks.std() or 1.0)
+    return levelled
 
 
 def _part(shown: Image.Image, original: Image.Image, code: str) -> Change | None:
@@ -192,7 +193,7 @@ def _by_points(shown: Image.Image, original: Image.Image) -> Change | None:
         return None
     size = (before.shape[1], before.shape[0])
     back = cv2.invertAffineTransform(matrix)
-    aligned = cv2.warpAffine(after, back, size)
+    aligned = np.asarray(cv2.warpAffine(after, back, size), np.uint8)
     seen = cv2.warpAffine(np.full_like(after, 255), back, size) > 127
     if not seen.any() or _likeness(aligned[seen], before[seen]) < _SAME:
         return None
@@ -225,7 +226,8 @@ def _likeness(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
 
 def _similarity(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> NDArray[np.float64] | None:
     sift = cv2.SIFT.create(nfeatures=1500)
-    found = [sift.detectAndCompute(cv2.equalizeHist(pixels), None) for pixels in (before, after)]
+    whole = [np.full_like(pixels, 255) for pixels in (before, after)]  # its types ask for a mask
+    found = [sift.detectAndCompute(cv2.equalizeHist(p), mask) for p, mask in zip((before, after), whole, strict=True)]
     (points, words), (points_after, words_after) = found
     if min(len(points), len(points_after)) < _FEWEST_POINTS:
         return None

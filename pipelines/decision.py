@@ -54,6 +54,12 @@ class Decision(BaseModel):
         return self
 
     @property
+    def work(self) -> str:
+        """What is to be done to the image, in words and without a number."""
+        several = "more than one thing; above all, " if self.operation is Operation.COMBINED else ""
+        return f"{several}{_WORK[self.primary]}"
+
+    @property
     def needs_work(self) -> bool:
         """Whether the image must be worked on."""
         return self.operation != Operation.NONE
@@ -65,13 +71,14 @@ _SINGLE = (Operation.DIRECTION, Operation.LIGHTING, Operation.REGION)
 def plan(*, keeps: Callable[[Decision], bool]) -> Plan:
     """The plan of a family that takes the samples whose decision it ``keeps``; the others are not applicable to it.
 
-    A kept decision becomes the hint's ``operation`` and ``primary``. Families with this plan pay for it once.
+    A kept decision becomes the hint's ``operation`` and, in words for the policy, ``work``. Families with this plan
+    pay for it once.
     """
 
     def read(text: str, sample: Sample) -> Mapping[str, Any]:
         decided = read_decision(text)
         if keeps(decided):
-            return {"operation": int(decided.operation), "primary": int(decided.primary)}
+            return {"operation": int(decided.operation), "work": decided.work}
         name = decided.operation.name.lower()
         raise RowFault(Reason.NOT_APPLICABLE, f"decided {int(decided.operation)} ({name}): {decided.issue}")
 
@@ -127,6 +134,12 @@ def obstacles(sample: Sample) -> tuple[Operation, ...]:
     return tuple(operation for operation, stands in found.items() if stands)
 
 
+_WORK = {
+    Operation.NONE: "nothing, it can be used as it is.",
+    Operation.DIRECTION: "another direction: it has to be turned or mirrored.",
+    Operation.LIGHTING: "another lighting: more contrast, or another brightness.",
+    Operation.REGION: "a closer look: a part of it has to be cut out or enlarged.",
+}
 _ISSUES = {
     Operation.NONE: "What the question asks about fills enough of the image to be seen as it is.",
     Operation.DIRECTION: "The image is not the right way up.",

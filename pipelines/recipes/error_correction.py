@@ -43,7 +43,11 @@ CLEARANCE = 4
 
 MIN_SIDE = 64
 _TRIES = 100
-_NEXT = bundled_prompt("error_correction_next")
+NEXT = (
+    "Say what this crop shows and why the region must change, then write the second program.\n"
+    "Region for the second program, in the original image (left, upper, right, lower): {region}"
+)
+"""What the policy is told beside the first observation; here, so that the recipe's digest covers it."""
 
 
 def prepare(sample: Sample, store: ImageStore) -> Prepared:
@@ -90,7 +94,7 @@ def _beside(target: Box, wide: int, high: int, draw: random.Random) -> tuple[int
 
 def follow_up(task: Task, rounds: tuple[Round, ...]) -> str:
     """The exact region, beside the first observation."""
-    return _NEXT.render(region=task.hint["region"])[1] if len(rounds) == 1 else ""
+    return NEXT.format(region=task.hint["region"]) if len(rounds) == 1 else ""
 
 
 def script(turn: Turn) -> str:
@@ -109,10 +113,18 @@ def _first(turn: Turn) -> str:
 def _second(turn: Turn) -> str:
     sample, draw = turn.task.sample, random.Random(turn.seed)
     first, region = (from_text(turn.task.hint[name]) for name in ("first_region", "region"))
-    seen = draw.choice(_MISSED) if turn.rounds[0].observation.images else "That gave no picture at all."
+    seen = _seen(turn, first, draw)
     slots = {"label": label_of(sample), "way": _way(first, region), "place": place_of(region, sample)}
     thought = f"{seen} {draw.choice(_INSTEAD)}".format(**slots)
     return Thyme().write_round(thought, crop_program(region, label=label_of(sample), draw=draw), first=False)
+
+
+def _seen(turn: Turn, first: Box, draw: random.Random) -> str:
+    """What the first round really gave: nothing, another thing of the kind, or none of that kind."""
+    if not turn.rounds[0].observation.images:
+        return "That gave no picture at all."
+    others = (other.box for other in turn.task.sample.truth.boxes[1:])
+    return draw.choice(_ANOTHER if any(first.intersection(other).area for other in others) else _MISSED)
 
 
 def _way(first: Box, region: Box) -> str:
@@ -142,7 +154,11 @@ _BELIEF = (
 _MISSED = (
     "This crop does not show the {label}: I looked at the wrong spot.",
     "The {label} is not in this view, so my first guess of its place was off.",
-    "What came back is another part of the picture; there is no {label} that would fit the question.",
+    "What came back is another part of the picture; the {label} is nowhere in it.",
+)
+_ANOTHER = (
+    "This is not the {label} that the question is about, only another thing of its kind.",
+    "What came back shows something similar, but it belongs to another part of the picture.",
 )
 _INSTEAD = (
     "Compared with the whole picture it has to lie {way}, near the {place}. I move the region there.",

@@ -43,7 +43,11 @@ MIN_GENEROSITY = 2.0
 MAX_SHARE = 0.5
 """The first region is at most this share of the image."""
 
-_NEXT = bundled_prompt("further_enhancement_next")
+NEXT = (
+    "Say what this crop shows and why it has to be closer, then write the second program.\n"
+    "Region for the second program, in the original image (left, upper, right, lower): {region}"
+)
+"""What the policy is told beside the first observation; here, so that the recipe's digest covers it."""
 
 
 def prepare(sample: Sample, store: ImageStore) -> Prepared:
@@ -72,7 +76,7 @@ def generous(exact: Box, width: int, height: int, draw: random.Random) -> Box:
 
 def follow_up(task: Task, rounds: tuple[Round, ...]) -> str:
     """The exact region, beside the first observation."""
-    return _NEXT.render(region=task.hint["region"])[1] if len(rounds) == 1 else ""
+    return NEXT.format(region=task.hint["region"]) if len(rounds) == 1 else ""
 
 
 def script(turn: Turn) -> str:
@@ -105,7 +109,7 @@ def _seen(turn: Turn, draw: random.Random) -> str:
     where = ("on the left", "near the middle", "on the right")[third]
     parts = round(first.width / target.width)
     size = "less than half" if parts <= 2 else f"about one {_PARTS[min(parts, len(_PARTS) + 2) - 3]}"
-    return f"{draw.choice(_FOUND)} {where} of this view, but takes up only {size} of its width."
+    return f"{draw.choice(_FOUND)} {where} of this view, but it takes up only {size} of its width."
 
 
 def _answer(turn: Turn) -> str:
