@@ -56,12 +56,17 @@ def test_an_image_left_as_it_was_is_not_the_operation_that_was_decided(flawed, r
     assert reports["trajectories"].reasons == {"check_failed: operation_applied": 5}
 
 
-def test_a_turn_of_a_picture_that_stood_upright_passes_only_where_the_truth_does_not_say_otherwise(
-    flawed, run_all, scripted, kept
-) -> None:
+def test_a_turn_that_puts_the_picture_upright_is_kept(flawed, run_all, scripted, kept) -> None:
     family = flawed("real_world")
     run_all(family, scripted(decides(1, TURN)))
-    assert "turned" in kept(family)
+    assert {"turned", "both"} <= kept(family).keys()
+
+
+def test_a_turn_the_wrong_way_is_ineffective(flawed, run_all, scripted, rejects) -> None:
+    family = flawed("real_world")
+    run_all(family, scripted(decides(1, TURN.replace("-90", "90"))))
+    assert rejects(family)["turned"].check == "judge_effective"
+    assert rejects(family)["both"].check == "judge_effective"
 
 
 def test_the_decision_is_told_in_words_and_not_as_a_number(flawed, scripted) -> None:
