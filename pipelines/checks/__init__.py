@@ -2,22 +2,37 @@
 
 from pipelines.checks.answer import answer_matches
 from pipelines.checks.base import CheckFunction, Flaw, JudgedCheck, MeasuredCheck, Verdict, check, judged
+from pipelines.checks.consistency import consistency
 from pipelines.checks.crop import crop_contains_target, crop_is_tight
-from pipelines.checks.execution import executes, shows_an_image
+from pipelines.checks.effective import judge_effective, operation_applied
+from pipelines.checks.execution import executes, no_program, shows_an_image
 from pipelines.checks.hint import hint_stays_hidden
+from pipelines.checks.necessity import BlindScores, blind_scores, necessity
+from pipelines.checks.rounds import first_crop_is_generous, first_crop_misses, second_round_is_explained, two_programs
 
 __all__ = [
+    "BlindScores",
     "CheckFunction",
     "Flaw",
     "JudgedCheck",
     "MeasuredCheck",
     "Verdict",
     "answer_matches",
+    "blind_scores",
     "check",
+    "consistency",
     "crop_contains_target",
     "crop_is_tight",
     "executes",
+    "first_crop_is_generous",
+    "first_crop_misses",
     "hint_stays_hidden",
+    "judge_effective",
     "judged",
+    "necessity",
+    "no_program",
+    "operation_applied",
+    "second_round_is_explained",
     "shows_an_image",
+    "two_programs",
 ]

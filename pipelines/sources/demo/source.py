@@ -15,17 +15,19 @@ from pipelines.sources.demo.damaged import damaged
 from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.material import MaterialError
 from pipelines.sources.demo.maths import maths
+from pipelines.sources.demo.overviews import overviews
 from pipelines.sources.demo.pages import pages
 from pipelines.sources.demo.photographs import photographs
 from pipelines.sources.demo.scenes import scenes
+from pipelines.sources.demo.snapshots import snapshots
 
-DEMO_VERSION = "1"
+DEMO_VERSION = "2"
 PACKAGES = ("matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Scenes, photographs, pages, charts, maths problems and damaged files; every ``n_shards``-th row is a shard's.
+    """Scenes, photographs, snapshots, pages, charts, maths problems and damaged files, dealt to ``n_shards`` shards.
 
     Args:
         n_shards: How many shards the rows are dealt to, one after the other.
@@ -75,6 +77,8 @@ class DemoSource:
             *charts(seed),
             *maths(seed),
             *damaged(),
+            *overviews(seed),
+            *snapshots(seed),
         ]
 
 
