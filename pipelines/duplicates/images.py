@@ -15,7 +15,7 @@ from pipelines.duplicates.perceptual import TURNS, PictureHash
 MAX_DISTANCE = 8
 """Bits of 64 (docs/decontamination.md has what it finds and what it misses)."""
 
-_BLOCK = 4096
+_BLOCK = 8192
 
 
 def near_images(
