@@ -38,7 +38,10 @@ def measure(name, make, find, brute, *, compared: int, largest: int) -> None:
         raise SystemExit(f"{name}: other ones stay than by comparing all pairs")
     print(f"{name}: {compared:>9,} by brute force {slow:8.2f} s, here {quick:8.2f} s: {slow / quick:.1f} times as fast")
     seconds = [timed(lambda n=n: find(make(n)))[1] - timed(lambda n=n: make(n))[1] for n in (largest // 10, largest)]
-    print(f"{name}: {largest // 10:>9,} {seconds[0]:8.2f} s; {largest:,} {seconds[1]:8.2f} s: {seconds[1] / seconds[0]:.1f} times")
+    print(
+        f"{name}: {largest // 10:>9,} {seconds[0]:8.2f} s; {largest:,} {seconds[1]:8.2f} s:"
+        f" {seconds[1] / seconds[0]:.1f} times as long"
+    )
 
 
 def timed(act: Callable[[], R]) -> tuple[R, float]:

@@ -27,6 +27,7 @@ VERSION = 1
 """Part of the cache's digest: raise it with anything that changes features."""
 
 _CELLS = 16
+_SMALLEST_SIDE = 16
 _MEAN_THOUSANDTHS = """
     67 55 48 52 63 45 38 46 119 75 51 55 68 50 46 71 126 69 42 46 63 52 52 82 69 43 35 43 62 53 50 59
     84 58 51 61 78 55 42 54 158 88 57 71 89 61 49 85 166 91 49 58 83 64 56 92 87 50 39 53 79 62 51 61
@@ -56,17 +57,15 @@ def features(gray: Gray, *, most: int = MOST_FEATURES, largest_side: int = LARGE
     factor = min(1.0, largest_side / max(gray.shape))
     small = scaled(gray, factor)
     detector = cv2.SIFT.create(contrastThreshold=0.01, edgeThreshold=15)
-    points = detector.detect(small)
-    points, descriptors = detector.compute(small, points)
+    points = detector.detect(small) if min(small.shape) >= _SMALLEST_SIDE else ()  # OpenCV raises on a line of pixels
     if not len(points):
-        return Features(np.zeros((0, 4), np.float32), np.zeros((0, SIGNATURE_WORDS), np.uint64))
+        return Features(np.empty((0, 4), np.float32), np.empty((0, SIGNATURE_WORDS), np.uint64))
+    points, descriptors = detector.compute(small, points)
     places = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)
     responses = np.array([point.response for point in points], np.float32)
     chosen = _spread(places, responses, small.shape, most)
-    return Features(
-        places[chosen] / np.array([factor, factor, factor, 1], np.float32),
-        _signatures(np.asarray(descriptors, np.float32)[chosen]),
-    )
+    upscaled = np.asarray(places[chosen] / np.array([factor, factor, factor, 1]), np.float32)
+    return Features(upscaled, _signatures(np.asarray(descriptors, np.float32)[chosen]))
 
 
 def gray_pixels(image: Image.Image) -> Gray:

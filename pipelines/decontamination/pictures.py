@@ -17,8 +17,6 @@ from pipelines.duplicates import MAX_DISTANCE, PictureHash, picture_hash
 from pipelines.duplicates.perceptual import BITS, TURNS
 
 _MOST_FEATURES = 1024
-_ONE_PIXEL = 2
-"""An image without a side of 2 pixels shows nothing that could be compared."""
 
 
 class Seen(NamedTuple):
@@ -60,8 +58,6 @@ class PictureIndex:
         ]
 
     def _shown(self, gray: Gray) -> list[Seen]:
-        if min(gray.shape) < _ONE_PIXEL:
-            return []
         found = features(gray, most=_MOST_FEATURES)
         aligned = [
             (

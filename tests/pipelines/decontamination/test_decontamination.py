@@ -49,7 +49,9 @@ def test_an_innocent_row_has_no_finding(scanner, row, picture):
     assert scanner.find(row(crop=picture(3, 640, 480).crop((180, 100, 280, 170)))) == []
 
 
-@pytest.mark.parametrize("image", [Image.new("RGB", (1, 1)), Image.new("L", (400, 300), 255), Image.new("RGB", (2, 900))])
+@pytest.mark.parametrize(
+    "image", [Image.new("RGB", (1, 1)), Image.new("L", (400, 300), 255), Image.new("RGB", (2, 900))]
+)
 def test_a_picture_that_shows_nothing_has_no_finding(scanner, row, image):
     assert scanner.find(row(crop=image)) == []
 

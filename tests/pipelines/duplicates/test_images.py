@@ -44,7 +44,7 @@ CHANGES = {
 
 
 def hash_of(bits: int) -> PictureHash:
-    return PictureHash((bits,) + tuple((bits * (2 * k + 3) + k) % 2**64 for k in range(7)))
+    return PictureHash((bits, *((bits * (2 * k + 3) + k) % 2**64 for k in range(7))))
 
 
 @pytest.mark.parametrize(
