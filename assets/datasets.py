@@ -13,6 +13,7 @@ from pipelines.engine import SAMPLES
 from pipelines.publish import publish
 from pipelines.recipes import Recipe, quotas
 from pipelines.records import Sample, Trajectory
+from pipelines.screening import Screening
 from pipelines.tables import TableKey, TableMissing, Tables
 from pipelines.workspace import Workspace
 
@@ -51,17 +52,18 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
         context: dg.AssetExecutionContext, config: DatasetSettings, workspace: WorkspaceResource
     ) -> dg.MaterializeResult:
         n_in = n_out = n_taken_out = 0
-        quotas = config.quotas_of(recipes)
+        by_family = config.quotas_of(recipes)
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
-            keys = partitions.get_partition_keys()
+            keys, screening = partitions.get_partition_keys(), Screening(opened)
             for recipe in recipes:
                 report, shipped = publish(
                     opened,
                     recipe,
                     keys,
-                    n_rows=quotas.get(recipe.family),
+                    n_rows=by_family.get(recipe.family),
                     validation_share=config.validation_share,
+                    screening=screening,
                 )
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 n_in += _rows_kept(opened.tables, recipe.family, keys)

@@ -26,6 +26,7 @@ def write_card(
     report: Report,
     n_by_split: Mapping[str, int],
     funnel: Funnel,
+    benchmarks: Sequence[str] = (),
 ) -> str:
     """The card's text, with the front matter that the Hugging Face hub reads."""
     used = [samples[trajectory.sample_id] for trajectory in trajectories]
@@ -42,6 +43,7 @@ def write_card(
         rounds=Counter(len(made.rounds) for made in trajectories),
         report=report,
         n_by_split=n_by_split,
+        benchmarks=benchmarks,
         funnel=funnel,
         judges=_judges(trajectories),
         example=_example(trajectories, samples),

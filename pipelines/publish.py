@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.card import CARD_TEMPLATE, write_card
+from pipelines.decontamination import read_benchmarks
 from pipelines.digest import digest, digest_bytes
 from pipelines.engine import SAMPLES
 from pipelines.export import Shipped, write_dataset
@@ -18,6 +19,7 @@ from pipelines.funnel import funnel_of
 from pipelines.recipes.base import Recipe
 from pipelines.records import Reject, Sample, Trajectory, to_row
 from pipelines.rejects import Reason, reject
+from pipelines.screening import Screening
 from pipelines.selection import Candidate, difficulty, select
 from pipelines.splits import SPLITS, Splits, grouped
 from pipelines.stages import Outcome, Report, code_digest, run_stage
@@ -35,19 +37,26 @@ def publish(
     *,
     n_rows: int | None = None,
     validation_share: float = 0.0,
+    screening: Screening | None = None,
 ) -> tuple[Report, Shipped]:
     """Ships the family's trajectories of those ``partitions`` that are materialised, in their order.
 
     A trajectory that an earlier partition holds as well (two sources with the same sample) is a ``duplicate`` reject;
-    beyond ``n_rows`` (None: all) it is ``not_selected``.
+    beyond ``n_rows`` (None: all) it is ``not_selected``. ``screening`` takes out near-duplicates and rows of
+    benchmarks; give the same one to all families.
     """
+    screening = screening or Screening(workspace)
     keys = [TableKey((recipe.family, "trajectories"), partition) for partition in partitions]
     there = [key for key in keys if workspace.tables.exists(key)]
     splits = _splits(workspace, partitions, validation_share)
-    inputs = _inputs(workspace, recipe, there, [n_rows, validation_share, splits.groups])
+    inputs = _inputs(workspace, recipe, there, [n_rows, validation_share, splits.groups, screening.fingerprint])
     key = TableKey(ASSET, recipe.family)
     report = run_stage(
-        workspace.tables, key, Trajectory, inputs=inputs, perform=lambda: _gather(workspace, recipe, there, n_rows)
+        workspace.tables,
+        key,
+        Trajectory,
+        inputs=inputs,
+        perform=lambda: _gather(workspace, recipe, there, n_rows, screening),
     )
     return report, _ship(workspace, recipe, there, report, inputs, splits)
 
@@ -68,7 +77,9 @@ def _splits(workspace: Workspace, partitions: Sequence[str], validation_share: f
     return grouped(samples, validation_share=validation_share)
 
 
-def _gather(workspace: Workspace, recipe: Recipe, keys: Sequence[TableKey], n_rows: int | None) -> Outcome[Trajectory]:
+def _gather(
+    workspace: Workspace, recipe: Recipe, keys: Sequence[TableKey], n_rows: int | None, screening: Screening
+) -> Outcome[Trajectory]:
     kept: dict[str, Trajectory] = {}
     samples: dict[str, Sample] = {}
     rejects: list[Reject] = []
@@ -86,6 +97,9 @@ def _gather(workspace: Workspace, recipe: Recipe, keys: Sequence[TableKey], n_ro
                 rejects.append(_taken_out(recipe, trajectory, Reason.STALE, said))
             else:
                 kept[trajectory.trajectory_id] = trajectory
+    screened = screening.screen(recipe.family, [(samples[row.sample_id], row) for row in kept.values()])
+    for row_id, fault in screened.faults.items():
+        rejects.append(_taken_out(recipe, kept.pop(row_id), fault.reason, fault.evidence))
     if n_rows is not None:
         rejects += _beyond(recipe, kept, samples, n_rows)
     return Outcome(list(kept.values()), rejects, n_in)
@@ -135,7 +149,9 @@ def _ship(
     }
     n_by_split = {split: len(rows) for split, rows in by_split.items()}
     funnel = funnel_of(workspace.tables, recipe.family, [key.partition for key in keys])
-    card = write_card(recipe, trajectories, samples, report, n_by_split, funnel)
+    listed = workspace.benchmarks
+    benchmarks = [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
+    card = write_card(recipe, trajectories, samples, report, n_by_split, funnel, benchmarks)
     written = [
         _write_split(workspace, folder, rows, samples, card, split)
         for split, rows in by_split.items()

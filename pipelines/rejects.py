@@ -43,6 +43,8 @@ class Reason(StrEnum):
     CHECK_FAILED = "check_failed"
     # sft_dataset
     STALE = "stale"
+    NEAR_DUPLICATE = "near_duplicate"
+    CONTAMINATED = "contaminated"
     NOT_SELECTED = "not_selected"
     # any stage: a fault of a recipe or a check, caught so that the run goes on
     STAGE_FAILED = "stage_failed"
@@ -57,6 +59,8 @@ _REJECTED = {
     Reason.TOO_MANY_ROUNDS,
     Reason.WRONG_PLAN,
     Reason.CHECK_FAILED,
+    Reason.NEAR_DUPLICATE,
+    Reason.CONTAMINATED,
     Reason.NOT_DRAWN,
     Reason.NOT_SELECTED,
 }
