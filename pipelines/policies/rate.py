@@ -77,7 +77,9 @@ class Gate:
         self._admit()
 
     def _widen(self, began: int) -> None:
-        self._borne = self._borne or began == self._n_cuts
+        if began != self._n_cuts:
+            return  # it set out when more were let through: it says nothing about the limit of now
+        self._borne = True
         if self.n_in_flight >= int(self.limit):  # a limit that nothing reached proves nothing
             step = 1.0 if self._is_ramping else 1.0 / self.limit
             self.limit = min(float(self.most), self.limit + step)
