@@ -19,6 +19,9 @@ from pipelines.policies.retries import TRY_FAULTS, Failure, failure_of, seconds_
 MOST_PATIENCE_SECONDS = 600.0
 """An endpoint that asks to wait longer (a day's quota is used up) stops the stage instead."""
 
+MOST_CHARACTERS = 600
+"""Of what an endpoint says when it fails: some send a page of HTML, and rejects are kept in tables."""
+
 
 class Calls:
     """The calls to one endpoint. ``clean`` takes out of a text what must not be kept (the key)."""
@@ -61,7 +64,7 @@ class Calls:
             failure = failure_of(fault)
             if failure.is_busy:
                 result, wait_seconds = "busy", failure.wait_seconds or 1.0
-            return replace(failure, text=self._clean(failure.text))
+            return replace(failure, text=self._clean(failure.text)[:MOST_CHARACTERS])
         finally:
             self.gate.leave(began, result, min(wait_seconds, MOST_PATIENCE_SECONDS))
 

@@ -80,6 +80,17 @@ def test_an_answer_that_is_no_completion_is_not_paid_for_again(chat, open_policy
     assert len(endpoint.asked) == 1
 
 
+def test_whatever_an_endpoint_says_is_kept(chat, open_policy, turn):
+    body = {"detail": [{"loc": ["body", "seed"], "msg": "extra fields not permitted"}]}  # FastAPI's own form
+    fault, _ = refused(chat, open_policy, turn, chat.saying(lambda: web.json_response(body, status=422)))
+    assert "extra fields not permitted" in str(fault)
+
+
+def test_a_page_of_html_is_kept_in_part(chat, open_policy, turn):
+    fault, _ = refused(chat, open_policy, turn, chat.saying(lambda: web.Response(status=400, text="<p>" * 10_000)))
+    assert 100 < len(str(fault)) < 1000
+
+
 def test_a_trickle_that_never_ends_is_a_timeout(chat, open_policy, turn):
     async def answer(endpoint, request, body):
         response = web.StreamResponse(headers={"content-type": "application/json"})
