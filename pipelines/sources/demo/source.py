@@ -15,21 +15,22 @@ from pipelines.sources.demo.damaged import damaged
 from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.material import MaterialError
 from pipelines.sources.demo.maths import maths
+from pipelines.sources.demo.notices import notices
 from pipelines.sources.demo.pages import pages
 from pipelines.sources.demo.photographs import photographs
 from pipelines.sources.demo.scenes import scenes
 
-DEMO_VERSION = "1"
+DEMO_VERSION = "2"
 PACKAGES = ("matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Scenes, photographs, pages, charts, maths problems and damaged files; every ``n_shards``-th row is a shard's.
+    """Scenes, photographs, pages, charts, maths problems, notices, damaged files; dealt to ``n_shards`` shards.
 
     Args:
         n_shards: How many shards the rows are dealt to, one after the other.
-        seed: Other scenes, pages, charts and problems, and another order of choices; the photographs stay.
+        seed: Other scenes, pages, charts, problems and notices, and another order of choices; the photographs stay.
         n_scenes: How many scenes; up to 117 ask different questions.
     """
 
@@ -74,6 +75,7 @@ class DemoSource:
             *pages(seed),
             *charts(seed),
             *maths(seed),
+            *notices(seed),
             *damaged(),
         ]
 
