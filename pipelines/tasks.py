@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pipelines.answers import split_choice
 from pipelines.messages import Message
 from pipelines.records import ImageRef, Sample
 
@@ -45,3 +46,8 @@ def question_text(sample: Sample) -> str:
 def image_sizes(images: tuple[ImageRef, ...]) -> str:
     """``2400x1600`` of every image, in order."""
     return ", ".join(f"{image.width}x{image.height}" for image in images)
+
+
+def spelled_answer(sample: Sample) -> str:
+    """The answer in words: the text behind its letter where there are choices (intake has made it a letter)."""
+    return dict(map(split_choice, sample.choices))[sample.answer] if sample.choices else sample.answer

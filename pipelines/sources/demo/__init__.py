@@ -2,7 +2,8 @@
 
 No download, no key, no file of ours: scikit-image's and scikit-learn's photographs on drawn walls (``scenes``) and as
 they are (``photographs``, ``overviews``) or turned and underexposed (``snapshots``), set and scanned ``pages``,
-``charts`` of bundled tables, ``maths`` problems, and ``damaged`` files that intake must quarantine.
+``charts`` of bundled tables, ``maths`` problems, printed ``notices``, and ``damaged`` files that intake must
+quarantine.
 """
 
 from pipelines.sources.demo.source import DEMO_VERSION, DemoSource

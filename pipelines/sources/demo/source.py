@@ -16,6 +16,7 @@ from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.material import MaterialError
 from pipelines.sources.demo.maths import maths
 from pipelines.sources.demo.overviews import overviews
+from pipelines.sources.demo.notices import notices
 from pipelines.sources.demo.pages import pages
 from pipelines.sources.demo.photographs import photographs
 from pipelines.sources.demo.scenes import scenes
@@ -27,11 +28,11 @@ PACKAGES = ("matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "s
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Scenes, photographs, snapshots, pages, charts, maths problems and damaged files, dealt to ``n_shards`` shards.
+    """Everything that the modules of this package make, dealt to ``n_shards`` shards one row after the other.
 
     Args:
         n_shards: How many shards the rows are dealt to, one after the other.
-        seed: Other scenes, pages, charts and problems, and another order of choices; the photographs stay.
+        seed: Other scenes, pages, charts, problems and notices, and another order of choices; the photographs stay.
         n_scenes: How many scenes; up to 117 ask different questions.
     """
 
@@ -76,6 +77,7 @@ class DemoSource:
             *pages(seed),
             *charts(seed),
             *maths(seed),
+            *notices(seed),
             *damaged(),
             *overviews(seed),
             *snapshots(seed),
