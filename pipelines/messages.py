@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,3 +50,15 @@ def as_json(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
         }
         for said in messages
     ]
+
+
+def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts, with texts that stand side by side made one."""
+    result: list[Part] = []
+    for part in parts:
+        last = result[-1] if result else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            result[-1] = Text(last.text + part.text)
+        else:
+            result.append(part)
+    return tuple(result)

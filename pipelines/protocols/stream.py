@@ -59,5 +59,6 @@ class TurnStream:
         return True
 
     def _may_repeat(self, rest: str) -> bool:
+        """Whether what follows may still become a second one."""
         opening = f"<{self._container}>"
-        return opening.startswith(rest[: len(opening)].lower())
+        return len(rest) < len(opening) and opening.startswith(rest.lower())

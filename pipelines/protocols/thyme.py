@@ -18,15 +18,13 @@ import re
 from pipelines.messages import Message, Part, Picture, Text, message
 from pipelines.prompts import bundled_prompt
 from pipelines.protocols.base import Malformed, ParsedTurn, check_opening, checked, excerpt
-from pipelines.protocols.markup import held, lines, tag, unfenced
+from pipelines.protocols.markup import code_or_answer, lines, tag, unfenced, unmarked
 from pipelines.protocols.stream import TurnStream
 from pipelines.records import ImageRef, Observation, VideoRef
 from pipelines.tasks import image_sizes
 
 OPEN, CLOSE = "<sandbox_output>", "</sandbox_output>"
 _THINK = tag("/?think")
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE | re.ASCII)
-_MARKERS = tag("/?code", "/?answer", "/?think")
 
 
 class Thyme:
@@ -52,31 +50,10 @@ class Thyme:
         Malformed besides: an answer before the code, a marker that only the sandbox writes, code that is not in one
         fence, a tag without its partner.
         """
-        text = lines(text)
-        found = held(text, "code")
-        said = found[0] if found else text
-        if tag("/?sandbox_output").search(said):
-            return Malformed(f"the turn has a sandbox's marker of its own: {excerpt(text)}")
-        answers = list(_ANSWER.finditer(said))
-        if found:
-            if answers:
-                return Malformed(f"the turn answers before its code: {excerpt(text)}")
-            return self._with_code(said, found[1])
-        if len(answers) != 1:
-            what = "neither <code> nor <answer>" if not answers else f"{len(answers)} <answer> blocks"
-            return Malformed(f"the turn has {what}: {excerpt(text)}")
-        return self._with_answer(said[: answers[0].start()], answers[0][1].strip())
-
-    def _with_code(self, said: str, block: str) -> ParsedTurn | Malformed:
-        code = unfenced(block)
-        if code is None:
-            return Malformed(f"<code> holds no single ```python block: {excerpt(block)}")
-        if not code.strip():
-            return Malformed("the code block is empty")
-        return _unmarked(ParsedTurn(_thought(said), code=code))
-
-    def _with_answer(self, said: str, answer: str) -> ParsedTurn | Malformed:
-        return _unmarked(ParsedTurn(_thought(said), answer=answer)) if answer else Malformed("the <answer> is empty")
+        turn = code_or_answer(lines(text), sandbox="sandbox_output")
+        if isinstance(turn, ParsedTurn):
+            turn = _with_answer(turn) if turn.code is None else _with_code(turn, turn.code)
+        return unmarked(turn, "code", "answer", "think") if isinstance(turn, ParsedTurn) else turn
 
     def stream(self) -> TurnStream:
         """A reader of one turn that arrives in pieces."""
@@ -106,14 +83,20 @@ class Thyme:
         return (*parts, Text(CLOSE))
 
 
-def _thought(text: str) -> str:
-    return _THINK.sub("", text).strip()
+def _with_code(turn: ParsedTurn, block: str) -> ParsedTurn | Malformed:
+    code = unfenced(block)
+    if code is None:
+        return Malformed(f"<code> holds no single ```python block: {excerpt(block)}")
+    return ParsedTurn(_thought(turn), code=code) if code.strip() else Malformed("the code block is empty")
 
 
-def _unmarked(turn: ParsedTurn) -> ParsedTurn | Malformed:
-    """The turn, if no tag is left in its words: written again it would be read otherwise."""
-    stray = _MARKERS.search(turn.thought) or _MARKERS.search(turn.answer or "")
-    return Malformed(f"the turn has a {stray[0]} without its partner: {excerpt(stray.string)}") if stray else turn
+def _with_answer(turn: ParsedTurn) -> ParsedTurn | Malformed:
+    answer = (turn.answer or "").strip()
+    return ParsedTurn(_thought(turn), answer=answer) if answer else Malformed("the <answer> is empty")
+
+
+def _thought(turn: ParsedTurn) -> str:
+    return _THINK.sub("", turn.thought).strip()
 
 
 def _only_paths(text: str) -> bool:

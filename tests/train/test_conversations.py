@@ -119,6 +119,18 @@ def test_an_unknown_protocol_is_named_with_the_row():
         conversation(drawn_row([], "all_rounds") | {"protocol": "morse"}, layout="turns")
 
 
+def test_words_that_no_turn_can_hold_are_a_fault_of_their_row():
+    with pytest.raises(TrainFault, match=r"row t: thyme cannot hold these words: .*</code> without its partner"):
+        conversation(drawn_row([("a</code>", "print(1)")], "all_rounds"), layout="turns")
+
+
+@pytest.mark.parametrize("name", ["pyvision", "tool_call"])
+def test_rows_of_any_protocol_are_conversations(name):
+    row = drawn_row([("I look.", "print(1)"), ("I look.", "print(2)")], "all_rounds") | {"protocol": name}
+    said = conversation(row, layout="turns")
+    assert [message["role"] for message in said.messages[2:]] == ["assistant", "user", "assistant", "user", "assistant"]
+
+
 def test_an_observation_that_names_a_missing_image_is_a_fault_of_its_row():
     row = drawn_row([("a", "b")], "all_rounds")
     row["rounds"][0]["observation"]["images"] = [5]

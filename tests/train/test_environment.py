@@ -79,3 +79,13 @@ def test_a_sandbox_that_fails_is_kept_as_the_fault_of_the_rollout(environment, m
     shown = environment.run_python("print(1)")
     assert "SandboxUnavailable: no namespaces" in shown[1]["text"]
     assert isinstance(environment.fault, SandboxUnavailable)
+
+
+def test_the_tool_of_the_rows_protocol_is_there(rows):
+    rollout = SandboxEnvironment()
+    rollout.reset(trajectory_id="crops", protocol="tool_call", images=rows[0]["images"][:1])
+    shown = rollout.run_python("crop_image_normalized(bbox_2d=[0, 0, 0.5, 0.5], target_image=1)")
+    assert [part["type"] for part in shown] == ["text", "image", "text"]
+    assert shown[0]["text"] == "<tool_response>\nimage 2: 70x56 pixels\n"
+    assert (rollout.n_executions, rollout.n_ok) == (1, 1)
+    rollout.reset()
