@@ -39,9 +39,13 @@ class Flaw(StrEnum):
     CROP_TOO_LARGE = "crop_too_large"
     WRONG_ANGLE = "wrong_angle"
     NOT_UPRIGHT = "not_upright"
+    FIGURE_BLANK = "figure_blank"
+    NOT_DRAWN = "not_drawn"
     NO_LEGIBILITY_GAIN = "no_legibility_gain"
     TEXT_MISREAD = "text_misread"
     INEFFECTIVE = "ineffective"
+    UNSUPPORTED = "unsupported"
+    NOT_COMPUTED = "not_computed"
     # what was said
     WRONG_ANSWER = "wrong_answer"
     HINT_NUMBER = "hint_number"

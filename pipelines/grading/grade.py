@@ -6,8 +6,6 @@ math-verify; ANLS is for text that was read off an image. ``truth.details`` may 
 
 from __future__ import annotations
 
-import json
-
 from pipelines.answers import matches
 from pipelines.grading.anls import reads_the_same, similarity
 from pipelines.grading.base import Grade, Kind
@@ -18,6 +16,7 @@ from pipelines.grading.numeric import same_number
 from pipelines.grading.quantity import read_quantity
 from pipelines.grading.spelling import MAX_CHARS, bare
 from pipelines.records import Sample
+from pipelines.worked import details_of
 
 READ_CATEGORIES = ("ocr", "text", "document")
 """A sample whose category has one of these words in it asks for text that is read off an image."""
@@ -66,8 +65,7 @@ def _by_words(said: str, expected: str, given: str, sample: Sample) -> Grade:
 
 
 def _tolerance(sample: Sample) -> float:
-    details = json.loads(sample.truth.details) if sample.truth.details else {}
-    return float(details.get("tolerance", 0)) if isinstance(details, dict) else 0.0
+    return float(details_of(sample).get("tolerance", 0))
 
 
 def _graded(right: bool, kind: Kind, given: str, sample: Sample, *, how: str = "", score: float | None = None) -> Grade:

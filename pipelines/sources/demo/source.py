@@ -12,6 +12,8 @@ from pipelines.rejects import Reason
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo.charts import charts
 from pipelines.sources.demo.damaged import damaged
+from pipelines.sources.demo.diagrams import diagrams
+from pipelines.sources.demo.figures import figures
 from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.material import MaterialError
 from pipelines.sources.demo.maths import maths
@@ -25,7 +27,7 @@ PACKAGES = ("matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "s
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Scenes, photographs, pages, charts, maths problems and damaged files; every ``n_shards``-th row is a shard's.
+    """Scenes, photographs, pages, charts, problems and damaged files; every ``n_shards``-th row is a shard's.
 
     Args:
         n_shards: How many shards the rows are dealt to, one after the other.
@@ -74,6 +76,8 @@ class DemoSource:
             *pages(seed),
             *charts(seed),
             *maths(seed),
+            *diagrams(seed),
+            *figures(seed),
             *damaged(),
         ]
 
