@@ -16,9 +16,10 @@ from pipelines.records import Sample, Trajectory
 MAX_LINES = 30
 """Of each observation, the last ones: where programs print their result."""
 MAX_CANDIDATES = 60
-_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?:/\d+)?")
+_NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?:/\d+)?")
 _COMPUTING = (
-    ast.BinOp, ast.AugAssign, ast.Compare, ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp,
+    ast.BinOp, ast.AugAssign, ast.Compare, ast.For, ast.While,
+    ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp,
 )  # fmt: skip
 
 
@@ -76,7 +77,9 @@ def _printed_constants(tree: ast.Module) -> Iterator[str]:
     for call in ast.walk(tree):
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"):
             continue
-        pieces = [piece for given in call.args for piece in (given.values if isinstance(given, ast.JoinedStr) else [given])]
+        pieces = [
+            piece for given in call.args for piece in (given.values if isinstance(given, ast.JoinedStr) else [given])
+        ]
         for piece in pieces:
             if isinstance(piece, ast.Constant):
                 yield str(piece.value)

@@ -13,7 +13,8 @@ _WORK = r"(?:solution|derivation|proof|write-?up|answer key|model answer)"
 _TELLTALE = re.compile(
     rf"\b{_GIVEN}[ -]{_WORK}s?\b|\b{_WORK}s? (?:(?:that )?(?:is|was|were|are|has been) )?"
     r"(?:given|provided|supplied|above)\b(?! by\b)"
-    rf"|\b(?:according to|as (?:in|shown in|stated in|per)|based on|following|convert(?:ed|ing)?|rewrit\w+) the {_WORK}\b"
+    r"|\b(?:according to|as (?:in|shown in|stated in|per)|based on|following|convert(?:ed|ing)?|rewrit\w+)"
+    rf" the {_WORK}\b"
     rf"|\bthe {_WORK} (?:says|states|claims|notes|above)\b"
     r"|\b(?:I was|I am|we are|we were|as) told\b|\bground[ -]truth\b|\b(?:known|expected|given) answer\b",
     re.IGNORECASE,

@@ -12,10 +12,39 @@ from dataclasses import dataclass
 MAX_CHARS, MAX_TOKENS, MAX_DEPTH = 200, 100, 8
 MAX_DIGITS, MAX_POWERS, MAX_EXPONENT = 20, 6, 999
 
-_FUNCTIONS = frozenset("sqrt sin cos tan cot sec csc arcsin arccos arctan log ln exp".split())
+_FUNCTIONS = frozenset(
+    ["sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "log", "ln", "exp"]
+)
 _COMMANDS = _FUNCTIONS | frozenset(
-    "frac dfrac tfrac pi infty cdot times div le leq ge geq lt gt ne neq cup cap circ left right theta alpha beta "
-    "lambda mu phi".split()
+    [
+        "frac",
+        "dfrac",
+        "tfrac",
+        "pi",
+        "infty",
+        "cdot",
+        "times",
+        "div",
+        "le",
+        "leq",
+        "ge",
+        "geq",
+        "lt",
+        "gt",
+        "ne",
+        "neq",
+        "cup",
+        "cap",
+        "circ",
+        "left",
+        "right",
+        "theta",
+        "alpha",
+        "beta",
+        "lambda",
+        "mu",
+        "phi",
+    ]
 )
 _SPELLED = {
     "**": "^", "*": r"\cdot ", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "≤": r"\le ", "≥": r"\ge ",
@@ -34,7 +63,7 @@ _SIMPLE_FRAC = re.compile(r"\\frac\{(\w+)\}\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression as TeX. ``letters`` are its variables; ``name`` is what it is assigned to ("x = 5"), or empty."""
+    """An expression as TeX. ``letters``: its variables; ``name``: what it is assigned to ("x = 5"), or empty."""
 
     tex: str
     letters: frozenset[str]
@@ -131,4 +160,3 @@ def _is_small(tex: str) -> bool:
     small = all(exponent <= MAX_EXPONENT for exponent in exponents)
     tower = re.search(r"\^\s*(?:\{[^{}]*|\w)\^|\^[^-+*/^]{1,8}\^", tex)
     return small and not tower and deepest <= MAX_DEPTH and tex.count("^") <= MAX_POWERS
-

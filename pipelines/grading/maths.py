@@ -13,8 +13,8 @@ from pipelines.grading.process import Compared, maths_process
 from pipelines.grading.quantity import read_quantity, same_quantity
 
 _FORM = re.compile(
-    r"simplif|factor|expand|lowest terms|standard form|scientific notation|as an? (?:\w+ )?(?:fraction|decimal|product|sum)"
-    r"|mixed number|rationali[sz]e|in the form|base[- ]\d|binary|hexadecimal|decimal place|significant|nearest|round",
+    r"simplif|factor|expand|lowest terms|standard form|scientific notation"
+    r"|as an? (?:\w+ )?(?:fraction|decimal|product|sum)|mixed number|rationali[sz]e|in the form|base[- ]\d|binary|hexadecimal|decimal place|significant|nearest|round",
     re.IGNORECASE,
 )
 _LIST = re.compile(r"\A[^(){}\[\]]*,[^(){}\[\]]*\Z")

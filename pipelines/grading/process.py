@@ -30,7 +30,7 @@ class GradingFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """``same``: math-verify holds the two for the same. ``values``: decimal values of both, where they are real constants."""
+    """``same``: math-verify holds the two for the same. ``values``: of both, if they are real constants."""
 
     same: bool
     values: tuple[str | None, str | None] = (None, None)
@@ -54,18 +54,20 @@ class MathsProcess:
         return Compared(answer["same"], (answer["values"][0], answer["values"][1]), answer["fault"])
 
     def close(self) -> None:
-        """Ends the process, if it is ours."""
+        """Ends the process, if it is ours; a forked child only lets go of its parent's."""
         process, self._process = self._process, None
-        if process is None or self._owner != os.getpid():
+        if process is None:
             return
-        process.kill()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 stream.close()
-        process.wait()
+        if self._owner == os.getpid():
+            process.kill()
+            process.wait()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+            self.close()
             program = Path(__file__).with_name("math_process.py")
             # -P: the program's folder stays off sys.path
             command = [sys.executable, "-P", str(program), str(CPU_SECONDS)]
@@ -74,7 +76,8 @@ class MathsProcess:
         return self._process
 
     def _asked(self, process: subprocess.Popen[bytes], question: dict[str, str]) -> dict[str, Any]:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
             process.stdin.write(json.dumps(question).encode() + b"\n")
             readable, _, _ = select.select([process.stdout], [], [], WALL_SECONDS)

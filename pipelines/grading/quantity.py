@@ -67,7 +67,9 @@ def same_quantity(given: Quantity, expected: Quantity, *, factor: Fraction = Fra
         return False
     coarser = min(rounded, key=lambda one: one.n_decimals or 0)
     other = expected if coarser is given else given
-    finer = other.n_decimals is None and other.value.denominator > 1 or (other.n_decimals or 0) > (coarser.n_decimals or 0)
+    finer = (other.n_decimals is None and other.value.denominator > 1) or (other.n_decimals or 0) > (
+        coarser.n_decimals or 0
+    )
     return finer and apart <= Fraction(1, 2 * 10 ** (coarser.n_decimals or 0))
 
 

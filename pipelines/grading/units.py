@@ -1,4 +1,4 @@
-"""Units that answers carry: what they measure and how large they are. Temperatures have no common zero and stay apart."""
+"""Units that answers carry: what they measure, how large they are. Temperatures have no common zero and stay apart."""
 
 from __future__ import annotations
 

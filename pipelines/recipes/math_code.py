@@ -1,4 +1,4 @@
-r"""Computational code: a problem solved by lean programs, converted from a long solution (Thyme appendix B, Coding Data 4).
+r"""Computational code: lean programs, converted from a long solution (Thyme appendix B, Coding Data 4).
 
 Two stages, because whoever solves well writes overlong code (Thyme, footnote 2): the drafting policy writes a complete
 solution, which must end with the right answer; the converting policy turns it into a short trajectory whose programs
@@ -49,7 +49,9 @@ def read_solution(text: str, sample: Sample) -> Mapping[str, Any]:
     """The solution as the prompt's slot. Raises ``RowFault`` (wrong_plan) unless it ends with the right answer."""
     box = one_answer(text)
     if box is None or isinstance(box, Malformed):
-        raise RowFault(Reason.WRONG_PLAN, r"the solution has no final answer in \boxed{}" if box is None else box.evidence)
+        raise RowFault(
+            Reason.WRONG_PLAN, r"the solution has no final answer in \boxed{}" if box is None else box.evidence
+        )
     if len(text) > MAX_SOLUTION_CHARS:
         raise RowFault(Reason.WRONG_PLAN, f"the solution has {len(text)} characters, more than {MAX_SOLUTION_CHARS}")
     found = grade(box.answer, sample)

@@ -1,6 +1,7 @@
 """Problems in words that a drawing helps with: areas, crossings, lattice points, intervals, mirror images, distances.
 
-Answers are exact, from integers. Each row carries the program that draws its problem to scale (``pipelines/worked.py``).
+Answers are exact, from integers. Each row carries the program that draws its problem to scale
+(``pipelines/worked.py``).
 """
 
 from __future__ import annotations
@@ -42,9 +43,7 @@ def figures(seed: int) -> list[LazyRow]:
 def _row(number: int, kind: Callable[[Random], Problem], seed: int) -> SourceRow:
     row = f"figure/{number:02d}"
     problem = kind(Random(f"{seed}/{row}"))
-    worked = Worked(
-        idea=problem.idea, steps=(), programs=(problem.program,), seen=problem.seen, drawn=True
-    )
+    worked = Worked(idea=problem.idea, steps=(), programs=(problem.program,), seen=problem.seen, drawn=True)
     return SourceRow(
         row=row,
         images=(),
@@ -169,8 +168,8 @@ def _distance_to_line(rng: Random) -> Problem:
     top = root if apart == share else f"{apart // share}{root}"
     exact = top if share == square else f"\\frac{{{top}}}{{{square // share}}}"
     return Problem(
-        question=f"What is the exact distance of the point ({x}, {y}) from the line {_terms((a, 'x'), (b, 'y'))} = {c} in "
-        "the coordinate plane?",
+        question=f"What is the exact distance of the point ({x}, {y}) from the line "
+        f"{_terms((a, 'x'), (b, 'y'))} = {c} in the coordinate plane?",
         answer="0" if not apart else exact,
         program=drawings.DISTANCE.format(a=a, b=b, c=c, x=x, y=y),
         idea="The distance is the length of the perpendicular from the point to the line, which I can construct.",

@@ -21,7 +21,7 @@ from pipelines.sources.demo.pages import pages
 from pipelines.sources.demo.photographs import photographs
 from pipelines.sources.demo.scenes import scenes
 
-DEMO_VERSION = "1"
+DEMO_VERSION = "2"
 PACKAGES = ("matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
