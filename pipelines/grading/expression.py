@@ -48,7 +48,8 @@ _COMMANDS = _FUNCTIONS | frozenset(
 )
 _SPELLED = {
     "**": "^", "*": r"\cdot ", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "≤": r"\le ", "≥": r"\ge ",
-    "≠": r"\ne ", "∞": r"\infty ", "π": r"\pi ", "θ": r"\theta ", "∪": r"\cup ", "²": "^{2}", "³": "^{3}", "√": r"\sqrt ",
+    "≠": r"\ne ", "∞": r"\infty ", "π": r"\pi ", "θ": r"\theta ", "∪": r"\cup ", "²": "^{2}", "³": "^{3}",
+    "√": r"\sqrt ",
     "times": r"\cdot ", "dfrac": r"\frac ", "tfrac": r"\frac ", "leq": r"\le ", "geq": r"\ge ", "lt": "<", "gt": ">",
     "neq": r"\ne ", "left": "", "right": "", "inf": r"\infty ", "oo": r"\infty ", "pi": r"\pi ",
 }  # fmt: skip

@@ -14,7 +14,8 @@ from pipelines.grading.quantity import read_quantity, same_quantity
 
 _FORM = re.compile(
     r"simplif|factor|expand|lowest terms|standard form|scientific notation"
-    r"|as an? (?:\w+ )?(?:fraction|decimal|product|sum)|mixed number|rationali[sz]e|in the form|base[- ]\d|binary|hexadecimal|decimal place|significant|nearest|round",
+    r"|as an? (?:\w+ )?(?:fraction|decimal|product|sum)|mixed number|rationali[sz]e|in the form|base[- ]\d"
+    r"|binary|hexadecimal|decimal place|significant|nearest|round",
     re.IGNORECASE,
 )
 _LIST = re.compile(r"\A[^(){}\[\]]*,[^(){}\[\]]*\Z")
