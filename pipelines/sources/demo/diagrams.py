@@ -34,8 +34,8 @@ class Drawn(NamedTuple):
 
 
 def diagrams(seed: int) -> list[LazyRow]:
-    """Two problems of each kind, not drawn yet."""
-    numbered = enumerate(KINDS * 2)
+    """One problem of each kind, not drawn yet."""
+    numbered = enumerate(KINDS)
     return [LazyRow(f"diagram/{number:02d}", partial(_row, number, kind, seed)) for number, kind in numbered]
 
 

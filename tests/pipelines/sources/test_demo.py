@@ -75,7 +75,7 @@ def test_there_are_rows_of_every_kind(rows):
         "page": 7,
         "chart": 6,
         "maths": 24,
-        "diagram": 8,
+        "diagram": 4,
         "figure": 40,
         "damaged": 2,
     }
