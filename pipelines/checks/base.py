@@ -42,9 +42,13 @@ class Flaw(StrEnum):
     OTHER_OPERATION = "other_operation"
     WRONG_ANGLE = "wrong_angle"
     NOT_UPRIGHT = "not_upright"
+    FIGURE_BLANK = "figure_blank"
+    NOT_DRAWN = "not_drawn"
     NO_LEGIBILITY_GAIN = "no_legibility_gain"
     TEXT_MISREAD = "text_misread"
     INEFFECTIVE = "ineffective"
+    UNSUPPORTED = "unsupported"
+    NOT_COMPUTED = "not_computed"
     # what was said
     WRONG_ANSWER = "wrong_answer"
     HINT_NUMBER = "hint_number"

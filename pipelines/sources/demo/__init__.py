@@ -2,7 +2,8 @@
 
 No download, no key, no file of ours: scikit-image's and scikit-learn's photographs on drawn walls (``scenes``) and as
 they are (``photographs``, ``overviews``) or turned and underexposed (``snapshots``), set and scanned ``pages``,
-``charts`` of bundled tables, ``maths`` problems, printed ``notices``, and ``damaged`` files that intake must
+``charts`` of bundled tables, ``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off a picture, and
+to be drawn), printed ``notices``, and ``damaged`` files that intake must
 quarantine.
 """
 

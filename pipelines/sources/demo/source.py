@@ -12,11 +12,13 @@ from pipelines.rejects import Reason
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo.charts import charts
 from pipelines.sources.demo.damaged import damaged
+from pipelines.sources.demo.diagrams import diagrams
+from pipelines.sources.demo.figures import figures
 from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.material import MaterialError
 from pipelines.sources.demo.maths import maths
-from pipelines.sources.demo.overviews import overviews
 from pipelines.sources.demo.notices import notices
+from pipelines.sources.demo.overviews import overviews
 from pipelines.sources.demo.pages import pages
 from pipelines.sources.demo.photographs import photographs
 from pipelines.sources.demo.scenes import scenes
@@ -78,6 +80,8 @@ class DemoSource:
             *charts(seed),
             *maths(seed),
             *notices(seed),
+            *diagrams(seed),
+            *figures(seed),
             *damaged(),
             *overviews(seed),
             *snapshots(seed),

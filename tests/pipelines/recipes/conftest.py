@@ -17,10 +17,14 @@ from pipelines.policies import Completion, Identity, OraclePolicy, Turn
 from pipelines.recipes import load_recipes
 from pipelines.records import Reject, Trajectory, Truth, TruthBox
 from pipelines.sources.base import SourceRow
+from pipelines.sources.demo.diagrams import diagrams
+from pipelines.sources.demo.figures import figures
+from pipelines.sources.demo.maths import maths
 from pipelines.stages import Report
 from pipelines.workspace import Workspace
 
 PARTITION = "flawed-0000"
+PROBLEMS = "problems-0000"
 
 
 def _signed(seed: int, text: str, box: tuple[int, int, int, int], size: tuple[int, int]) -> Image.Image:
@@ -137,3 +141,25 @@ def rejects() -> Callable[[Family], dict[str, Reject]]:
         return {row.source_row: row for row in family.workspace.tables.read(family.key("rejects"), Reject)}
 
     return read
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The demo's mathematical rows alone."""
+
+    name: str = "problems"
+    n_shards: int = 1
+    fingerprint: str = "problems"
+
+    def rows(self, shard: int) -> Iterator[SourceRow]:
+        for row in [*maths(0), *diagrams(0), *figures(0)]:
+            yield row.build()
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A workspace with the problems as samples."""
+    home = str(tmp_path_factory.mktemp("problems"))
+    with Workspace.from_environment({"DARKROOM_HOME": home}) as opened:
+        engine.intake(opened, Problems(), 0, PROBLEMS)
+        yield opened
