@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 from rich.console import Console
@@ -13,18 +14,22 @@ from assets.jobs import DATASETS, SFT, TRAIN
 from assets.materialize import MaterializationFailed, materialize
 from assets.resources import PolicyResource
 from assets.summary import print_summary
+from pipelines.filling import Yield, next_limit
 from pipelines.publish import ASSET
-from pipelines.recipes import Recipe, load_recipes
+from pipelines.recipes import Recipe, load_recipes, quotas
 from pipelines.sources import Catalog, SourceFault
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
 
-def materialize_source(console: Console, name: str, *, train: bool) -> None:
+def materialize_source(
+    console: Console, name: str, *, train: bool, n_rows: int | None = None, wanted: Mapping[str, int] | None = None
+) -> None:
     """Materialises every family on every shard of one source, ships the datasets, trains on them if asked.
 
-    What is finished is not done again. Prints what there is, also when a job failed. Raises ``SourceFault``,
-    ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the asset's words.
+    With ``n_rows`` (in the published mixture) or ``wanted`` (rows by family), families stop drafting when they have
+    their rows. What is finished is not done again. Prints what there is, also when a job failed. Raises
+    ``SourceFault``, ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the asset's words.
     """
     started = time.monotonic()
     with Workspace.from_environment() as workspace:
@@ -37,27 +42,71 @@ def materialize_source(console: Console, name: str, *, train: bool) -> None:
             )
         asyncio.run(_check_policies(workspace, recipes))
         prepare_dagster_home(workspace)
+        by_family = quotas(recipes, n_rows=n_rows) | dict(wanted or {})
         try:
-            _run_jobs(console, workspace, recipes, partitions, train=train)
+            with dg.DagsterInstance.get() as instance:
+                close_abandoned_runs(instance)
+                build = _Build(console, workspace, instance, recipes, by_family)
+                build.run(partitions, train=train)
         except MaterializationFailed:
             print_summary(console, workspace, recipes, list(shards), None)
             raise
         print_summary(console, workspace, recipes, list(shards), time.monotonic() - started)
 
 
-def _run_jobs(
-    console: Console, workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str], *, train: bool
-) -> None:
-    defs = definitions()
-    with dg.DagsterInstance.get() as instance:
-        close_abandoned_runs(instance)
+class _Build:
+    """One command's runs, on the instance that the UI shows."""
+
+    def __init__(
+        self,
+        console: Console,
+        workspace: Workspace,
+        instance: dg.DagsterInstance,
+        recipes: Sequence[Recipe],
+        quotas: Mapping[str, int],
+    ) -> None:
+        self._console, self._workspace, self._instance = console, workspace, instance
+        self._recipes, self._quotas = recipes, quotas
+        self._defs = definitions()
+
+    def run(self, partitions: Sequence[str], *, train: bool) -> None:
+        accepted = dict.fromkeys(self._quotas, 0)
         for partition in partitions:
-            materialize(defs.resolve_job_def(SFT), instance, console, partition=partition)
-        materialize(defs.resolve_job_def(DATASETS), instance, console)
-        if train and not any(workspace.tables.n_rows(TableKey(ASSET, recipe.family)) for recipe in recipes):
-            console.print("No trajectory passed its checks, so there is nothing to train on.")
+            self._fill(partition, accepted)
+        settings = {"sft_dataset": {"quotas": dict(self._quotas)}} if self._quotas else None
+        self._materialize(DATASETS, settings=settings)
+        if train and not any(self._n_rows(ASSET, recipe.family) for recipe in self._recipes):
+            self._console.print("No trajectory passed its checks, so there is nothing to train on.")
         elif train:
-            materialize(defs.resolve_job_def(TRAIN), instance, console)
+            self._materialize(TRAIN)
+
+    def _fill(self, partition: str, accepted: dict[str, int]) -> None:
+        """One shard, drafted again with larger numbers until every quota is full or its samples are exhausted."""
+        missing = {family: max(0, n - accepted[family]) for family, n in self._quotas.items()}
+        limits: dict[str, int | None] = {family: next_limit(n, None) for family, n in missing.items()}
+        drawn = {family: limit or 0 for family, limit in limits.items()}
+        while True:
+            settings = {f"{family}__drafts": {"n_most": n} for family, n in drawn.items()}
+            self._materialize(SFT, partition=partition, settings=settings)
+            yields = {family: self._yield(family, partition, n) for family, n in drawn.items()}
+            limits = {family: next_limit(missing[family], found) for family, found in yields.items()}
+            if not any(limits.values()):
+                break
+            drawn |= {family: limit for family, limit in limits.items() if limit}
+        for family, found in yields.items():
+            accepted[family] += found.n_accepted
+
+    def _yield(self, family: str, partition: str, n_most: int) -> Yield:
+        tables = self._workspace.tables
+        n_drafted = tables.n_rows(TableKey((family, "drafts"), partition))
+        return Yield(n_most, n_drafted, tables.n_rows(TableKey((family, "trajectories"), partition)))
+
+    def _n_rows(self, asset: tuple[str, ...], partition: str) -> int:
+        return self._workspace.tables.n_rows(TableKey(asset, partition))
+
+    def _materialize(self, job: str, *, partition: str | None = None, settings: Any = None) -> None:
+        resolved = self._defs.resolve_job_def(job)
+        materialize(resolved, self._instance, self._console, partition=partition, settings=settings)
 
 
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:

@@ -84,15 +84,37 @@ def demo(
 def materialize_command(
     source: Annotated[str, typer.Argument(help="Which source; `darkroom ingest` names it.")],
     train: Annotated[bool, typer.Option(help="Train on the datasets afterwards.")] = False,
+    rows: Annotated[
+        int | None, typer.Option(min=0, help="Accepted rows in all, in the published mixture; default: all there are.")
+    ] = None,
+    quota: Annotated[
+        list[str] | None, typer.Option(help="Accepted rows of one family: crop=200. Can be repeated.")
+    ] = None,
 ) -> None:
     """Materialise every family on a source, and ship the datasets.
 
-    The same runs as in the UI, on the same instance. What is finished is not done again.
+    The same runs as in the UI, on the same instance. What is finished is not done again. With --rows or --quota a
+    family stops asking its policy when it has its rows; a larger number later pays for the difference alone. Example:
+
+    `darkroom materialize photos --rows 5000 --quota crop=1000`
     """
     with _faults_as_messages():
         from assets.build import materialize_source
 
-        materialize_source(console, source, train=train)
+        materialize_source(console, source, train=train, n_rows=rows, wanted=_quotas(quota or []))
+
+
+def _quotas(given: list[str]) -> dict[str, int]:
+    from pipelines.recipes import load_recipes
+
+    families = load_recipes()
+    found: dict[str, int] = {}
+    for quota in given:
+        family, _, number = quota.partition("=")
+        if family not in families or not number.isdigit():
+            raise typer.BadParameter(f"--quota reads FAMILY=ROWS with one of {', '.join(families)}; found {quota!r}")
+        found[family] = int(number)
+    return found
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import dagster as dg
+from pydantic import Field
 
 from assets.conservation import NAME
 from assets.families import stage_key
@@ -10,12 +11,29 @@ from assets.previews import trajectories_preview
 from assets.resources import WorkspaceResource
 from pipelines.engine import SAMPLES
 from pipelines.publish import publish
-from pipelines.recipes import Recipe
+from pipelines.recipes import Recipe, quotas
 from pipelines.records import Sample, Trajectory
+from pipelines.screening import Screening
 from pipelines.tables import TableKey, TableMissing, Tables
 from pipelines.workspace import Workspace
 
 SFT_DATASET = dg.AssetKey("sft_dataset")
+
+
+class DatasetSettings(dg.Config):
+    """What can be set for one run: how much of which family ships."""
+
+    n_rows: int | None = Field(
+        default=None, description="Rows in all, in the published mixture (Thyme App. B); null: everything accepted."
+    )
+    quotas: dict[str, int] = Field(default={}, description="Rows by family; comes before the mixture.")
+    validation_share: float = Field(
+        default=0.05, ge=0, le=1, description="Share of the groups of images that is set aside for validation."
+    )
+
+    def quotas_of(self, recipes: Sequence[Recipe]) -> dict[str, int]:
+        """Rows by family; a family that is not in it ships all that was accepted."""
+        return quotas(recipes, n_rows=self.n_rows) | self.quotas
 
 
 def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
@@ -30,24 +48,34 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
         check_specs=[dg.AssetCheckSpec(name=NAME, asset=SFT_DATASET, blocking=True)],
         description="datasets/sft/<family>/: parquet with embedded images and a card, readable without Darkroom.",
     )
-    def sft_dataset(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
-        n_in = n_out = n_duplicates = 0
+    def sft_dataset(
+        context: dg.AssetExecutionContext, config: DatasetSettings, workspace: WorkspaceResource
+    ) -> dg.MaterializeResult:
+        n_in = n_out = n_taken_out = 0
+        by_family = config.quotas_of(recipes)
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
-            keys = partitions.get_partition_keys()
+            keys, screening = partitions.get_partition_keys(), Screening(opened)
             for recipe in recipes:
-                report, shipped = publish(opened, recipe, keys)
+                report, shipped = publish(
+                    opened,
+                    recipe,
+                    keys,
+                    n_rows=by_family.get(recipe.family),
+                    validation_share=config.validation_share,
+                    screening=screening,
+                )
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 n_in += _rows_kept(opened.tables, recipe.family, keys)
                 n_out += shipped.n_rows
-                n_duplicates += report.n_rejected
+                n_taken_out += report.n_rejected
                 metadata[f"{recipe.family}_folder"] = dg.MetadataValue.path(str(shipped.folder))
                 metadata[f"{recipe.family}_rows"] = dg.MetadataValue.int(shipped.n_rows)
                 metadata[f"{recipe.family}_images"] = dg.MetadataValue.int(shipped.n_images)
                 metadata[f"{recipe.family}_megabytes"] = dg.MetadataValue.float(round(shipped.n_bytes / 1e6, 1))
                 metadata[f"{recipe.family}_preview"] = _preview(opened, recipe.family, keys)
-        conserved = n_in == n_out + n_duplicates
-        facts = {"rows_in": n_in, "rows_out": n_out, "duplicates": n_duplicates}
+        conserved = n_in == n_out + n_taken_out
+        facts = {"rows_in": n_in, "rows_out": n_out, "taken_out": n_taken_out}
         return dg.MaterializeResult(
             metadata={"dagster/row_count": n_out, **metadata},
             check_results=[dg.AssetCheckResult(check_name=NAME, passed=conserved, metadata=facts)],

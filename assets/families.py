@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from assets.conservation import check_conservation, conservation_spec
 from assets.previews import (
@@ -36,6 +37,14 @@ _KINDS: Mapping[str, set[str]] = {
 _PROGRESS_STEPS = 10
 
 
+class DraftSettings(dg.Config):
+    """What can be set for one run of a family's drafts."""
+
+    n_most: int | None = Field(
+        default=None, description="Draft so many samples and leave the others alone; null: all of the partition."
+    )
+
+
 def family_assets(recipe: Recipe, partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:
     """The assets of one recipe."""
     upstream = [SAMPLES, *(stage_key(recipe.family, stage) for stage in STAGES[:-1])]
@@ -61,7 +70,20 @@ def _stage_asset(
             check_results=[check_conservation(tables, report.key, n_in=n_in)],
         )
 
-    def written(
+    def drafted(
+        context: dg.AssetExecutionContext,
+        config: DraftSettings,
+        workspace: WorkspaceResource,
+        policy: PolicyResource,
+        converter: PolicyResource,
+    ) -> dg.MaterializeResult:
+        with workspace.open() as opened:
+            family = Family(opened, recipe, context.partition_key, progress_log(context))
+            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened.images)
+            planner = policy.for_recipe(recipe, opened.images) if recipe.plan else None
+            return finished(context, family, family.draft(writer, planner, n_most=config.n_most))
+
+    def rolled_out(
         context: dg.AssetExecutionContext,
         workspace: WorkspaceResource,
         policy: PolicyResource,
@@ -70,10 +92,7 @@ def _stage_asset(
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
             writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened.images)
-            if stage == "runs":
-                return finished(context, family, family.run(writer))
-            planner = policy.for_recipe(recipe, opened.images) if recipe.plan else None
-            return finished(context, family, family.draft(writer, planner))
+            return finished(context, family, family.run(writer))
 
     def judged(
         context: dg.AssetExecutionContext, workspace: WorkspaceResource, judge: PolicyResource
@@ -99,8 +118,8 @@ def _stage_asset(
         description=f"{_DESCRIPTIONS[stage]} {recipe.description}",
     )
     performs: dict[str, Callable[..., dg.MaterializeResult]] = {
-        "drafts": written,
-        "runs": written,
+        "drafts": drafted,
+        "runs": rolled_out,
         "verdicts": judged,
         "trajectories": kept,
     }

@@ -1,6 +1,7 @@
 """Materialises jobs in this process, on the instance that the UI shows, with a line per asset in the terminal."""
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -16,16 +17,24 @@ class MaterializationFailed(Exception):
 
 
 def materialize(
-    job: dg.JobDefinition, instance: dg.DagsterInstance, console: Console, *, partition: str | None = None
+    job: dg.JobDefinition,
+    instance: dg.DagsterInstance,
+    console: Console,
+    *,
+    partition: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> None:
-    """Runs ``job`` and prints what came of every asset. Raises ``MaterializationFailed``."""
+    """Runs ``job`` and prints what came of every asset; ``settings`` are the assets' own, by name of their step.
+
+    Raises ``MaterializationFailed``.
+    """
     title = f"{job.name} {partition}" if partition else job.name
     started = time.monotonic()
     with console.status(f"{title} …"):
         result = job.execute_in_process(
             instance=instance,
             partition_key=partition,
-            run_config=_QUIET,
+            run_config={**_QUIET, "ops": {step: {"config": config} for step, config in (settings or {}).items()}},
             tags=process_tags(),
             raise_on_error=False,
         )

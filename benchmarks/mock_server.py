@@ -1,9 +1,10 @@
-"""A chat endpoint that answers after 50 ms, refuses what it is told to refuse, and counts what it was asked.
+"""A chat endpoint that answers after a set time, refuses what it is told to refuse, and counts what it was asked.
 
     python -m benchmarks.mock_server        # prints its port
 
 Answers depend on the conversation alone. A conversation with the word REFUSED gets 400, whoever is one too many while
-a cap is set gets 429. ``POST /reset {"cap": 32}`` forgets all counts, ``GET /counts`` tells them.
+a cap is set gets 429, at once. ``POST /reset {"cap": 32, "seconds": 0.05}`` forgets all counts, ``GET /counts`` tells
+them. A call whose client is gone is not finished, as with vLLM.
 """
 
 import asyncio
@@ -16,13 +17,13 @@ from typing import Any
 
 from aiohttp import web
 
-LATENCY_SECONDS = 0.05
 RETRY_AFTER_SECONDS = 1
 
 
 @dataclass
 class Counts:
     cap: int | None = None
+    seconds: float = 0.05
     in_flight: int = 0
     most_in_flight: int = 0
     n_calls: int = 0
@@ -54,7 +55,7 @@ async def _answer(body: bytes, counts: Counts) -> web.Response:
         counts.n_rejected += 1
         headers = {"retry-after": str(RETRY_AFTER_SECONDS)}
         return web.json_response({"error": {"message": "too many requests"}}, status=429, headers=headers)
-    await asyncio.sleep(LATENCY_SECONDS)
+    await asyncio.sleep(counts.seconds)
     if b"REFUSED" in body:
         return web.json_response({"error": {"message": "this request is wrong in itself"}}, status=400)
     counts.served[name] += 1
@@ -71,7 +72,7 @@ def _completion(name: str) -> bytes:
 
 async def reset(request: web.Request) -> web.Response:
     settings: dict[str, Any] = await request.json()
-    fresh = Counts(cap=settings.get("cap"), in_flight=request.app[_COUNTS].in_flight)
+    fresh = Counts(**settings, in_flight=request.app[_COUNTS].in_flight)
     vars(request.app[_COUNTS]).update(vars(fresh))
     return web.json_response({})
 
@@ -91,7 +92,7 @@ async def serve() -> None:
     app.router.add_get("/v1/models", models)
     app.router.add_post("/reset", reset)
     app.router.add_get("/counts", tell)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
     await site.start()

@@ -2,7 +2,7 @@
 
 Strict on purpose: an answer that hedges ("A or B"), negates or lists several things matches nothing; "12%" is not
 "12", and "007" is a code, not seven. Compatible spellings are one (NFKC: fullwidth digits are digits), case is none.
-Graders with units, tolerance and maths are a later stage's; this is what synthesis needs to trust a trajectory.
+Units, tolerance and maths are the business of ``pipelines.grading``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from decimal import Decimal
 _CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
 _NUMERAL = re.compile(r"\A[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?\Z", re.ASCII)
 _THOUSANDS = re.compile(r"\A[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.ASCII)
+_PLACED = ("<super>", "<sub>", "<fraction>")
 _QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", re.DOTALL)
 
 
@@ -40,7 +41,7 @@ def matches(given: str, expected: str, choices: Sequence[str] = ()) -> bool:
 def letter_of(answer: str, choices: Sequence[str]) -> str | None:
     """The letter of the one choice that ``answer`` names; None if it names none, or two that differ."""
     texts = {letter: _plain(text) for letter, text in map(split_choice, choices)}
-    found = _CHOICE.match(unicodedata.normalize("NFKC", answer).strip())
+    found = _CHOICE.match(compatible(answer).strip())
     letter = found[1].upper() if found and found[1].upper() in texts else None
     if found and letter and not found[2]:
         return letter
@@ -58,12 +59,23 @@ def split_choice(choice: str) -> tuple[str, str]:
     return found[1].upper(), found[2]
 
 
+def compatible(text: str) -> str:
+    """NFKC, except for letters whose place means something: "5²" is not "52", nor "1½" "11/2"."""
+    if text.isascii():
+        return text
+    composed = unicodedata.normalize("NFC", text)
+    return "".join(
+        letter if unicodedata.decomposition(letter).startswith(_PLACED) else unicodedata.normalize("NFKC", letter)
+        for letter in composed
+    )
+
+
 def _plain(text: str) -> str:
     """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end.
 
     A text of nothing but such marks stays: it may be what the question is about.
     """
-    words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    words = " ".join(compatible(text).casefold().split())
     bare = _unquoted(_unquoted(words).removesuffix(".").rstrip())
     return bare.removesuffix(".").rstrip() or words
 

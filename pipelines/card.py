@@ -10,6 +10,7 @@ from pathlib import Path
 import jinja2
 import yaml
 
+from pipelines.funnel import Funnel
 from pipelines.recipes.base import Recipe
 from pipelines.records import Sample, Trajectory
 from pipelines.stages import Report
@@ -19,7 +20,13 @@ _ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=
 
 
 def write_card(
-    recipe: Recipe, trajectories: Sequence[Trajectory], samples: Mapping[str, Sample], report: Report
+    recipe: Recipe,
+    trajectories: Sequence[Trajectory],
+    samples: Mapping[str, Sample],
+    report: Report,
+    n_by_split: Mapping[str, int],
+    funnel: Funnel,
+    benchmarks: Sequence[str] = (),
 ) -> str:
     """The card's text, with the front matter that the Hugging Face hub reads."""
     used = [samples[trajectory.sample_id] for trajectory in trajectories]
@@ -29,15 +36,29 @@ def write_card(
         n_rows=len(trajectories),
         n_images=sum(len(trajectory.shown_images) for trajectory in trajectories),
         n_videos=len({video.sha256 for sample in used for video in sample.videos}),
-        checks=[check.name for check in recipe.checks],
+        checks=recipe.checks,
         policies=Counter(f"{made.provenance.policy} ({made.provenance.model})" for made in trajectories),
         sources=Counter(sample.source for sample in used),
         licenses=Counter(sample.license or "not stated" for sample in used),
         categories=Counter(sample.category or "none" for sample in used),
         rounds=Counter(len(made.rounds) for made in trajectories),
         report=report,
+        n_by_split=n_by_split,
+        benchmarks=benchmarks,
+        funnel=funnel,
+        judges=_judges(trajectories),
         example=_example(trajectories, samples),
     )
+
+
+def _judges(trajectories: Sequence[Trajectory]) -> Mapping[str, float]:
+    """The mean share of votes that said yes, of every check that counts votes or measures a share."""
+    scores: dict[str, list[float]] = {}
+    for made in trajectories:
+        for check in made.checks:
+            if check.score is not None:
+                scores.setdefault(check.name, []).append(check.score)
+    return {name: sum(values) / len(values) for name, values in sorted(scores.items())}
 
 
 def _front_matter(recipe: Recipe, used: Sequence[Sample]) -> dict[str, object]:

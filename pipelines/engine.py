@@ -24,6 +24,7 @@ from pipelines.cases import Case
 from pipelines.checks.base import CheckFunction, JudgedCheck
 from pipelines.digest import digest
 from pipelines.drafting import Drafter, Spent, provenance, task_of
+from pipelines.draw import Draw
 from pipelines.execution import Sandboxes
 from pipelines.intake import take_in
 from pipelines.isolation import row_fault
@@ -74,16 +75,18 @@ class Family:
         """The samples that the family works on."""
         return TableKey(SAMPLES, self.partition)
 
-    def draft(self, policy: Policy, planner: Policy | None = None) -> Report:
+    def draft(self, policy: Policy, planner: Policy | None = None, *, n_most: int | None = None) -> Report:
         """Prepares every sample and has the opening turn written; ``planner`` writes the recipe's plans, if it has any.
 
-        Raises ``PolicyUnavailable`` before any work when a policy cannot be reached.
+        Where ``n_most`` drafts are enough, no more samples are drawn (``pipelines/draw.py``) and paid for. Raises
+        ``PolicyUnavailable`` before any work when a policy cannot be reached.
         """
         identities = [policy.identity.as_json()]
         if self.recipe.plan is not None:
             identities.append((planner or policy).identity.as_json())
-        inputs = self._inputs("drafts", self.samples_key, *identities, sandbox.sandbox_digest())
-        return self._run("drafts", Draft, inputs, lambda: asyncio.run(self._draft(policy, planner)))
+        limit = [] if n_most is None else [n_most]
+        inputs = self._inputs("drafts", self.samples_key, *identities, sandbox.sandbox_digest(), *limit)
+        return self._run("drafts", Draft, inputs, lambda: asyncio.run(self._draft(policy, planner, n_most)))
 
     def run(self, policy: Policy) -> Report:
         """Rolls every draft out: executes its program, shows the policy the result, until there is an answer."""
@@ -121,7 +124,7 @@ class Family:
     def _run(self, stage: str, kind: type[Any], inputs: str, perform: Callable[[], Outcome[Any]]) -> Report:
         return run_stage(self.workspace.tables, self.key(stage), kind, inputs=inputs, perform=perform)
 
-    async def _draft(self, policy: Policy, planner: Policy | None) -> Outcome[Draft]:
+    async def _draft(self, policy: Policy, planner: Policy | None, n_most: int | None) -> Outcome[Draft]:
         samples = self.workspace.tables.read(self.samples_key, Sample)
         ledger = self.workspace.ledger
         async with RecordedPolicy(policy, ledger) as writer, RecordedPolicy(planner or policy, ledger) as planning:
@@ -129,13 +132,21 @@ class Family:
             if planner is not None and self.recipe.plan is not None:
                 await planning.check()
             drafter = Drafter(self.recipe, self.workspace.images, writer, planning)
-            made = await map_rows(
-                samples,
-                lambda sample: self._draft_one(sample, drafter),
-                concurrency=policy.concurrency,
-                progress=self.progress,
-            )
-        return _outcome(made, len(samples), performed=writer.n_written + planning.n_written)
+            drawn = Draw(samples, n_most)
+            while batch := drawn.next():
+                made = await map_rows(
+                    batch,
+                    lambda sample: self._draft_one(sample, drafter),
+                    concurrency=policy.concurrency,
+                    progress=self.progress,
+                )
+                drawn.take(batch, made)
+        performed = writer.n_written + planning.n_written
+        return _outcome(drawn.rows(self._not_drawn), len(samples), performed=performed)
+
+    def _not_drawn(self, sample: Sample) -> Reject:
+        fault = RowFault(Reason.NOT_DRAWN, "enough samples were drafted without this one")
+        return self._reject("drafts", fault, sample, to_row(sample))
 
     async def _draft_one(self, sample: Sample, drafter: Drafter) -> Draft | Reject:
         spent = Spent()

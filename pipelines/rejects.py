@@ -34,6 +34,7 @@ class Reason(StrEnum):
     NOT_APPLICABLE = "not_applicable"
     UNSUITABLE = "unsuitable"
     # draft and run
+    NOT_DRAWN = "not_drawn"
     POLICY_FAILED = "policy_failed"
     SANDBOX_FAILED = "sandbox_failed"
     TRUNCATED_TURN = "truncated_turn"
@@ -44,6 +45,9 @@ class Reason(StrEnum):
     CHECK_FAILED = "check_failed"
     # sft_dataset
     STALE = "stale"
+    NEAR_DUPLICATE = "near_duplicate"
+    CONTAMINATED = "contaminated"
+    NOT_SELECTED = "not_selected"
     # any stage: a fault of a recipe or a check, caught so that the run goes on
     STAGE_FAILED = "stage_failed"
 
@@ -57,6 +61,10 @@ _REJECTED = {
     Reason.TOO_MANY_ROUNDS,
     Reason.WRONG_PLAN,
     Reason.CHECK_FAILED,
+    Reason.NEAR_DUPLICATE,
+    Reason.CONTAMINATED,
+    Reason.NOT_DRAWN,
+    Reason.NOT_SELECTED,
 }
 
 RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})

@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from pipelines.digest import digest
@@ -28,29 +29,26 @@ class Candidate:
     difficulty: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Quotas:
-    """How many rows of each family; ``balance`` names what to spread them over. A family without a quota keeps all."""
-
-    families: Mapping[str, int]
-    balance: tuple[Axis, ...] = ("category", "difficulty")
-    seed: int = 0
-
-
 def select(
     candidates: Sequence[Candidate], n_rows: int, *, balance: Sequence[Axis] = ("category", "difficulty"), seed: int = 0
 ) -> set[str]:
     """The ids of exactly ``n_rows`` rows, or of all where there are fewer. Raises ``ValueError`` below 0."""
     if n_rows < 0:
         raise ValueError(f"a number of rows is 0 or more; found {n_rows}")
+    return set(islice(ordered(candidates, balance=balance, seed=seed), n_rows))
+
+
+def ordered(
+    candidates: Sequence[Candidate], *, balance: Sequence[Axis] = ("category", "difficulty"), seed: int = 0
+) -> Iterator[str]:
+    """The ids of all rows in the order in which they are selected."""
     strata: dict[Hashable, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         strata[tuple(getattr(candidate, axis) for axis in balance)].append(candidate)
-    ordered = [
+    by_seed = [
         sorted(strata[key], key=lambda candidate: digest([seed, candidate.row_id])) for key in sorted(strata, key=repr)
     ]
-    dealt = _round_robin(ordered)
-    return {candidate.row_id for candidate, _ in zip(dealt, range(n_rows), strict=False)}
+    return (candidate.row_id for candidate in _round_robin(by_seed))
 
 
 def mixture(wanted: Mapping[str, int], n_rows: int) -> dict[str, int]:

@@ -14,6 +14,7 @@ from pipelines.digest import digest
 from pipelines.records import Sample
 
 Split = Literal["train", "validation"]
+SPLITS: tuple[Split, ...] = ("train", "validation")
 _BUCKETS = 10_000
 
 

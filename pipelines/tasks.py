@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pipelines.answers import split_choice
 from pipelines.messages import Message
 from pipelines.records import ImageRef, Sample, VideoRef
 
@@ -55,3 +56,8 @@ def video_info(videos: tuple[VideoRef, ...]) -> str:
 def _described(video: VideoRef) -> str:
     seconds = f"{video.fps:g} frames per second, {video.n_frames / video.fps:.1f} seconds, " if video.fps > 0 else ""
     return f"{video.n_frames} frames, {seconds}{video.width}x{video.height} pixels"
+
+
+def spelled_answer(sample: Sample) -> str:
+    """The answer in words: the text behind its letter where there are choices (intake has made it a letter)."""
+    return dict(map(split_choice, sample.choices))[sample.answer] if sample.choices else sample.answer

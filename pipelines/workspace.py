@@ -4,6 +4,8 @@
 <home>/tables/        the stages' tables and rejects, by asset and partition
 <home>/datasets/      what ships: <name>/<config>/ with parquet and a card
 <home>/checkpoints/   what training wrote
+<home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
+<home>/contamination/ what of them was found, by family
 <home>/sources/       sources that `darkroom ingest` made
 <home>/ledger.sqlite  every paid or slow act
 <home>/dagster/       DAGSTER_HOME: runs and their history
@@ -72,6 +74,11 @@ class Workspace:
     def checkpoint(self, name: str) -> Path:
         """The folder of a trained model."""
         return self.home / "checkpoints" / name
+
+    @property
+    def benchmarks(self) -> Path:
+        """The list of benchmarks that no row may hold; it need not be there."""
+        return self.home / "benchmarks.yaml"
 
     @property
     def sources(self) -> Path:

@@ -14,10 +14,10 @@ from train.faults import TrainFault
 
 
 def dataset_files(folder: Path) -> list[Path]:
-    """The parquet files of a dataset folder, by name. Raises ``TrainFault`` when there are none."""
+    """The parquet files of a dataset folder but its validation split's. Raises ``TrainFault`` when there are none."""
     if not folder.is_dir():
         raise TrainFault(f"no dataset folder {folder}: materialise `sft_dataset`, or point --dataset at its folder")
-    files = sorted(path for path in folder.rglob("*.parquet") if not path.name.startswith("."))
+    files = sorted(path for path in folder.rglob("*.parquet") if not path.name.startswith((".", "validation-")))
     if not files:
         raise TrainFault(f"{folder} holds no parquet file: materialise `sft_dataset` again")
     return files

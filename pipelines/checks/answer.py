@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pipelines.answers import matches
 from pipelines.cases import Case
-from pipelines.checks.base import Flaw, Verdict, check, failed, passed
+from pipelines.checks.base import Flaw, Verdict, check, failed, judged, passed
+from pipelines.grading import grade
+from pipelines.judges.base import Judge, Question
+from pipelines.prompts import bundled_prompt
+from pipelines.tasks import question_text
 
 
 @check()
@@ -14,3 +18,40 @@ def answer_matches(case: Case) -> Verdict:
     if matches(given, sample.answer, sample.choices):
         return passed()
     return failed(Flaw.WRONG_ANSWER, f"answered {given!r}, expected {sample.answer!r}")
+
+
+@check()
+def answer_verified(case: Case) -> Verdict:
+    """The answer has the sample's value: exact, numeric, choice, math-verify, ANLS, in that order."""
+    found = grade(case.trajectory.answer, case.sample)
+    detail = f"{found.kind}: {found.detail}"
+    if found.right:
+        return passed(detail, score=found.score)
+    return failed(Flaw.WRONG_ANSWER, detail, score=found.score)
+
+
+def _is_right(case: Case) -> bool:
+    return grade(case.trajectory.answer, case.sample).right
+
+
+ANSWER = Question("judge_answer", bundled_prompt("judge_answer"), _is_right)
+"""Whether an answer says what the sample's answer says; the embedded judge grades."""
+
+MAX_ANSWER_CHARS = 1000
+"""A judge is shown no more of an answer; a longer one is none."""
+
+
+@judged()
+async def answer_judged(case: Case, judge: Judge) -> Verdict:
+    """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
+    sample, given = case.sample, case.trajectory.answer
+    found = grade(given, sample)
+    if found.right:
+        return passed(f"{found.kind}: {found.detail}", score=found.score)
+    if sample.choices or found.kind == "numeric" or not given.strip() or len(given) > MAX_ANSWER_CHARS:
+        return failed(Flaw.WRONG_ANSWER, f"{found.kind}: {found.detail}", score=found.score)
+    slots = {"question": question_text(sample), "expected": sample.answer, "given": given}
+    votes = await judge.ask(ANSWER, case, slots=slots)
+    if votes.share > 0.5:
+        return passed(str(votes), score=votes.share)
+    return failed(Flaw.WRONG_ANSWER, str(votes), score=votes.share)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, check, failed, passed
+from pipelines.checks.shown import located
 from pipelines.geometry import Box
-from pipelines.locate import Located, locate
-from pipelines.records import ImageRef, Round
+from pipelines.locate import Located
+from pipelines.records import ImageRef
 
 MAX_CROP_SHARE = 0.25
 """A crop that shows more of the image than this has not looked closer."""
@@ -54,20 +55,7 @@ def _located(case: Case) -> Located | None:
     seen = [turn for turn in case.trajectory.rounds if turn.observation.images]
     if not seen:
         return None
-    last = seen[-1]
-    original = case.store.open(case.trajectory.images[0])
-    return locate(case.store.open(last.observation.images[-1]), original, _executed_code(last))
-
-
-def _executed_code(turn: Round) -> str:
-    """The code as it ran, and below it each box that the sandbox moved into its image, as it was used."""
-    code, boxes = turn.code, ""
-    for edit in turn.observation.edits:
-        if edit.kind == "clamp_box":
-            boxes += f"\n{edit.after}"
-        elif edit.before:
-            code = code.replace(edit.before, edit.after)
-    return code + boxes
+    return located(case, seen[-1])
 
 
 def _text(box: Box) -> str:

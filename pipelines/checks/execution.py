@@ -27,3 +27,10 @@ def shows_an_image(case: Case) -> Verdict:
     if rounds and not blind:
         return passed()
     return failed(Flaw.NO_IMAGE, f"no image in round {', '.join(blind) or '1'}")
+
+
+@check()
+def no_program(case: Case) -> Verdict:
+    """No program was written; ``score`` is the number of programs."""
+    n = len(case.trajectory.rounds)
+    return failed(Flaw.HAS_PROGRAM, f"{n} programs in a row that needs none", score=n) if n else passed(score=0.0)

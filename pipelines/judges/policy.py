@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +15,7 @@ from pipelines.messages import Message, Picture, message
 from pipelines.policies.base import Completion, Policy, PolicyFault, Turn
 from pipelines.records import ImageRef, Usage
 from pipelines.rejects import Reason, RowFault
+from pipelines.structured import json_objects
 from pipelines.tasks import Task
 
 _MAX_REASON = 300
@@ -70,21 +70,9 @@ class PolicyJudge:
 
 def _answer(text: str) -> _Answer | None:
     """The last JSON object of a vote that is one; models reason first, and put fences around it."""
-    for candidate in reversed(list(_objects(text))):
+    for candidate in reversed(list(json_objects(text))):
         try:
             return _Answer.model_validate(candidate)
         except ValidationError:
             continue
     return None
-
-
-def _objects(text: str) -> Iterator[Any]:
-    decoder, start = json.JSONDecoder(), text.find("{")
-    while start >= 0:
-        try:
-            found, end = decoder.raw_decode(text, start)
-        except (json.JSONDecodeError, RecursionError):
-            end = start + 1
-        else:
-            yield found
-        start = text.find("{", end)

@@ -19,6 +19,9 @@ from pipelines.policies.retries import TRY_FAULTS, Failure, failure_of, seconds_
 MOST_PATIENCE_SECONDS = 600.0
 """An endpoint that asks to wait longer (a day's quota is used up) stops the stage instead."""
 
+MOST_CHARACTERS = 600
+"""Of what an endpoint says when it fails: some send a page of HTML, and rejects are kept in tables."""
+
 
 class Calls:
     """The calls to one endpoint. ``clean`` takes out of a text what must not be kept (the key)."""
@@ -42,7 +45,7 @@ class Calls:
                 return made
             if not made.may_succeed or n_tries > self._endpoint.max_retries:
                 self._give_up(made)
-            await self._wait(made, seconds_to_wait(made, n_tries=n_tries, seed=seed))
+            await self._wait_for_another(made, seconds_to_wait(made, n_tries=n_tries, seed=seed))
         raise AssertionError("tries are counted without end")
 
     async def _try(self, send: Callable[[], Awaitable[Completion]], *, is_retry: bool) -> Completion | Failure:
@@ -61,7 +64,7 @@ class Calls:
             failure = failure_of(fault)
             if failure.is_busy:
                 result, wait_seconds = "busy", failure.wait_seconds or 1.0
-            return replace(failure, text=self._clean(f"{self._name}: {failure.text}"))
+            return replace(failure, text=self._clean(failure.text)[:MOST_CHARACTERS])
         finally:
             self.gate.leave(began, result, min(wait_seconds, MOST_PATIENCE_SECONDS))
 
@@ -80,12 +83,12 @@ class Calls:
             self._breaker.answered()
         elif self._breaker.failed(failure.text):
             self._stop()
-        raise PolicyFault(failure.text)
+        raise PolicyFault(f"{self._name}: {failure.text}")
 
-    async def _wait(self, failure: Failure, seconds: float) -> None:
+    async def _wait_for_another(self, failure: Failure, seconds: float) -> None:
         """Until the next try, or until there is none for anybody."""
-        if seconds > MOST_PATIENCE_SECONDS:
-            self._break(f"it asks to wait {seconds:.0f} seconds: {failure.text}")
+        if (asked := failure.wait_seconds or 0.0) > MOST_PATIENCE_SECONDS:
+            self._break(f"it asks to wait {asked:.0f} seconds: {failure.text}")
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopped.wait()

@@ -138,10 +138,10 @@ class OpenAIPolicy:
         try:
             choice = response["choices"][0]
             text = storable(choice["message"].get("content") or "")
+            usage = self._usage(response.get("usage") or {})
         except (TypeError, KeyError, IndexError, AttributeError):
-            raise PolicyFault(f"an answer that is no completion: {str(response)[:300]}") from None
-        finished = choice.get("finish_reason") != "length"
-        return Completion(text, finished, self._usage(response.get("usage") or {}), frames)
+            raise PolicyFault(f"an answer that is no completion: {response}") from None
+        return Completion(text, choice.get("finish_reason") != "length", usage, frames)
 
     def _usage(self, used: dict[str, Any]) -> Usage:
         prompt, completion = (used.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))

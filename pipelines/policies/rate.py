@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Literal
 
 FIRST_LIMIT = 16
-RAMP_CUT, STEADY_CUT = 0.5, 0.75
-"""The ramp doubles with each round, so half was the last that was borne."""
+RAMP_STEP, RAMP_CUT = 0.5, 2 / 3
+"""The ramp grows by half with each round, so two thirds were borne before. Doubling would find a server's cap sooner,
+with as many rejected calls as the cap is high."""
+STEADY_CUT = 0.75
 
 Result = Literal["served", "busy", "failed"]
 
@@ -77,9 +79,11 @@ class Gate:
         self._admit()
 
     def _widen(self, began: int) -> None:
-        self._borne = self._borne or began == self._n_cuts
+        if began != self._n_cuts:
+            return  # it set out when more were let through: it says nothing about the limit of now
+        self._borne = True
         if self.n_in_flight >= int(self.limit):  # a limit that nothing reached proves nothing
-            step = 1.0 if self._is_ramping else 1.0 / self.limit
+            step = RAMP_STEP if self._is_ramping else 1.0 / self.limit
             self.limit = min(float(self.most), self.limit + step)
 
     def _narrow(self, began: int, wait_seconds: float) -> None:

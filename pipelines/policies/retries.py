@@ -92,6 +92,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def _refusal(fault: openai.APIStatusError, text: str) -> Failure:
     status = fault.status_code
+    if fault.body and fault.message == f"Error code: {status}":  # the SDK quotes nothing but `error.message`
+        text = f"{text} - {fault.body}"
     used_up = status == 429 and "insufficient_quota" in (fault.code, fault.type)
     return Failure(
         text,

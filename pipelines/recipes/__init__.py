@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from pipelines.recipes.base import Recipe, RecipeFault
+from pipelines.recipes.base import Recipe, RecipeFault, quotas
 
-__all__ = ["Recipe", "RecipeFault", "load_recipes"]
+__all__ = ["Recipe", "RecipeFault", "load_recipes", "quotas"]
 
 
 def load_recipes() -> dict[str, Recipe]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from pipelines.policies.oracle import Script
 from pipelines.prompts import Prompt
 from pipelines.protocols.base import Protocol
 from pipelines.records import LossPolicy, Round, Sample
+from pipelines.selection import mixture
 from pipelines.tasks import Prepared, Task
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
@@ -82,3 +83,10 @@ class Recipe:
         if turn.task.stage == "plan" and self.plan is not None:
             return self.plan.script(turn)
         return self.script(turn)
+
+
+def quotas(recipes: Sequence[Recipe], *, n_rows: int | None) -> dict[str, int]:
+    """``n_rows`` in the published mixture, over the families that are in it; none without a number."""
+    if n_rows is None:
+        return {}
+    return mixture({recipe.family: recipe.n_wanted for recipe in recipes if recipe.n_wanted}, n_rows)

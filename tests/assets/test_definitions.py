@@ -9,6 +9,7 @@ import pytest
 
 from assets.definitions import definitions
 from assets.jobs import SFT
+from pipelines.recipes import load_recipes
 from pipelines.records import Trajectory
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
@@ -26,7 +27,8 @@ def test_the_definitions_are_loadable() -> None:
 
 
 def test_every_asset_of_the_graph_is_there() -> None:
-    family = {f"crop/{stage}" for stage in ("drafts", "runs", "verdicts", "trajectories", "rejects")}
+    stages = ("drafts", "runs", "verdicts", "trajectories", "rejects")
+    family = {f"{family}/{stage}" for family in load_recipes() for stage in stages}
     training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint"}
     assert keys(definitions()) == {"samples"} | family | training
 

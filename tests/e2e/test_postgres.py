@@ -74,3 +74,16 @@ def test_once_performs_once(url: str) -> None:
         for _ in range(3):
             act = asyncio.run(ledger.once("sandbox", {"code": "print(1)"}, perform))
     assert (performed, act.result["n"]) == (1, 1)
+
+
+def test_hundreds_of_acts_at_once_are_all_written(url: str) -> None:
+    async def all_at_once(ledger: Ledger) -> list[Act]:
+        async def perform(n: int) -> Act:
+            await asyncio.sleep(0.01)
+            return Act({"n": n})
+
+        return await asyncio.gather(*(ledger.once("group", {"n": n}, lambda n=n: perform(n)) for n in range(600)))
+
+    with Ledger(url) as ledger:
+        assert [act.result["n"] for act in asyncio.run(all_at_once(ledger))] == list(range(600))
+        assert ledger.totals()["group"].acts == 600

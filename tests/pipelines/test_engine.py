@@ -383,3 +383,33 @@ def test_an_image_that_a_recipe_cannot_read_is_that_rows_fault_alone(family: Fam
     faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=unreadable))
     report = faulty.draft(oracle(faulty.recipe))
     assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
+
+
+def test_with_a_limit_no_more_samples_are_drawn_and_paid_for(family: Family) -> None:
+    script = family.recipe.script
+    policy = Scripted(lambda turn: Completion(script(turn)))
+    report = family.draft(policy, n_most=2)
+    assert (report.n_out, policy.n_turns) == (2, 2)
+    assert report.reasons["not_drawn"] + report.reasons.get("not_applicable", 0) == report.n_in - 2
+
+
+def test_a_larger_limit_pays_for_the_difference_alone(family: Family) -> None:
+    script = family.recipe.script
+    family.draft(Scripted(lambda turn: Completion(script(turn))), n_most=2)
+    more = Scripted(lambda turn: Completion(script(turn)))
+    assert family.draft(more, n_most=3).n_out == 3
+    assert more.n_turns == 1
+
+
+def test_a_limit_counts_drafts_and_not_samples_that_came_to_nothing(family: Family) -> None:
+    script = family.recipe.script
+
+    def fail_first(turn: Turn) -> Completion:
+        return Completion("no code" if turn.task.sample.source_row == "row/1" else script(turn))
+
+    report = family.draft(Scripted(fail_first), n_most=3)
+    assert report.n_out == 3
+
+
+def test_more_than_there_are_is_all_there_are(family: Family) -> None:
+    assert family.draft(oracle(family.recipe), n_most=100).n_out == 4

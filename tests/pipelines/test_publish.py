@@ -94,6 +94,37 @@ def test_a_folder_that_was_lost_or_half_written_is_written_again_with_the_same_b
     assert folder_bytes(shipped.folder) == whole
 
 
+def test_a_quota_ships_exactly_so_many_and_the_others_are_rejects(made: Workspace, recipe: Recipe) -> None:
+    report, shipped = publish(made, recipe, PARTITIONS, n_rows=3)
+    assert (shipped.n_rows, report.reasons) == (3, {"duplicate": 4, "not_selected": 1})
+
+
+def test_no_image_is_in_two_splits_and_training_does_not_read_validation(made: Workspace, recipe: Recipe) -> None:
+    from train.rows import dataset_files
+
+    _, shipped = publish(made, recipe, PARTITIONS, validation_share=0.5)
+    loaded = datasets.load_dataset(str(shipped.folder))
+    shown = {name: {ref["sha256"] for refs in split["image_refs"] for ref in refs} for name, split in loaded.items()}
+    assert set(shown) == {"train", "validation"}
+    assert not shown["train"] & shown["validation"]
+    assert [path.name.split("-")[0] for path in dataset_files(shipped.folder)] == ["train"]
+    assert f"| split validation | {len(loaded['validation'])} |" in (shipped.folder / "README.md").read_text()
+
+
+def test_a_split_that_is_gone_leaves_no_file(made: Workspace, recipe: Recipe) -> None:
+    publish(made, recipe, PARTITIONS, validation_share=0.5)
+    _, shipped = publish(made, recipe, PARTITIONS, validation_share=0.0)
+    assert [path.name for path in shipped.folder.glob("*.parquet")] == ["train-00000-of-00001.parquet"]
+
+
+def test_the_card_shows_where_the_rows_went(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS)
+    card = (shipped.folder / "README.md").read_text()
+    assert "| samples | 10 |" in card
+    assert "| drafts | 8 | not_applicable 2 |" in card
+    assert "per accepted row" in card
+
+
 def test_the_card_is_written_from_facts(made: Workspace, recipe: Recipe) -> None:
     _, shipped = publish(made, recipe, PARTITIONS)
     card = (shipped.folder / "README.md").read_text()

@@ -1,7 +1,8 @@
 """Problems of ``reasoning_gym``, without pictures, each with the verifier that judges answers to it.
 
 ``truth.details`` is JSON: ``{"verifier": "reasoning_gym", "task": "gcd", "entry": {"question": ..., "answer": ...,
-"metadata": {...}}}``. Importing reasoning_gym takes more than a second, so it is imported when a row is built.
+"metadata": {...}}, "worked": {...}}`` (``pipelines/worked.py``). Importing reasoning_gym takes more than a second, so
+it is imported when a row is built.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import warnings
 from functools import partial
 from random import Random
 from types import ModuleType
+from typing import Any
 
 from pipelines.records import Truth
 from pipelines.sources.base import SourceRow
 from pipelines.sources.demo.lazy import LazyRow
+from pipelines.sources.demo.programs import worked
 
 TASKS = (
     "gcd",
@@ -26,12 +29,14 @@ TASKS = (
     "count_primes",
     "simple_equations",
 )
+N_OF_EACH = 3
 VERIFIER = "reasoning_gym"
 
 
 def maths(seed: int) -> list[LazyRow]:
-    """One problem of each task, not generated yet."""
-    return [LazyRow(f"maths/{number:02d}", partial(_problem, number, task, seed)) for number, task in enumerate(TASKS)]
+    """``N_OF_EACH`` problems of each task, not generated yet."""
+    numbered = enumerate(TASKS * N_OF_EACH)
+    return [LazyRow(f"maths/{number:02d}", partial(_problem, number, task, seed)) for number, task in numbered]
 
 
 def verify(details: str, answer: str) -> float:
@@ -62,7 +67,8 @@ def _gym() -> ModuleType:
 def _problem(number: int, task: str, seed: int) -> SourceRow:
     row = f"maths/{number:02d}"
     entry = _gym().create_dataset(task, size=1, seed=Random(f"{seed}/{row}").randrange(2**31))[0]
-    details = {"verifier": VERIFIER, "task": task, "entry": entry}
+    details: dict[str, Any] = {"verifier": VERIFIER, "task": task, "entry": entry}
+    details["worked"] = worked(task, entry["metadata"]).as_json()
     return SourceRow(
         row=row,
         images=(),

@@ -12,13 +12,18 @@ from pipelines.rejects import Reason
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo.charts import charts
 from pipelines.sources.demo.damaged import damaged
+from pipelines.sources.demo.diagrams import diagrams
+from pipelines.sources.demo.figures import figures
 from pipelines.sources.demo.films import films
 from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.material import MaterialError
 from pipelines.sources.demo.maths import maths
+from pipelines.sources.demo.notices import notices
+from pipelines.sources.demo.overviews import overviews
 from pipelines.sources.demo.pages import pages
 from pipelines.sources.demo.photographs import photographs
 from pipelines.sources.demo.scenes import scenes
+from pipelines.sources.demo.snapshots import snapshots
 
 DEMO_VERSION = "2"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
@@ -26,11 +31,11 @@ PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-imag
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Scenes, photographs, pages, charts, maths problems, films, damaged files; every ``n_shards``-th row is a shard's.
+    """Everything that the modules of this package make, dealt to ``n_shards`` shards one row after the other.
 
     Args:
         n_shards: How many shards the rows are dealt to, one after the other.
-        seed: Other scenes, pages, charts and problems, and another order of choices; the photographs stay.
+        seed: Other scenes, pages, charts, problems and notices, and another order of choices; the photographs stay.
         n_scenes: How many scenes; up to 117 ask different questions.
     """
 
@@ -76,7 +81,12 @@ class DemoSource:
             *charts(seed),
             *maths(seed),
             *films(seed),
+            *notices(seed),
+            *diagrams(seed),
+            *figures(seed),
             *damaged(),
+            *overviews(seed),
+            *snapshots(seed),
         ]
 
 

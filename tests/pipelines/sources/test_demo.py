@@ -70,7 +70,8 @@ def versions() -> dict[str, str]:
 
 def test_there_are_rows_of_every_kind(rows):
     kinds = Counter(name.split("/")[0] for name in rows)
-    assert kinds == {"scene": 24, "photo": 10, "page": 7, "chart": 6, "maths": 8, "film": 24, "damaged": 2}
+    pictures = {"scene": 24, "photo": 10, "overview": 12, "snapshot": 15, "page": 7, "chart": 6, "notice": 24}
+    assert kinds == {**pictures, "maths": 24, "diagram": 4, "figure": 40, "film": 24, "damaged": 2}
 
 
 def test_every_box_lies_inside_its_image(rows):
@@ -163,6 +164,18 @@ def test_a_shard_builds_no_picture_of_another(monkeypatch):
 def test_rows_are_built_when_they_are_reached():
     first = next(iter(DemoSource(n_scenes=1000).rows(0)))
     assert first.row == "scene/00"
+
+
+def test_a_snapshot_says_how_far_it_was_turned_and_faded(rows):
+    for row in of_kind(rows, "snapshot"):
+        levels = ImageStat.Stat(opened(row).convert("L")).extrema[0]
+        assert row.truth.angle in (None, 90, 180, 270), row.row
+        assert row.truth.angle or row.truth.contrast, row.row
+        assert (levels[1] - levels[0] < 60) == (row.truth.contrast is not None), row.row
+
+
+def test_a_snapshot_does_not_say_in_its_file_how_it_was_turned(rows):
+    assert not any(opened(row).getexif() for row in of_kind(rows, "snapshot"))
 
 
 def test_there_is_no_shard_beyond_the_last():

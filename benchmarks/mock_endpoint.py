@@ -1,0 +1,50 @@
+"""The mock endpoint from outside: started, set, asked for its counts; and clients that are set to work on it."""
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any, Self
+
+
+class MockEndpoint:
+    """``benchmarks.mock_server`` in a process of its own, while the context lasts."""
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "benchmarks.mock_server"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self._root = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # it ends with its standard input
+
+    @property
+    def url(self) -> str:
+        return f"{self._root}/v1"
+
+    def reset(self, **settings: Any) -> None:
+        request = urllib.request.Request(f"{self._root}/reset", json.dumps(settings).encode(), method="POST")
+        urllib.request.urlopen(request).close()
+
+    def counts(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self._root}/counts") as response:
+            counts: dict[str, Any] = json.load(response)
+        return counts
+
+    def start(self, kind: str, folder: Path, n_rows: int, n_refused: int = 0) -> subprocess.Popen[str]:
+        arguments = [kind, self.url, str(folder), str(n_rows), str(n_refused)]
+        return subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.policy_client", *arguments], stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, kind: str, folder: Path, n_rows: int, n_refused: int = 0) -> dict[str, Any]:
+        """What a client took, when it is done."""
+        process = self.start(kind, folder, n_rows, n_refused)
+        said, _ = process.communicate()
+        if process.returncode:
+            raise SystemExit(f"the {kind} client ended with {process.returncode}")
+        figures: dict[str, Any] = json.loads(said)
+        return figures

@@ -1,0 +1,52 @@
+"""Measures the calls of policies against the bare openai client and against the bars that the layer promises.
+
+    python -m benchmarks.policies                 # all of it, about five minutes
+    python -m benchmarks.policies --quick         # a first impression, about one
+    python -m benchmarks.policies --only kill --json figures.json
+
+The endpoint is a mock in a process of its own (benchmarks/mock_server.py); each client has its own process too. The
+bare client and the layer take turns; a ratio compares two values of one turn.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.mock_endpoint import MockEndpoint
+from benchmarks.policy_bars import measure_cap, measure_in_flight, measure_refusals, measure_throughput
+from benchmarks.policy_kills import measure_kills
+from benchmarks.report import describe_machine, report
+from benchmarks.rows import Row
+
+_MEASURES: dict[str, Callable[..., list[Row]]] = {
+    "throughput": measure_throughput,
+    "flight": measure_in_flight,
+    "cap": measure_cap,
+    "refusals": measure_refusals,
+    "kill": measure_kills,
+}
+_LIBRARIES = ("openai", "aiohttp", "sqlalchemy")
+
+
+def main() -> None:
+    options = _parse_options()
+    with MockEndpoint() as endpoint:
+        measures = (partial(_MEASURES[name], endpoint, quick=options.quick) for name in options.only or _MEASURES)
+        sys.exit(report(describe_machine(_LIBRARIES), measures, options.json))
+
+
+def _parse_options() -> argparse.Namespace:
+    summary, _, details = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", choices=[*_MEASURES], help="measure this; repeat for more")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--quick", action="store_true", help="fewer turns and fewer kills")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

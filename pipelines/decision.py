@@ -1,0 +1,148 @@
+"""The decision which operation a question needs of its image, by the ids of Thyme's table 9; families share it.
+
+    -1 none    1 direction    2 lighting and contrast    3 region of interest, scaling    4 several of these
+
+The policy decides as JSON. It is read from prose, fences and several tries (the last one counts), from ids spelled as
+text, and from Thyme's own ``<answer>3</answer>``. The oracle decides by what is known of the sample, never by chance.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from pipelines.change import Operation
+from pipelines.policies.base import Turn
+from pipelines.prompts import bundled_prompt
+from pipelines.recipes.base import Plan
+from pipelines.records import Sample
+from pipelines.rejects import Reason, RowFault
+from pipelines.structured import json_objects
+
+SMALL_SHARE = 0.01
+"""A target below this share of an image with a side over ``LARGE_SIDE`` pixels cannot be made out, says the oracle."""
+
+LARGE_SIDE = 1000
+FAINT = 0.5
+"""A picture with less than this share of its tonal range is faint or dark."""
+
+TILTED_DEGREES = 2.0
+
+_ANSWER = re.compile(r"<answer>\s*(-?\d)\s*</answer>", re.IGNORECASE)
+_BARE = re.compile(r"\A\s*(-?\d)\s*\Z")
+_MAX_ISSUE = 300
+
+
+class Decision(BaseModel):
+    """What was decided. ``primary`` is the operation itself unless it is combined."""
+
+    operation: Operation
+    primary: Operation = Operation.NONE
+    issue: str = Field(default="", validate_default=True)
+
+    @model_validator(mode="after")
+    def _settled(self) -> Decision:
+        if self.operation != Operation.COMBINED:
+            self.primary = self.operation
+        elif self.primary not in _SINGLE:
+            raise ValueError("a combined operation names its primary one: 1, 2 or 3")
+        self.issue = " ".join(self.issue.split())[:_MAX_ISSUE]
+        return self
+
+    @property
+    def work(self) -> str:
+        """What is to be done to the image, in words and without a number."""
+        several = "more than one thing; above all, " if self.operation is Operation.COMBINED else ""
+        return f"{several}{_WORK[self.primary]}"
+
+    @property
+    def needs_work(self) -> bool:
+        """Whether the image must be worked on."""
+        return self.operation != Operation.NONE
+
+
+_SINGLE = (Operation.DIRECTION, Operation.LIGHTING, Operation.REGION)
+
+
+def plan(*, keeps: Callable[[Decision], bool]) -> Plan:
+    """The plan of a family that takes the samples whose decision it ``keeps``; the others are not applicable to it.
+
+    A kept decision becomes the hint's ``operation`` and, in words for the policy, ``work``. Families with this plan
+    pay for it once.
+    """
+
+    def read(text: str, sample: Sample) -> Mapping[str, Any]:
+        decided = read_decision(text)
+        if keeps(decided):
+            return {"operation": int(decided.operation), "work": decided.work}
+        name = decided.operation.name.lower()
+        raise RowFault(Reason.NOT_APPLICABLE, f"decided {int(decided.operation)} ({name}): {decided.issue}")
+
+    return Plan(prompt=bundled_prompt("decision"), read=read, script=script)
+
+
+def read_decision(text: str) -> Decision:
+    """The last decision in what a policy wrote. Raises ``RowFault`` (malformed_turn) when there is none."""
+    for candidate in reversed([*_plain_ids(text), *json_objects(text)]):
+        try:
+            return Decision.model_validate(candidate)
+        except ValidationError:
+            continue
+    excerpt = " ".join(text.split())[:160]
+    raise RowFault(
+        Reason.MALFORMED_TURN, f'expected {{"issue": …, "operation": -1 to 4, "primary": 1 to 3}}; found {excerpt!r}'
+    )
+
+
+def _plain_ids(text: str) -> list[dict[str, Any]]:
+    bare = _BARE.match(text)
+    found = [bare[1]] if bare else _ANSWER.findall(text)
+    return [{"operation": operation} for operation in found]
+
+
+def script(turn: Turn) -> str:
+    """The oracle's decision."""
+    sample = turn.task.sample
+    found = obstacles(sample)
+    operation = Operation.NONE if not found else Operation.COMBINED if len(found) > 1 else found[0]
+    primary = found[0] if found else Operation.NONE
+    issue = " ".join(_ISSUES[obstacle] for obstacle in found) or _ISSUES[Operation.NONE]
+    decided = {"issue": issue, "operation": int(operation), "primary": int(primary)}
+    return json.dumps(decided if found else {"issue": issue, "operation": int(operation)})
+
+
+def obstacles(sample: Sample) -> tuple[Operation, ...]:
+    """What stands in the way of reading the image, as far as it is known, the most important first.
+
+    Direction and lighting by ``truth.angle`` and ``truth.contrast``, the region by the share of the target's box and
+    the image's size. Raises ``RowFault`` (not_applicable) for a sample without an image.
+    """
+    if not sample.images:
+        raise RowFault(Reason.NOT_APPLICABLE, "the sample has no image")
+    truth, image = sample.truth, sample.images[0]
+    turned = abs(((truth.angle or 0) + 180) % 360 - 180)
+    small = bool(truth.boxes) and truth.boxes[0].box.area < SMALL_SHARE * image.width * image.height
+    found = {
+        Operation.DIRECTION: turned > TILTED_DEGREES,
+        Operation.LIGHTING: truth.contrast is not None and truth.contrast < FAINT,
+        Operation.REGION: small and max(image.width, image.height) > LARGE_SIDE,
+    }
+    return tuple(operation for operation, stands in found.items() if stands)
+
+
+_WORK = {
+    Operation.NONE: "nothing, it can be used as it is.",
+    Operation.DIRECTION: "another direction: it has to be turned or mirrored.",
+    Operation.LIGHTING: "another lighting: more contrast, or another brightness.",
+    Operation.REGION: "a closer look: a part of it has to be cut out or enlarged.",
+}
+_ISSUES = {
+    Operation.NONE: "What the question asks about fills enough of the image to be seen as it is.",
+    Operation.DIRECTION: "The image is not the right way up.",
+    Operation.LIGHTING: "The grey levels lie so close together that hardly anything stands out.",
+    Operation.REGION: "What the question asks about is a tiny part of a large image.",
+}

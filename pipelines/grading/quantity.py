@@ -1,0 +1,113 @@
+"""Numbers as people write them: 1,234.5, 3/4, 1 1/2, -2e3, 12 %, $12, 12 cm. Exact: no float, nothing is rounded away.
+
+Two numbers are equal when their values are; besides, one may be the other rounded, if it still has three significant
+digits and two decimals (3.14 for 3.14159, never 3 for 3.2).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipelines.grading.units import UNITS, Unit
+
+MAX_NUMBER_CHARS = 60
+_DECIMAL = r"(?:(?:0|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*)(?:\.\d*)?|\.\d+)"
+_POWER = r"(?:[eE]([+-]?\d{1,3})|\s*(?:[x*×·]|\\times|\\cdot)\s*10\s*\^\s*(\{[+-]?\d{1,3}\}|[+-]?\d{1,3}))"
+_NUMBER = re.compile(rf"\A([+-]?)\s*({_DECIMAL}){_POWER}?", re.ASCII)
+_SLASHED = re.compile(r"\A([+-]?)\s*(?:(0|[1-9]\d{0,19})\s+)?([1-9]\d{0,19}|0)\s*/\s*([1-9]\d{0,19})", re.ASCII)
+_FRAC = re.compile(
+    r"\A([+-]?)\s*(0|[1-9]\d{0,19})?\s*\\[dt]?frac\s*\{\s*(-?\d{1,20})\s*\}\s*\{\s*([1-9]\d{0,19})\s*\}", re.ASCII
+)
+_CURRENCY = re.compile(r"\A([+-]?)\s*\\?([$€£¥])\s*(?=[\d.])")
+_MIN_DIGITS, _MIN_DECIMALS = 3, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit. ``n_decimals`` is None where the spelling is exact (a whole number or a fraction)."""
+
+    value: Fraction
+    n_digits: int
+    n_decimals: int | None
+    unit: Unit | None = None
+    noun: str = ""
+    """What is counted, where that is no unit: "12 apples"."""
+
+    @property
+    def can_be_rounded(self) -> bool:
+        """Whether it has the digits that a rounded answer needs."""
+        return self.n_decimals is not None and self.n_decimals >= _MIN_DECIMALS and self.n_digits >= _MIN_DIGITS
+
+
+def read_quantity(text: str) -> Quantity | None:
+    """The quantity that the whole text is; None where it is none."""
+    if len(text) > MAX_NUMBER_CHARS:
+        return None
+    currency = _CURRENCY.match(text)
+    body = f"{currency[1]}{text[currency.end() :]}" if currency else text
+    for read in (_read_frac, _read_slashed, _read_number):
+        if (found := read(body)) is not None:
+            number, rest = found
+            return _with_unit(number, rest.strip() + (currency[2] if currency else ""))
+    return None
+
+
+def same_quantity(given: Quantity, expected: Quantity, *, factor: Fraction = Fraction(1), tolerance: float = 0) -> bool:
+    """Whether the numbers agree, ``given`` taken times ``factor``. ``tolerance`` is relative to ``expected``."""
+    value = given.value * factor
+    if value == expected.value:
+        return True
+    apart = abs(value - expected.value)
+    if tolerance and apart <= Fraction(tolerance) * abs(expected.value):
+        return True
+    rounded = [one for one in (given, expected) if one.can_be_rounded]
+    if factor != 1 or not rounded:
+        return False
+    coarser = min(rounded, key=lambda one: one.n_decimals or 0)
+    other = expected if coarser is given else given
+    finer = (other.n_decimals is None and other.value.denominator > 1) or (other.n_decimals or 0) > (
+        coarser.n_decimals or 0
+    )
+    return finer and apart <= Fraction(1, 2 * 10 ** (coarser.n_decimals or 0))
+
+
+def _read_number(text: str) -> tuple[Quantity, str] | None:
+    found = _NUMBER.match(text)
+    if found is None or re.match(r"[\d.,^/_]*\d", text[found.end() :]):
+        return None
+    sign, digits, power = found[1], found[2].replace(",", ""), (found[3] or found[4] or "0").strip("{}")
+    whole, _, decimals = digits.partition(".")
+    value = Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) * Fraction(10) ** int(power)
+    n_decimals = len(decimals) - int(power) if decimals else None
+    n_digits = len((whole + decimals).lstrip("0"))
+    return Quantity(-value if sign == "-" else value, n_digits, n_decimals), text[found.end() :]
+
+
+def _read_slashed(text: str) -> tuple[Quantity, str] | None:
+    return _fraction(_SLASHED.match(text), text)
+
+
+def _read_frac(text: str) -> tuple[Quantity, str] | None:
+    return _fraction(_FRAC.match(text), text)
+
+
+def _fraction(found: re.Match[str] | None, text: str) -> tuple[Quantity, str] | None:
+    if found is None or re.match(r"\s*[\d./^]", text[found.end() :]):
+        return None
+    value = int(found[2] or 0) + Fraction(int(found[3]), int(found[4]))
+    return Quantity(-value if found[1] == "-" else value, 0, None), text[found.end() :]
+
+
+def _with_unit(number: Quantity, words: str) -> Quantity | None:
+    words = re.sub(r"\\(?:text|mathrm|,|;| )\s*|[{}]", "", words).strip()
+    words = words.replace(r"\%", "%").replace(r"^\circ", "°")
+    if not words:
+        return number
+    unit = UNITS.get(words) or (UNITS.get(words.casefold()) if len(words) > 2 else None)
+    if unit is not None:
+        return Quantity(number.value, number.n_digits, number.n_decimals, unit)
+    if re.fullmatch(r"[a-zA-Z]{2,}(?:[ -][a-zA-Z]{2,})?", words):
+        return Quantity(number.value, number.n_digits, number.n_decimals, None, words.casefold())
+    return None

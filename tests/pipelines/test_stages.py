@@ -1,0 +1,44 @@
+"""Rows at work: in order, a few at a time, and stopped in a way that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pipelines.stages import map_rows
+
+
+def test_results_are_in_the_rows_order():
+    async def perform(n: int) -> int:
+        await asyncio.sleep(0.001 * (5 - n))
+        return n * n
+
+    assert asyncio.run(map_rows(range(5), perform, concurrency=5)) == [0, 1, 4, 9, 16]
+
+
+def test_a_stop_lets_no_further_row_begin_and_finishes_those_that_have():
+    begun: list[int] = []
+    finished: list[int] = []
+
+    async def perform(n: int) -> None:
+        begun.append(n)
+        await asyncio.sleep(0)
+        if n == 2:
+            raise OSError("no disk")
+        await asyncio.sleep(0.01)
+        finished.append(n)
+
+    with pytest.raises(OSError, match="no disk"):
+        asyncio.run(map_rows(range(20), perform, concurrency=4))
+    assert begun == [0, 1, 2, 3]
+    assert finished == [0, 1, 3]
+
+
+def test_the_first_fault_is_the_one_that_is_raised():
+    async def perform(n: int) -> None:
+        await asyncio.sleep(0.01 * n)
+        raise ValueError(n)
+
+    with pytest.raises(ValueError, match=r"^0$"):
+        asyncio.run(map_rows(range(3), perform, concurrency=3))
