@@ -40,12 +40,12 @@ class Turn:
 def turns(row: Row) -> tuple[Turn, ...]:
     """The whole conversation. Raises ``Unrenderable`` when the row contradicts itself or its protocol."""
     said = (*opening(row), *_rollout(row))
-    shown = [image for turn in said for image in turn.images]
-    if shown != list(refs(row)):
+    described, shown = list(refs(row)), [image for turn in said for image in turn.images]
+    if shown != described:
         raise Unrenderable(
             Unfit.IMAGES_DIFFER,
-            f"its turns show {len(shown)} images, the row describes {len(row['image_refs'])}, or in another order; "
-            "export the dataset again",
+            f"its turns show the images {[described.index(image) for image in shown]}; the row has {len(described)}, "
+            "each to be shown once, in order; export the dataset again",
         )
     return said
 
