@@ -27,6 +27,8 @@ def export(
 ) -> None:
     """Render a shipped dataset for another trainer, every row verified.
 
+    DATASET is a family, `all` of them, or the folder of a shipped dataset. LAYOUT is one of
+
     - `trl_turns`, `trl_inline`: TRL; parquet with loss flags, and the chat template that reads them
     - `llama_factory`: LLaMA-Factory; sharegpt with dataset_info.json
     - `ms_swift`, `ms_swift_inline`: ms-swift; a loss flag on every message
