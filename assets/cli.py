@@ -34,8 +34,15 @@ def _add_serving() -> None:
     app.command(name="serve")(serve)
 
 
+def _add_layouts() -> None:
+    from pipelines.layouts.cli import export
+
+    app.command(name="export")(export)
+
+
 _add_sandbox()
 _add_serving()
+_add_layouts()
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from train.conversations import Conversation, Layout, Row, conversation
+from pipelines.layouts.turns import Row
+from train.conversations import Conversation, Layout, conversation
 from train.faults import TrainFault
 from train.masks import collated
 

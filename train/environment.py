@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.digest import digest_bytes, seed_from
+from pipelines.layouts.trl import content_parts
 from pipelines.protocols import PROTOCOLS
 from pipelines.records import ImageRef, Observation
 from sandbox import Group, Limits, SandboxError, SandboxPool, Session, ShownImage
-from train.conversations import content_parts
 
 
 @dataclass(slots=True)

@@ -14,7 +14,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from train.conversations import Layout, Row, conversation
+from pipelines.layouts.turns import Row
+from train.conversations import Layout, conversation
 from train.faults import TrainFault
 from train.program import guarded
 

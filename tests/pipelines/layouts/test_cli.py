@@ -1,0 +1,64 @@
+"""The command, as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from assets.cli import app
+from pipelines.layouts import LAYOUTS
+
+ROOT = Path(__file__).parents[3]
+runner = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def _home(datasets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DARKROOM_HOME", str(datasets.parents[1]))
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    said = runner.invoke(app, ["export", *arguments])
+    return said.exit_code, said.output
+
+
+def test_a_family_is_exported_and_the_same_again_does_nothing(tmp_path: Path) -> None:
+    arguments = ("mixed", "--layout", "llama_factory", "--out", str(tmp_path / "out"))
+    code, said = run(*arguments)
+    assert (code, f"10 rows, 19 images, 0 set aside: {tmp_path / 'out'}\n" in said) == (0, True)
+    assert f"LLaMA-Factory is told to use it: {tmp_path / 'out' / 'README.md'}" in said
+    assert "as it was" in run(*arguments)[1]
+
+
+def test_a_folder_is_exported_below_the_home_when_no_folder_is_named(datasets: Path) -> None:
+    assert run(str(datasets / "mixed"), "--layout", "verl_sft")[0] == 0
+    assert (datasets.parents[1] / "exports" / "verl_sft" / "mixed" / "README.md").is_file()
+
+
+def test_a_trainer_of_texts_is_said_to_be_one(tmp_path: Path) -> None:
+    code, said = run("mixed", "--layout", "openrlhf_sft", "--out", str(tmp_path / "out"))
+    assert code == 0
+    assert "openrlhf_sft takes texts only: 9 rows have images." in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("mixed", "--layout", "axolotl"), "--layout is one of trl_turns"),
+        (("nowhere", "--layout", "verl_rl"), "no dataset 'nowhere'"),
+        (("mixed", "--layout", "verl_rl", "--split", "test"), "has no split 'test'"),
+    ],
+)
+def test_what_a_user_can_mend_is_said_in_one_paragraph(arguments: tuple[str, ...], expected: str) -> None:
+    code, said = run(*arguments)
+    assert code == 1
+    assert expected in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_is_in_the_help_and_in_the_docs(name: str) -> None:
+    assert name in runner.invoke(app, ["export", "--help"], terminal_width=200).output
+    assert f"| `{name}` |" in (ROOT / "docs" / "layouts.md").read_text()
