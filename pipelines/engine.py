@@ -162,7 +162,8 @@ class Family:
         samples = self._samples()
         begun = [(draft, self._sample(samples, draft)) for draft in drafts]
         store, ledger = self.workspace.images, self.workspace.ledger
-        async with RecordedPolicy(policy, ledger) as recorded, Sandboxes(store, ledger) as sandboxes:
+        sandboxes = Sandboxes(store, ledger)
+        async with RecordedPolicy(policy, ledger) as recorded:
             await recorded.check()
             made = await map_rows(
                 begun,

@@ -8,7 +8,9 @@ ones are replayed first, so that their variables are there.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -22,22 +24,13 @@ from pipelines.rejects import Reason, RowFault
 
 
 class Sandboxes:
-    """Sessions of one pool, started when the first program has to be executed. Closes with ``async with``."""
+    """Sessions of this process's pool, which starts when the first program has to be executed."""
 
     def __init__(self, store: ImageStore, ledger: Ledger, *, limits: sandbox.Limits | None = None) -> None:
         self._store, self._ledger = store, ledger
         self.limits = limits or sandbox.Limits()
-        self._pool: sandbox.SandboxPool | None = None
-        self._starting = asyncio.Lock()
         self._slots = asyncio.Semaphore(os.cpu_count() or 1)
         self.n_executed = 0
-
-    async def __aenter__(self) -> Sandboxes:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._pool is not None:
-            await asyncio.to_thread(self._pool.close)
 
     @asynccontextmanager
     async def session(
@@ -54,7 +47,7 @@ class Sandboxes:
         seed: int,
         resources: AsyncExitStack,
     ) -> sandbox.Session:
-        pool = await self._started_pool()
+        pool = await asyncio.to_thread(_pool, self.limits)
         data = [self._store.read(image) for image in images]
         films = [self._store.read(video) for video in videos]
         group = await asyncio.to_thread(pool.group, images=data, videos=films)
@@ -63,11 +56,18 @@ class Sandboxes:
         resources.push_async_callback(asyncio.to_thread, session.close)
         return session
 
-    async def _started_pool(self) -> sandbox.SandboxPool:
-        async with self._starting:
-            if self._pool is None:
-                self._pool = await asyncio.to_thread(sandbox.SandboxPool, limits=self.limits)
-            return self._pool
+
+_starting = threading.Lock()
+_pools: dict[sandbox.Limits, sandbox.SandboxPool] = {}
+
+
+def _pool(limits: sandbox.Limits) -> sandbox.SandboxPool:
+    """One pool for all stages of this process: it takes seconds to warm up, and a build has dozens of stages."""
+    with _starting:
+        if limits not in _pools:
+            _pools[limits] = sandbox.SandboxPool(limits=limits)
+            atexit.register(_pools[limits].close)
+        return _pools[limits]
 
 
 class RecordedSession:

@@ -37,7 +37,6 @@ def drawn_row(words, loss_policy):
         "choices": [],
         "images": [object() for _ in range(n_images)],
         "image_refs": [to_row(ImageRef(str(n), 30, 20, "RGB", "PNG")) for n in range(n_images)],
-        "mode": "free",
         "video_refs": [],
         "n_question_images": 1,
         "rounds": rounds,

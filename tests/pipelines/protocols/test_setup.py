@@ -117,7 +117,7 @@ def made_by(script: list[str], store: ImageStore, folder: Path, picture) -> tupl
 
     async def run() -> Rollout:
         with Ledger(f"sqlite:///{folder / 'ledger.db'}") as ledger:
-            async with Sandboxes(store, ledger) as sandboxes, sandboxes.session((image,), seed=7) as session:
+            async with Sandboxes(store, ledger).session((image,), seed=7) as session:
                 programs.append(session)
                 return await rollout(task, policy=Scripted(), protocol=TOOL_CALL, session=session, max_rounds=4)
 
