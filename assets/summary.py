@@ -155,7 +155,7 @@ def _next_steps(workspace: Workspace, recipes: Sequence[Recipe], seconds: float 
         f"everything   {workspace.home}",
         "",
         "make ui                 the asset graph, runs and previews in the browser",
-        "darkroom view           trajectories as a page with their pictures",
+        "darkroom gallery        trajectories as a page with their pictures, filters and search",
         "darkroom ingest --help  your own images and questions",
     ]
     title = "What is there" if seconds is None else f"Done in {seconds:.0f} s"

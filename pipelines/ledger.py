@@ -63,6 +63,17 @@ class Totals:
     cost_usd: float
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An act as the ledger holds it. ``made_at``: UTC, ISO 8601."""
+
+    key: str
+    kind: str
+    request: Mapping[str, Any]
+    act: Act
+    made_at: str
+
+
 class _Entry(NamedTuple):
     """An act to be written."""
 
@@ -127,6 +138,34 @@ class Ledger:
             if found is not None:
                 return found
             return await line.writes.ask(_Entry(key, kind, request, await perform()))
+
+    def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
+        """Those of ``keys`` that are on record, with what was asked and when."""
+        return {found.key: found for found in self._recorded(_acts.c.key.in_(keys))}
+
+    def with_seeds(self, kind: str, seeds: Sequence[int]) -> list[Recorded]:
+        """The acts of a kind whose request names one of ``seeds``, oldest first. Reads all acts of the kind."""
+        if self.url.get_backend_name() == "postgresql":
+            seed: sa.ColumnElement[Any] = sa.cast(
+                sa.cast(_acts.c.request, postgresql.JSON)["seed"].astext, sa.BigInteger
+            )
+        else:
+            seed = sa.func.json_extract(_acts.c.request, "$.seed")
+        return sorted(self._recorded(sa.and_(_acts.c.kind == kind, seed.in_(seeds))), key=lambda found: found.made_at)
+
+    def _recorded(self, condition: sa.ColumnElement[bool]) -> list[Recorded]:
+        with self._engine.connect() as connection:
+            rows = connection.execute(sa.select(_acts).where(condition)).all()
+        return [
+            Recorded(
+                row.key,
+                row.kind,
+                json.loads(row.request),
+                Act(json.loads(row.result), row.seconds, row.cost_usd),
+                row.made_at,
+            )
+            for row in rows
+        ]
 
     def totals(self) -> dict[str, Totals]:
         """Count, seconds and cost of the acts of each kind."""

@@ -20,8 +20,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,10 +29,10 @@ import typer
 import websockets
 
 from assets.home import prepare_dagster_home
-from pipelines.tables import TableKey
-from pipelines.viewer import write_page
+from pipelines.gallery import write_gallery
 from pipelines.workspace import Workspace
 
+Call = Callable[..., Awaitable[Any]]
 START_SECONDS = 90
 GRAPH = "/assets/grpo_checkpoint?view=lineage&lineageScope=upstream&lineageDepth=10"
 ASSET = "/assets/crop/trajectories?view=partitions&partition={partition}"
@@ -47,7 +47,7 @@ def main(
     with Workspace.from_environment() as workspace:
         prepare_dagster_home(workspace)
         page = workspace.home / "views" / "trajectory.html"
-        write_page(page, workspace.dataset("sft", "crop"), limit=1, key=TableKey(("sft_dataset",), "crop"))
+        write_gallery(page, [workspace.dataset("sft", "crop")], title="crop", limit=1)
     with webserver() as url, browser() as port:
         shots = [
             (f"{url}{GRAPH}", (1800, 620), "verdicts", "", folder / "asset_graph.png"),
@@ -107,14 +107,12 @@ def browser() -> Iterator[int]:
             yield port
 
 
-async def take(port: int, address: str, size: tuple[int, int], text: str, element: str, path: Path) -> None:
-    """Opens ``address``, waits until ``text`` is there and the page stands still, and saves a picture.
-
-    ``element`` is a CSS selector for what to show of the page; empty for all of the window.
-    """
+@asynccontextmanager
+async def tab(port: int, size: tuple[int, int]) -> AsyncIterator[Call]:
+    """The browser's first tab, at ``size``: a function that calls a method of the debugging protocol."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
-        tab = next(tab for tab in json.load(answer) if tab["type"] == "page")
-    async with websockets.connect(tab["webSocketDebuggerUrl"], max_size=None) as connection:
+        found = next(tab for tab in json.load(answer) if tab["type"] == "page")
+    async with websockets.connect(found["webSocketDebuggerUrl"], max_size=None) as connection:
         numbers = iter(range(1, 10_000))
 
         async def call(method: str, **params: Any) -> Any:
@@ -128,6 +126,15 @@ async def take(port: int, address: str, size: tuple[int, int], text: str, elemen
         width, height = size
         await call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         await call("Page.enable")
+        yield call
+
+
+async def take(port: int, address: str, size: tuple[int, int], text: str, element: str, path: Path) -> None:
+    """Opens ``address``, waits until ``text`` is there and the page stands still, and saves a picture.
+
+    ``element`` is a CSS selector for what to show of the page; empty for all of the window.
+    """
+    async with tab(port, size) as call:
         await call("Page.navigate", url=address)
         await until_shown(call, text, address)
         clip = {"clip": await bounds(call, element)} if element else {}
@@ -135,7 +142,7 @@ async def take(port: int, address: str, size: tuple[int, int], text: str, elemen
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
-async def bounds(call: Any, element: str) -> dict[str, float]:
+async def bounds(call: Call, element: str) -> dict[str, float]:
     """Where the first ``element`` is on the page, as a clip for a screenshot."""
     script = (
         f"(box => [box.x, box.y, box.width, box.height])(document.querySelector({element!r}).getBoundingClientRect())"
@@ -144,7 +151,7 @@ async def bounds(call: Any, element: str) -> dict[str, float]:
     return dict(zip(("x", "y", "width", "height"), found["result"]["value"], strict=True)) | {"scale": 1}
 
 
-async def until_shown(call: Any, text: str, address: str) -> None:
+async def until_shown(call: Call, text: str, address: str) -> None:
     """Waits for ``text``, then for two equal readings of the page. Raises ``TimeoutError`` with what was there."""
     deadline, before = time.monotonic() + START_SECONDS, ""
     while time.monotonic() < deadline:

@@ -13,6 +13,7 @@ from assets.cli import app
 from pipelines.engine import SAMPLES
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
+from tests.pipelines.shipping import edit_rows, ship
 
 runner = CliRunner()
 
@@ -73,10 +74,50 @@ def test_a_source_that_could_not_be_read_is_not_added(signs: Path, workspace: Wo
     assert not (workspace.sources / "other.yaml").exists()
 
 
-def test_view_without_a_dataset_names_the_command_that_makes_it() -> None:
-    said = runner.invoke(app, ["view"])
+@pytest.mark.parametrize("command", ["gallery", "replay"])
+def test_without_a_dataset_the_command_that_makes_it_is_named(command: str) -> None:
+    said = runner.invoke(app, [command, "crop"])
     assert said.exit_code == 1
     assert "dg launch" in said.output
+
+
+@pytest.fixture
+def shipped(workspace: Workspace, small_source) -> Path:
+    return ship(workspace, small_source)
+
+
+def test_gallery_writes_the_page_with_the_rejects(shipped: Path, workspace: Workspace) -> None:
+    said = runner.invoke(app, ["gallery", "crop", "--rejects"])
+    assert said.exit_code == 0, said.output
+    assert "4 trajectories, 1 rejects" in said.output
+    assert (workspace.home / "views" / "crop.html").exists()
+
+
+def test_replay_prints_the_rate_and_ends_by_it(shipped: Path) -> None:
+    said = runner.invoke(app, ["replay", "crop"])
+    assert (said.exit_code, "100.00% of the rows" in said.output) == (0, True), said.output
+    edit_rows(shipped, lambda row: row["rounds"][0]["observation"].update(text="something else"))
+    for least, status in (("1", 1), ("0", 0)):
+        said = runner.invoke(app, ["replay", "crop", "--limit", "1", "--least", least], terminal_width=200)
+        assert said.exit_code == status
+        assert "something" in said.output  # the table may break the line
+        assert "0.00% of the rows" in said.output
+
+
+def test_explain_prints_everything_and_says_it_to_machines(shipped: Path) -> None:
+    said = runner.invoke(app, ["explain", "row/0"], terminal_width=200)
+    assert said.exit_code == 0, said.output
+    for part in ("What does sign number 0 say?", "crop/verdicts", "answer_matches", "program 1"):
+        assert part in said.output, part
+    (way,) = json.loads(runner.invoke(app, ["explain", "row/0", "--json"]).output)["ways"]
+    assert way["family"] == "crop"
+
+
+def test_explain_of_an_unknown_row_is_one_paragraph() -> None:
+    said = runner.invoke(app, ["explain", "nowhere"])
+    assert said.exit_code == 1
+    assert "Traceback" not in said.output
+    assert "darkroom demo" in said.output
 
 
 def test_an_unreachable_ledger_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,8 @@ def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, cl
     run(*readme_line(root, ".venv/bin/darkroom materialize photos"))
     shipped = Path(clean_environment["DARKROOM_HOME"]) / "datasets" / "sft" / "crop"
     assert len(datasets.load_dataset(str(shipped), split="train")) == 4
-    assert "4 trajectories" in run(".venv/bin/darkroom", "view").stdout
+    assert "4 trajectories" in run(".venv/bin/darkroom", "gallery", "crop").stdout
+    assert "100.00%" in run(*readme_line(root, ".venv/bin/darkroom replay crop")).stdout
 
 
 @pytest.mark.parametrize(

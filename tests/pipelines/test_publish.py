@@ -1,4 +1,4 @@
-"""What ships: a folder that `datasets` reads, each trajectory once, a card from facts, a page for people."""
+"""What ships: a folder that `datasets` reads, each trajectory once, a card from facts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from pipelines.publish import publish
 from pipelines.recipes import load_recipes
 from pipelines.recipes.base import Recipe
 from pipelines.records import Trajectory
-from pipelines.tables import TableKey, TableMissing
-from pipelines.viewer import write_page
+from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
 PARTITIONS = ("small-0000", "small-0001")
@@ -138,24 +137,6 @@ def test_a_family_without_trajectories_ships_an_empty_dataset(workspace: Workspa
     _, shipped = publish(workspace, recipe, PARTITIONS)
     assert shipped.n_rows == 0
     assert (shipped.folder / "README.md").exists()
-
-
-def test_the_page_shows_every_row_with_its_pictures(made: Workspace, recipe: Recipe, tmp_path: Path) -> None:
-    _, shipped = publish(made, recipe, PARTITIONS)
-    page = tmp_path / "pages" / "crop.html"
-    assert write_page(page, shipped.folder, limit=3, key=TableKey(("sft_dataset",), "crop")) == 3
-    text = page.read_text()
-    assert text.count("<article") == 3
-    assert text.count("data:image/jpeg;base64,") == 6
-    assert "What does sign number 0 say?" in text
-    assert "http://" not in text.replace("http://www.w3.org", "")
-
-
-def test_a_page_without_a_dataset_names_the_command_that_makes_it(workspace: Workspace, tmp_path: Path) -> None:
-    with pytest.raises(TableMissing, match="dg launch --assets sft_dataset"):
-        write_page(
-            tmp_path / "x.html", workspace.dataset("sft", "crop"), limit=1, key=TableKey(("sft_dataset",), "crop")
-        )
 
 
 def test_a_licence_that_changed_reaches_the_shipped_rows_and_the_card(
