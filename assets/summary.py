@@ -78,8 +78,8 @@ def _rows_table(assets: Sequence[AssetRows]) -> Table:
 def _reasons_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
     table = Table(title="Taken out, and why", title_justify="left", title_style="bold")
     for column in ("stage", "reason", "disposition"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("rows", justify="right", no_wrap=True)
+        table.add_column(column, overflow="fold")
+    table.add_column("rows", justify="right", min_width=4, no_wrap=True)
     table.add_column("for example", overflow="fold", ratio=1)
     rejects = list(_rejects(workspace, recipes, partitions))
     counts = Counter((rejected.stage, reason_of(rejected), rejected.disposition) for rejected in rejects)
