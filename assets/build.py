@@ -9,11 +9,13 @@ import dagster as dg
 from rich.console import Console
 
 from assets.definitions import definitions
+from assets.families import stage_key
 from assets.home import close_abandoned_runs, prepare_dagster_home
 from assets.jobs import DATASETS, SFT, TRAIN
 from assets.materialize import MaterializationFailed, materialize
 from assets.resources import PolicyResource
 from assets.summary import print_summary
+from pipelines.engine import SAMPLES, STAGES
 from pipelines.filling import Yield, next_limit
 from pipelines.publish import ASSET
 from pipelines.recipes import Recipe, load_recipes, quotas
@@ -23,13 +25,20 @@ from pipelines.workspace import Workspace
 
 
 def materialize_source(
-    console: Console, name: str, *, train: bool, n_rows: int | None = None, wanted: Mapping[str, int] | None = None
+    console: Console,
+    name: str,
+    *,
+    train: bool,
+    families: Sequence[str] = (),
+    n_rows: int | None = None,
+    wanted: Mapping[str, int] | None = None,
 ) -> None:
     """Materialises every family on every shard of one source, ships the datasets, trains on them if asked.
 
-    With ``n_rows`` (in the published mixture) or ``wanted`` (rows by family), families stop drafting when they have
-    their rows. What is finished is not done again. Prints what there is, also when a job failed. Raises
-    ``SourceFault``, ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the asset's words.
+    ``families`` are the only ones that are worked on; empty: all. With ``n_rows`` (in the published mixture) or
+    ``wanted`` (rows by family), families stop drafting when they have their rows. What is finished is not done again.
+    Prints what there is, also when a job failed. Raises ``SourceFault``, ``PolicyUnavailable`` before any work,
+    ``MaterializationFailed`` with the asset's words.
     """
     started = time.monotonic()
     with Workspace.from_environment() as workspace:
@@ -46,7 +55,8 @@ def materialize_source(
         try:
             with dg.DagsterInstance.get() as instance:
                 close_abandoned_runs(instance)
-                build = _Build(console, workspace, instance, recipes, by_family)
+                chosen = [recipe for recipe in recipes if not families or recipe.family in families]
+                build = _Build(console, workspace, instance, chosen, by_family)
                 build.run(partitions, train=train)
         except MaterializationFailed:
             print_summary(console, workspace, recipes, list(shards), None)
@@ -66,7 +76,9 @@ class _Build:
         quotas: Mapping[str, int],
     ) -> None:
         self._console, self._workspace, self._instance = console, workspace, instance
-        self._recipes, self._quotas = recipes, quotas
+        families = {recipe.family for recipe in recipes}
+        self._recipes = recipes
+        self._quotas = {family: n for family, n in quotas.items() if family in families}
         self._defs = definitions()
 
     def run(self, partitions: Sequence[str], *, train: bool) -> None:
@@ -87,7 +99,7 @@ class _Build:
         drawn = {family: limit or 0 for family, limit in limits.items()}
         while True:
             settings = {f"{family}__drafts": {"n_most": n} for family, n in drawn.items()}
-            self._materialize(SFT, partition=partition, settings=settings)
+            self._materialize(SFT, partition=partition, settings=settings, only=self._assets())
             yields = {family: self._yield(family, partition, n) for family, n in drawn.items()}
             limits = {family: next_limit(missing[family], found) for family, found in yields.items()}
             if not any(limits.values()):
@@ -104,9 +116,20 @@ class _Build:
     def _n_rows(self, asset: tuple[str, ...], partition: str) -> int:
         return self._workspace.tables.n_rows(TableKey(asset, partition))
 
-    def _materialize(self, job: str, *, partition: str | None = None, settings: Any = None) -> None:
+    def _assets(self) -> list[dg.AssetKey]:
+        stages = [stage_key(recipe.family, stage) for recipe in self._recipes for stage in (*STAGES, "rejects")]
+        return [dg.AssetKey(list(SAMPLES)), *stages]
+
+    def _materialize(
+        self,
+        job: str,
+        *,
+        partition: str | None = None,
+        settings: Any = None,
+        only: Sequence[dg.AssetKey] | None = None,
+    ) -> None:
         resolved = self._defs.resolve_job_def(job)
-        materialize(resolved, self._instance, self._console, partition=partition, settings=settings)
+        materialize(resolved, self._instance, self._console, partition=partition, settings=settings, only=only)
 
 
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:

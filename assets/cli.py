@@ -79,9 +79,15 @@ def _faults_as_messages() -> Iterator[None]:
         raise typer.Exit(1) from fault
 
 
+FamilyOption = Annotated[
+    list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")
+]
+
+
 @app.command()
 def demo(
     train: Annotated[bool, typer.Option(help="Train the tiny model on the result.")] = True,
+    family: FamilyOption = None,
 ) -> None:
     """The whole way once: real photographs to verified trajectories to a trained checkpoint.
 
@@ -91,13 +97,14 @@ def demo(
     with _faults_as_messages():
         from assets.build import materialize_source
 
-        materialize_source(console, EMBEDDED, train=train)
+        materialize_source(console, EMBEDDED, train=train, families=_known(family or []))
 
 
 @app.command(name="materialize")
 def materialize_command(
     source: Annotated[str, typer.Argument(help="Which source; `darkroom ingest` names it.")],
     train: Annotated[bool, typer.Option(help="Train on the datasets afterwards.")] = False,
+    family: FamilyOption = None,
     rows: Annotated[
         int | None, typer.Option(min=0, help="Accepted rows in all, in the published mixture; default: all there are.")
     ] = None,
@@ -115,7 +122,19 @@ def materialize_command(
     with _faults_as_messages():
         from assets.build import materialize_source
 
-        materialize_source(console, source, train=train, n_rows=rows, wanted=_quotas(quota or []))
+        materialize_source(
+            console, source, train=train, families=_known(family or []), n_rows=rows, wanted=_quotas(quota or [])
+        )
+
+
+def _known(families: list[str]) -> list[str]:
+    from pipelines.recipes import load_recipes
+
+    known = load_recipes()
+    for family in families:
+        if family not in known:
+            raise typer.BadParameter(f"there is no family {family!r}; there are {', '.join(known)}")
+    return families
 
 
 def _quotas(given: list[str]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Materialises jobs in this process, on the instance that the UI shows, with a line per asset in the terminal."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -23,8 +23,10 @@ def materialize(
     *,
     partition: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    only: Sequence[dg.AssetKey] | None = None,
 ) -> None:
     """Runs ``job`` and prints what came of every asset; ``settings`` are the assets' own, by name of their step.
+    ``only`` are the assets of the job to materialise; None: all.
 
     Raises ``MaterializationFailed``.
     """
@@ -36,6 +38,7 @@ def materialize(
             partition_key=partition,
             run_config={**_QUIET, "ops": {step: {"config": config} for step, config in (settings or {}).items()}},
             tags=process_tags(),
+            asset_selection=only,
             raise_on_error=False,
         )
     console.print(f"[bold]{title}[/bold]  {time.monotonic() - started:.1f} s")
@@ -56,7 +59,7 @@ def _line(made: dg.AssetMaterialization, seconds: float | None) -> str:
     finals = [f"  {name.replace('_', ' ')} {value:.3g}" for name, value in values.items() if name.startswith("final_")]
     took = f"  {seconds:.1f} s" if seconds is not None else ""
     marks = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
-    return f"  {made.asset_key.to_user_string():<22}{''.join(counts + finals)}{took}{marks}"
+    return f"  {made.asset_key.to_user_string():<34}{''.join(counts + finals)}{took}{marks}"
 
 
 def _durations(result: dg.ExecuteInProcessResult) -> dict[str | None, float]:

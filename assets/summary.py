@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.engine import SAMPLES, STAGES
+from pipelines.funnel import Funnel, funnel_of
 from pipelines.recipes import Recipe
 from pipelines.records import Reject
 from pipelines.stages import reason_of
@@ -23,22 +23,12 @@ _TICKS = "▁▂▃▄▅▆▇█"
 _CURVE_WIDTH = 40
 
 
-@dataclass(frozen=True, slots=True)
-class AssetRows:
-    """One asset over all its partitions."""
-
-    name: str
-    n_in: int
-    n_out: int
-    n_rejected: int
-    n_quarantined: int
-
-
 def print_summary(
     console: Console, workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str], seconds: float | None
 ) -> None:
     """Prints the whole picture. ``seconds`` is what a run that succeeded took."""
-    console.print(_rows_table(list(asset_rows(workspace, recipes, partitions))))
+    console.print(_intake(workspace, partitions))
+    console.print(_families_table(workspace, recipes, partitions))
     console.print(_reasons_table(workspace, recipes, partitions))
     for curve in _curves(workspace):
         console.print(curve)
@@ -46,33 +36,37 @@ def print_summary(
     console.print(_next_steps(workspace, recipes, seconds))
 
 
-def asset_rows(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Iterator[AssetRows]:
-    """Rows in and out of every asset that is materialised, over ``partitions``."""
-    assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
-    for asset in assets:
-        yield _added_up(workspace, asset, partitions)
-    families = [recipe.family for recipe in recipes]
-    yield _added_up(workspace, ("sft_dataset",), families)
-
-
-def _added_up(workspace: Workspace, asset: tuple[str, ...], partitions: Sequence[str]) -> AssetRows:
-    keys = [TableKey(asset, partition) for partition in partitions]
+def _intake(workspace: Workspace, partitions: Sequence[str]) -> RenderableType:
+    keys = [TableKey(SAMPLES, partition) for partition in partitions]
     facts = [workspace.tables.facts(key) for key in keys if workspace.tables.exists(key)]
-    return AssetRows(
-        "/".join(asset),
-        *(sum(fact[name] for fact in facts) for name in ("n_in", "n_out", "n_rejected", "n_quarantined")),
-    )
+    n_in, n_out = (sum(fact[name] for fact in facts) for name in ("n_in", "n_out"))
+    return Text(f"samples  {n_out:,} of {n_in:,} rows of the sources")
 
 
-def _rows_table(assets: Sequence[AssetRows]) -> Table:
-    table = Table(title="Rows per asset", title_justify="left", title_style="bold")
-    table.add_column("asset")
-    for column in ("in", "accepted", "rejected", "quarantined"):
+def _families_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
+    """The yield funnel, a line per family: rows after each stage, and what an accepted row cost."""
+    table = Table(title="Rows per family, stage by stage", title_justify="left", title_style="bold")
+    table.add_column("family")
+    funnels = {recipe.family: funnel_of(workspace.tables, recipe.family, partitions) for recipe in recipes}
+    was_paid = any(funnel.usage.calls for funnel in funnels.values())
+    for column in ("drafts", "runs", "accepted", "shipped", "yield", *(("tokens/row", "USD/row") if was_paid else ())):
         table.add_column(column, justify="right")
-    for asset in assets:
-        counts = (asset.n_in, asset.n_out, asset.n_rejected, asset.n_quarantined)
-        table.add_row(asset.name, *(f"{n:,}" if n else "·" for n in counts))
+    for family, funnel in funnels.items():
+        table.add_row(family, *_cells(funnel, _n_shipped(workspace, family), was_paid=was_paid))
     return table
+
+
+def _cells(funnel: Funnel, n_shipped: int, *, was_paid: bool) -> list[str]:
+    n_out = {step.name: step.n_out for step in funnel.steps}
+    counts = (n_out["drafts"], n_out["runs"], funnel.n_accepted, n_shipped)
+    share = f"{funnel.n_accepted / n_out['drafts']:.0%}" if n_out["drafts"] else "·"
+    costs = (f"{funnel.tokens_per_row:,.0f}", f"{funnel.usd_per_row:.4f}") if was_paid else ()
+    return [*(f"{n:,}" if n else "·" for n in counts), share, *costs]
+
+
+def _n_shipped(workspace: Workspace, family: str) -> int:
+    key = TableKey(("sft_dataset",), family)
+    return workspace.tables.n_rows(key) if workspace.tables.exists(key) else 0
 
 
 def _reasons_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
