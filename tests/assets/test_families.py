@@ -9,8 +9,9 @@ import pytest
 
 from assets.conservation import check_conservation
 from assets.definitions import definitions
+from assets.families import stage_key
 from assets.jobs import SFT
-from pipelines.engine import SAMPLES
+from pipelines.engine import SAMPLES, STAGES
 from pipelines.records import Sample
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
@@ -18,9 +19,13 @@ from pipelines.workspace import Workspace
 PARTITION = "signs-0000"
 
 
+CROP = [dg.AssetKey(list(SAMPLES)), *(stage_key("crop", stage) for stage in (*STAGES, "rejects"))]
+"""One family stands for all: the factory makes their assets alike."""
+
+
 def materialize(instance: dg.DagsterInstance, **kwargs) -> dg.ExecuteInProcessResult:
     job = definitions().resolve_job_def(SFT)
-    return job.execute_in_process(instance=instance, partition_key=PARTITION, **kwargs)
+    return job.execute_in_process(instance=instance, partition_key=PARTITION, asset_selection=CROP, **kwargs)
 
 
 def metadata(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, object]:

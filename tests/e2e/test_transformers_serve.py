@@ -24,6 +24,8 @@ from pipelines.policies import OpenAIPolicy
 from pipelines.policies.openai import Endpoint
 from pipelines.recipes import load_recipes
 from pipelines.records import Reject
+from pipelines.sources.base import BadRow, SourceRow
+from pipelines.sources.demo import DemoSource
 from pipelines.workspace import Workspace
 
 PARTITION = "small-0000"
@@ -98,6 +100,50 @@ def test_a_model_that_writes_nonsense_gives_a_run_that_ends_with_typed_rejects_o
     assert drafts.usage.calls == 4
     assert drafts.usage.prompt_tokens > 100
     assert workspace.ledger.totals()["policy"].acts == 4
+
+
+class _OneOfEach:
+    """The demo's first row of each kind: scenes, photographs, films, problems and all."""
+
+    name, n_shards, fingerprint = "kinds", 1, "kinds"
+
+    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
+        seen: set[str] = set()
+        for row in DemoSource(n_shards=1).rows(0):
+            kind = row.row.split("/")[0]
+            if kind not in seen:
+                seen.add(kind)
+                yield row
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    home = str(tmp_path_factory.mktemp("kinds"))
+    with Workspace.from_environment({"DARKROOM_HOME": home}) as opened:
+        engine.intake(opened, _OneOfEach(), 0, PARTITION)
+        yield opened
+
+
+@pytest.mark.parametrize("name", sorted(load_recipes()))
+def test_every_family_ends_with_typed_rejects_and_without_an_exception(
+    server: str, model: Path, kinds: Workspace, name: str
+) -> None:
+    family = Family(kinds, load_recipes()[name], PARTITION)
+    endpoint = Endpoint(server, str(model), max_tokens=12, concurrency=2, send_stop=False, max_pixels=100_000)
+
+    def policy() -> OpenAIPolicy:
+        return OpenAIPolicy(endpoint, kinds.images)
+
+    drafts = family.draft(policy(), policy(), n_most=2)
+    family.run(policy())
+    family.check(policy())
+    family.keep()
+    family.collect_rejects()
+    reasons = {reject.reason for reject in kinds.tables.read(family.key("rejects"), Reject)}
+    assert drafts.usage.calls > 0
+    judged = {"truncated_turn", "malformed_turn", "check_failed", "too_many_rounds", "wrong_plan"}
+    assert reasons <= judged | {"not_applicable", "unsuitable", "not_drawn"}
+    assert reasons & judged
 
 
 def test_a_model_name_that_the_server_does_not_serve_quarantines_the_rows(
