@@ -31,6 +31,10 @@ class DatasetSettings(dg.Config):
         default=0.05, ge=0, le=1, description="Share of the groups of images that is set aside for validation."
     )
 
+    n_replayed: int | None = Field(
+        default=3, description="Rows of every family whose programs are executed again for the card; null: all."
+    )
+
     def quotas_of(self, recipes: Sequence[Recipe]) -> dict[str, int]:
         """Rows by family; a family that is not in it ships all that was accepted."""
         return quotas(recipes, n_rows=self.n_rows) | self.quotas
@@ -63,6 +67,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
                     keys,
                     n_rows=by_family.get(recipe.family),
                     validation_share=config.validation_share,
+                    n_replayed=config.n_replayed,
                     screening=screening,
                 )
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)

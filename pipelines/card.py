@@ -13,6 +13,7 @@ import yaml
 from pipelines.funnel import Funnel
 from pipelines.recipes.base import Recipe
 from pipelines.records import Sample, Trajectory
+from pipelines.replay import Replay
 from pipelines.stages import Report
 
 CARD_TEMPLATE = Path(__file__).with_name("card.md.jinja").read_text()
@@ -24,9 +25,11 @@ def write_card(
     trajectories: Sequence[Trajectory],
     samples: Mapping[str, Sample],
     report: Report,
+    *,
     n_by_split: Mapping[str, int],
     funnel: Funnel,
-    benchmarks: Sequence[str] = (),
+    benchmarks: Sequence[str],
+    replayed: Replay | None,
 ) -> str:
     """The card's text, with the front matter that the Hugging Face hub reads."""
     used = [samples[trajectory.sample_id] for trajectory in trajectories]
@@ -45,6 +48,7 @@ def write_card(
         report=report,
         n_by_split=n_by_split,
         benchmarks=benchmarks,
+        replayed=replayed,
         funnel=funnel,
         judges=_judges(trajectories),
         example=_example(trajectories, samples),

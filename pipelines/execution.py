@@ -47,7 +47,7 @@ class Sandboxes:
         seed: int,
         resources: AsyncExitStack,
     ) -> sandbox.Session:
-        pool = await asyncio.to_thread(_pool, self.limits)
+        pool = await asyncio.to_thread(process_pool, self.limits)
         data = [self._store.read(image) for image in images]
         films = [self._store.read(video) for video in videos]
         group = await asyncio.to_thread(pool.group, images=data, videos=films)
@@ -61,7 +61,7 @@ _starting = threading.Lock()
 _pools: dict[sandbox.Limits, sandbox.SandboxPool] = {}
 
 
-def _pool(limits: sandbox.Limits) -> sandbox.SandboxPool:
+def process_pool(limits: sandbox.Limits) -> sandbox.SandboxPool:
     """One pool for all stages of this process: it takes seconds to warm up, and a build has dozens of stages."""
     with _starting:
         if limits not in _pools:

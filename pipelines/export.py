@@ -99,11 +99,11 @@ class Shipped:
 
 
 def write_dataset(
-    folder: Path, pairs: Iterable[tuple[Sample, Trajectory]], *, store: ImageStore, card: str, split: str = "train"
+    folder: Path, pairs: Iterable[tuple[Sample, Trajectory]], *, store: ImageStore, split: str = "train"
 ) -> Shipped:
-    """Writes trajectories with their samples as one parquet file and the card; streams by row group.
+    """Writes trajectories with their samples as the parquet file of a split; streams by row group.
 
-    The folder's files are replaced whole, the parquet file first. Rows keep the order of ``pairs``.
+    The file is replaced whole. Rows keep the order of ``pairs``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}-00000-of-00001.parquet"
@@ -117,7 +117,6 @@ def write_dataset(
             n_rows += len(rows)
             n_images += sum(len(row["images"]) for row in rows)
     os.replace(part, path)
-    (folder / "README.md").write_text(card)
     return Shipped(folder, n_rows, n_images, path.stat().st_size)
 
 

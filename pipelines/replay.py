@@ -18,6 +18,7 @@ from PIL import Image
 
 import sandbox
 from pipelines.decoding import decode, eight_bit
+from pipelines.execution import process_pool
 from pipelines.protocols import PROTOCOLS
 from pipelines.shipped import count_rows, read_rows
 from pipelines.stages import Progress
@@ -77,12 +78,11 @@ def replay(folders: Sequence[Path], *, limit: int | None = None, progress: Progr
     ``sandbox.SandboxUnavailable`` when none can be had on this machine.
     """
     n_rows, replayed = count_rows(folders, limit=limit), []
-    with sandbox.SandboxPool() as pool:
-        rows = read_rows(folders, limit=limit)
-        for one in in_threads(rows, partial(replay_row, pool=pool), n_threads=os.cpu_count() or 1):
-            replayed.append(one)
-            if progress is not None:
-                progress(len(replayed), n_rows)
+    pool, rows = process_pool(sandbox.Limits()), read_rows(folders, limit=limit)
+    for one in in_threads(rows, partial(replay_row, pool=pool), n_threads=os.cpu_count() or 1):
+        replayed.append(one)
+        if progress is not None:
+            progress(len(replayed), n_rows)
     return Replay(
         n_rows=len(replayed),
         n_same=sum(not one.differences for one in replayed),

@@ -32,7 +32,7 @@ def ship(workspace: Workspace, source: Any) -> Path:
     samples = {made.sample_id: made for made in workspace.tables.read(TableKey(SAMPLES, PARTITION), Sample)}
     kept = workspace.tables.read(family.key("trajectories"), Trajectory)
     folder = workspace.dataset("sft", "crop")
-    write_dataset(folder, [(samples[made.sample_id], made) for made in kept], store=workspace.images, card="")
+    write_dataset(folder, [(samples[made.sample_id], made) for made in kept], store=workspace.images)
     return folder
 
 

@@ -124,6 +124,14 @@ def test_the_card_shows_where_the_rows_went(made: Workspace, recipe: Recipe) -> 
     assert "per accepted row" in card
 
 
+def test_the_card_says_how_many_rows_came_out_the_same_again(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = publish(made, recipe, PARTITIONS, n_replayed=2)
+    card = (shipped.folder / "README.md").read_text()
+    assert "Replay: 2 of 2 rows came out the same" in card
+    _, shipped = publish(made, recipe, PARTITIONS)
+    assert "Replay: not measured" in (shipped.folder / "README.md").read_text()
+
+
 def test_the_card_is_written_from_facts(made: Workspace, recipe: Recipe) -> None:
     _, shipped = publish(made, recipe, PARTITIONS)
     card = (shipped.folder / "README.md").read_text()

@@ -122,7 +122,7 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory, store):
     folder = tmp_path_factory.mktemp("dataset") / "mixed"
-    write_dataset(folder, mixed_pairs(store), store=store, card="# mixed")
+    write_dataset(folder, mixed_pairs(store), store=store)
     return folder
 
 
@@ -130,7 +130,7 @@ def dataset(tmp_path_factory, store):
 def signs(tmp_path_factory, store):
     """Twenty-four very regular rows: crop the sign, say its colour."""
     folder = tmp_path_factory.mktemp("dataset") / "signs"
-    write_dataset(folder, [sign(store, index) for index in range(24)], store=store, card="# signs")
+    write_dataset(folder, [sign(store, index) for index in range(24)], store=store)
     return folder
 
 

@@ -87,7 +87,7 @@ def rollout_segments(processor, batch, row):
 @pytest.fixture(scope="module")
 def one_sign(store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("dataset") / "one"
-    write_dataset(folder, [sign(store, 0)], store=store, card="# one")
+    write_dataset(folder, [sign(store, 0)], store=store)
     return folder
 
 
@@ -145,7 +145,7 @@ def test_the_step_changes_the_model(step):
 
 def test_prompts_with_and_without_images_train_in_one_batch(store, tiny, tmp_path):
     pairs = [sign(store, 0), sum_without_image(7)]
-    write_dataset(tmp_path / "mixed", pairs, store=store, card="# mixed")
+    write_dataset(tmp_path / "mixed", pairs, store=store)
     processor = load_processor(tiny)
     arguments = Arguments(max_steps=1, generations=2, max_tokens=400, repetition_penalty=1.0, beta=0.0)
     trainer = build_trainer(open_dataset(tmp_path / "mixed"), tiny, processor, arguments, steps=tmp_path / "steps")
@@ -155,7 +155,7 @@ def test_prompts_with_and_without_images_train_in_one_batch(store, tiny, tmp_pat
 
 
 def test_prompts_without_any_image_train(store, tiny, tmp_path):
-    write_dataset(tmp_path / "sums", [sum_without_image(7)], store=store, card="# sums")
+    write_dataset(tmp_path / "sums", [sum_without_image(7)], store=store)
     processor = load_processor(tiny)
     arguments = Arguments(max_steps=1, max_tokens=400, repetition_penalty=1.0)
     trainer = build_trainer(open_dataset(tmp_path / "sums"), tiny, processor, arguments, steps=tmp_path / "steps")
@@ -173,7 +173,7 @@ def test_a_prompt_is_the_opening_with_the_question_images(rows):
 def test_a_sample_with_several_trajectories_is_one_prompt(store, tiny, tmp_path):
     from train.grpo import _one_per_sample
 
-    write_dataset(tmp_path / "twice", [sign(store, 0), sign(store, 1), sign(store, 0)], store=store, card="# twice")
+    write_dataset(tmp_path / "twice", [sign(store, 0), sign(store, 1), sign(store, 0)], store=store)
     assert list(_one_per_sample(open_dataset(tmp_path / "twice"))["sample_id"]) == ["s0", "s1"]
 
 

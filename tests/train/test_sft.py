@@ -161,7 +161,7 @@ def test_other_columns_are_refused_by_name(tiny, tmp_path):
 
 
 def test_an_empty_dataset_is_refused(tiny, store, tmp_path):
-    write_dataset(tmp_path / "empty", [], store=store, card="# empty")
+    write_dataset(tmp_path / "empty", [], store=store)
     with pytest.raises(TrainFault, match="has no rows: every trajectory was rejected"):
         finetune(tmp_path / "empty", tiny, tmp_path / "out", SHORT)
 

@@ -115,7 +115,7 @@ def datasets(pairs: tuple[Any, ImageStore], tmp_path_factory: pytest.TempPathFac
     """The folder ``datasets/sft`` of a workspace, with the family ``mixed``."""
     rows, store = pairs
     folder = tmp_path_factory.mktemp("home") / "datasets" / "sft"
-    write_dataset(folder / "mixed", rows, store=store, card="# mixed")
+    write_dataset(folder / "mixed", rows, store=store)
     return folder
 
 
