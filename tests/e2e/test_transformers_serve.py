@@ -24,8 +24,8 @@ from pipelines.policies import OpenAIPolicy
 from pipelines.policies.openai import Endpoint
 from pipelines.recipes import load_recipes
 from pipelines.records import Reject
-from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo import DemoSource
+from pipelines.sources.demo.lazy import LazyRow
 from pipelines.workspace import Workspace
 
 PARTITION = "small-0000"
@@ -102,25 +102,21 @@ def test_a_model_that_writes_nonsense_gives_a_run_that_ends_with_typed_rejects_o
     assert workspace.ledger.totals()["policy"].acts == 4
 
 
-class _OneOfEach:
+class _OneOfEach(DemoSource):
     """The demo's first row of each kind: scenes, photographs, films, problems and all."""
 
-    name, n_shards, fingerprint = "kinds", 1, "kinds"
-
-    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
-        seen: set[str] = set()
-        for row in DemoSource(n_shards=1).rows(0):
-            kind = row.row.split("/")[0]
-            if kind not in seen:
-                seen.add(kind)
-                yield row
+    def _all(self) -> list[LazyRow]:
+        first: dict[str, LazyRow] = {}
+        for row in super()._all():
+            first.setdefault(row.name.split("/")[0], row)
+        return list(first.values())
 
 
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     home = str(tmp_path_factory.mktemp("kinds"))
     with Workspace.from_environment({"DARKROOM_HOME": home}) as opened:
-        engine.intake(opened, _OneOfEach(), 0, PARTITION)
+        engine.intake(opened, _OneOfEach(n_shards=1), 0, PARTITION)
         yield opened
 
 

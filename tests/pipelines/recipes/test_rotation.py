@@ -268,5 +268,5 @@ def test_whatever_a_weak_model_writes_ends_as_a_typed_reject(workspace, first, t
 class OnlyPhotographs(DemoSource):
     """One photograph of the embedded source."""
 
-    def rows(self, shard: int):
-        return (row for row in super().rows(shard) if row.row == "photo/cat")
+    def _all(self):
+        return [row for row in super()._all() if row.name == "photo/cat"]  # before any other is built
