@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pipelines.policies.base import PolicyUnavailable
 from pipelines.records import Usage
 
+_ALL_BUT_ROUNDING = 1 - 1e-9
+"""Ten calls of two cents add up to a little less than twenty, as floats do."""
+
 
 class BudgetSpent(PolicyUnavailable):
     """The budget is spent: no row's fault, and nothing is lost. The stage stops, and goes on with a larger budget."""
@@ -65,7 +68,7 @@ class Purse:
 
     def _reached(self) -> str:
         budget, spent = self.budget, self.spent
-        if budget.usd is not None and spent.cost_usd >= budget.usd:
+        if budget.usd is not None and spent.cost_usd >= budget.usd * _ALL_BUT_ROUNDING:
             return f"{spent.cost_usd:.4g} of {budget.usd:.4g} USD"
         n_tokens = spent.prompt_tokens + spent.completion_tokens
         if budget.tokens is not None and n_tokens >= budget.tokens:

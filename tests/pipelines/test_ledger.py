@@ -170,13 +170,22 @@ def test_a_failed_act_is_tried_by_the_next_one_who_waits(ledger):
 
 
 def test_who_is_cancelled_does_not_cancel_those_who_wait(ledger):
-    perform = Performed()
+    begun: list[int] = []
 
     async def one_of_two() -> Act:
+        is_performing, may_end = asyncio.Event(), asyncio.Event()
+
+        async def perform() -> Act:
+            begun.append(len(begun))
+            is_performing.set()
+            await may_end.wait()
+            return Act({"n": len(begun)})
+
         first = asyncio.create_task(ledger.once("policy", {}, perform))
         second = asyncio.create_task(ledger.once("policy", {}, perform))
-        await asyncio.sleep(0.002)
+        await is_performing.wait()
         first.cancel()
+        may_end.set()
         return await second
 
     assert asyncio.run(one_of_two()).result == {"n": 2}
