@@ -35,15 +35,19 @@ class Workspace:
     home: Path
     images_url: str
     ledger_url: str
+    environments: Path
+    """Where programs are installed whose pins exclude ours."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
-        """``DARKROOM_HOME`` (default ``./data``), ``DARKROOM_IMAGES`` and ``DARKROOM_LEDGER`` (default below it)."""
+        """``DARKROOM_HOME`` (default ``./data``); ``DARKROOM_IMAGES``, ``DARKROOM_LEDGER`` and
+        ``DARKROOM_ENVIRONMENTS`` (default below it)."""
         home = Path(environment.get("DARKROOM_HOME") or "data").absolute()
         return cls(
             home=home,
             images_url=environment.get("DARKROOM_IMAGES") or str(home / "images"),
             ledger_url=environment.get("DARKROOM_LEDGER") or f"sqlite:///{home / 'ledger.sqlite'}",
+            environments=Path(environment.get("DARKROOM_ENVIRONMENTS") or home / "environments").absolute(),
         )
 
     def __enter__(self) -> Self:
@@ -86,11 +90,6 @@ class Workspace:
     def annotation(self) -> Path:
         """The folder of the annotation campaign."""
         return self.home / "annotation"
-
-    @property
-    def environments(self) -> Path:
-        """Where programs are installed whose pins exclude ours."""
-        return self.home / "environments"
 
     @property
     def sources(self) -> Path:

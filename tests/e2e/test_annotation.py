@@ -43,7 +43,7 @@ def environments(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Iterator[Path]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("annotation") / "home"
     (folder / "annotation" / "images").mkdir(parents=True)
     for number in range(N_IMAGES):
@@ -51,14 +51,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Iterat
     (folder / "annotation" / "campaign.yaml").write_text(
         "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0.2\n"
     )
-    (folder / "environments").symlink_to(environments)
-    environments.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[StudioHome]:
-    studio = studio_home(Workspace.from_environment({"DARKROOM_HOME": str(home)}))
+def server(home: Path, environments: Path) -> Iterator[StudioHome]:
+    environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
+    studio = studio_home(Workspace.from_environment(environment))
     started = studio.start(postgres=os.environ.get("DARKROOM_TEST_POSTGRES_URL"))
     try:
         wait_until_ready(started, report=lambda seconds: None)
@@ -156,7 +155,7 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
     campaign = Campaign.load(workspace.annotation)
     with Journal(workspace.annotation) as journal:
         stages = AnnotationStages(workspace, campaign, journal, studio.task_url)
-        report = stages.materialize(ACCEPTED)
+        report = stages.materialize()[ACCEPTED]
         kept = stages.read()
         hits = journal.hits()
     accepted = {numbers[row.image.sha256]: row for row in workspace.tables.read(ACCEPTED, Annotated)}
