@@ -30,7 +30,7 @@ _SURELY_WRONG = {
 }
 """Categories that nobody could defend; a number read off a chart may pass for ``ocr``, so that pair is not here."""
 _OPPOSITES = {"yes": "no", "left": "right", "top": "bottom", "upper": "lower", "above": "below", "front": "back"}
-_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _LONGEST_EDITED = 24
 """Characters of an answer up to which one wrong letter can be asked to be seen."""
 _TRIES = 400

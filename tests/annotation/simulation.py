@@ -1,7 +1,8 @@
 """A campaign played out: people with habits work through a queue, and the real rules (``rounds.Walk``) read their work.
 
-Annotations are dicts as Label Studio gives them. Everybody works from nine to one, each at their own pace; some are
-careless, one waves everything through, one hands in twice, one signs for somebody else.
+Annotations are dicts as Label Studio gives them. Everybody works ninety minutes a day, each at their own pace (seconds
+of one record; a check takes less); some are careless, one waves everything through, one hands in twice, one signs for
+somebody else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pipelines.geometry import Box
 
 SIZE = (4032, 3024)
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
-SHIFT = timedelta(hours=4)
+SHIFT = timedelta(minutes=90)
 PROJECTS = {"annotate": 1, "cross_check": 2, "accept": 3, "rework": 4}
 ANSWERS = {
     "ocr": ("EXIT 27", "No Parking", "LKW 7,5 t", "Bäckerei Kern", "B 4471 XR"),
@@ -58,6 +59,8 @@ class Campaign:
 class Item:
     item_id: str
     truth: Fields
+    is_hopeless: bool
+    """No question about it is clear: who looks closely rejects every record of it."""
     works: list[Work] = field(default_factory=list)
     ready: datetime = START
     state: State | None = None
@@ -66,25 +69,25 @@ class Item:
 
 
 TEAM: Mapping[str, Habits] = {
-    "amara": Habits(150, 0.02, 0.04),
-    "bruno": Habits(210),
-    "chiara": Habits(170, 0.05),
-    "dmitri": Habits(260, 0.12, hits=0.12),
-    "elif": Habits(190),
-    "farid": Habits(120, 0.45, 0.3, hits=0.15),
-    "greta": Habits(240, 0.04, 0.08),
-    "hana": Habits(200, submits_twice=0.1),
-    "ivo": Habits(180, 0.10, skips=0.12),
-    "jonas": Habits(55, 0.15, 0.95),
-    "kaya": Habits(220, 0.06),
-    "liam": Habits(205, signs_for_others=0.06),
-    "maren (expert)": Habits(80, 0.0, 0.03),
-    "noor (expert)": Habits(95, 0.0, 0.05),
-    "oskar (expert)": Habits(70, 0.0, 0.10),
+    "amara": Habits(300, 0.02, 0.04),
+    "bruno": Habits(420),
+    "chiara": Habits(340, 0.05),
+    "dmitri": Habits(520, 0.12, hits=0.12),
+    "elif": Habits(380),
+    "farid": Habits(240, 0.45, 0.3, hits=0.15),
+    "greta": Habits(480, 0.04, 0.08),
+    "hana": Habits(400, submits_twice=0.1),
+    "ivo": Habits(360, 0.10, skips=0.12),
+    "jonas": Habits(110, 0.15, 0.95),
+    "kaya": Habits(440, 0.06),
+    "liam": Habits(410, signs_for_others=0.06),
+    "maren (expert)": Habits(160, 0.0, 0.03),
+    "noor (expert)": Habits(190, 0.0, 0.05),
+    "oskar (expert)": Habits(140, 0.0, 0.10),
 }
 
 
-def simulate(*, n_items: int = 300, n_days: int = 6, seed: int = 0, team: Mapping[str, Habits] = TEAM) -> Campaign:
+def simulate(*, n_items: int = 300, n_days: int = 3, seed: int = 1, team: Mapping[str, Habits] = TEAM) -> Campaign:
     """A campaign of ``n_items`` after ``n_days`` of work."""
     return _Play(n_items, n_days, seed, team).run()
 
@@ -99,7 +102,10 @@ class _Play:
         admin = Person(1, "admin@example.org", "Darkroom", "admin")
         self.walk = Walk(max_share=0.05, max_rework=2, people={1: admin, **self.people})
         self.habits = dict(zip(self.people, team.values(), strict=True))
-        self.items = [Item(f"{self.random.getrandbits(256):064x}", _record(self.random)) for _ in range(n_items)]
+        self.items = [
+            Item(f"{self.random.getrandbits(256):064x}", _record(self.random), self.random.random() < 0.03)
+            for _ in range(n_items)
+        ]
         self.end = START + timedelta(days=n_days - 1) + SHIFT
         self.hits: list[dict[str, Any]] = []
         self.n_annotations = 0
@@ -111,40 +117,42 @@ class _Play:
         clocks = [(START, number) for number in self.people]
         while clocks:
             now, number = heapq.heappop(clocks)
-            if now.hour >= START.hour + SHIFT.seconds // 3600:
-                now = now.replace(hour=9, minute=0, second=0) + timedelta(days=1)
+            if now - now.replace(hour=9, minute=0, second=0, microsecond=0) >= SHIFT:
+                now = now.replace(hour=9, minute=0, second=0, microsecond=0) + timedelta(days=1)
             if now < self.end:
                 heapq.heappush(clocks, (self.act(number, now), number))
         return Campaign([self.follow(item, self.end) for item in self.items], self.hits, list(self.people.values()))
 
     def act(self, number: int, now: datetime) -> datetime:
-        habits, person = self.habits[number], self.people[number]
+        """Does the next thing that waits for this person; returns when they are free again."""
+        habits = self.habits[number]
         if self.golds[number]:
             item, work = self.golds[number].pop()
-            done = now + timedelta(seconds=habits.pace * 0.4)
-            self.submit(work, number, done, self.judged(work, item, habits, is_wrong=True))
-            self.follow(item, done)
-            return done
-        item = next((one for one in self.items if self.may_do(one, person, now)), None)
+            seconds = habits.pace * 0.4
+            self.submit(work, number, now, seconds, self.judged(work, item, habits, is_wrong=True))
+            return self.after(item, now + timedelta(seconds=seconds))
+        item = next((one for one in self.items if self.may_do(one, self.people[number], now)), None)
         if item is None:
-            return now + timedelta(minutes=20)
-        work, round_ = item.works[-1], item.works[-1].demand.round
-        share = 1.0 if round_ in ("annotate", "rework") else 0.45 if round_ == "cross_check" else 1.0
-        done = now + timedelta(seconds=habits.pace * share * self.random.uniform(0.6, 1.6))
-        if self.random.random() < habits.skips:
-            self.submit(work, number, done, [], was_cancelled=True)
-            return self.after(item, done)
-        if round_ in ("annotate", "rework"):
-            if self.random.random() < habits.hits:
-                self.hit(work, person, done)
-            item.said = _spoiled(item.truth, self.random) if self.random.random() < habits.errors else item.truth
-            self.submit(work, number, done, results(item.said, SIZE))
-        else:
-            is_wrong = item.said != item.truth
-            self.submit(work, number, done, self.judged(work, item, habits, is_wrong=is_wrong))
+            return now + timedelta(minutes=40)
+        work = item.works[-1]
+        seconds = habits.pace * (0.45 if work.demand.round == "cross_check" else 1) * self.random.uniform(0.6, 1.6)
+        is_skipped = self.random.random() < habits.skips
+        result = [] if is_skipped else self.work(item, work, number, now)
+        self.submit(work, number, now, seconds, result, was_cancelled=is_skipped)
         if self.random.random() < habits.submits_twice:
-            self.submit(work, number, done + timedelta(seconds=4), work.revisions[-1].raw["result"])
-        return self.after(item, done)
+            self.submit(work, number, now, seconds + 4, result)
+        return self.after(item, now + timedelta(seconds=seconds))
+
+    def work(self, item: Item, work: Work, number: int, now: datetime) -> list[dict[str, Any]]:
+        """What somebody hands in."""
+        habits = self.habits[number]
+        if work.demand.round in ("cross_check", "accept"):
+            is_wrong = item.said != item.truth or item.is_hopeless
+            return self.judged(work, item, habits, is_wrong=is_wrong)
+        if self.random.random() < habits.hits:
+            self.hit(work, self.people[number], now)
+        item.said = _spoiled(item.truth, self.random) if self.random.random() < habits.errors else item.truth
+        return results(item.said, SIZE)
 
     def after(self, item: Item, done: datetime) -> datetime:
         self.follow(item, done)
@@ -175,7 +183,7 @@ class _Play:
                 item.said = replace(item.said, boxes=tuple(_nudged(box, self.random) for box in item.said.boxes))
                 return [*found, _choice("verdict", "fix"), *results(item.said, SIZE)]
             return [*found, _choice("verdict", "accept")]
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.5 and not item.is_hopeless:
             if not work.demand.gold:
                 item.said = item.truth
             return [*found, _choice("verdict", "fix"), *results(item.truth, SIZE)]
@@ -183,6 +191,8 @@ class _Play:
 
     def reason(self, item: Item) -> str:
         assert item.said is not None
+        if item.is_hopeless:
+            return "ambiguous"
         if item.said.answer != item.truth.answer:
             return "wrong_answer"
         if item.said.boxes != item.truth.boxes:
@@ -190,7 +200,14 @@ class _Play:
         return self.random.choice(REASONS)
 
     def submit(
-        self, work: Work, number: int, at: datetime, result: list[dict[str, Any]], *, was_cancelled: bool = False
+        self,
+        work: Work,
+        number: int,
+        begun: datetime,
+        seconds: float,
+        result: list[dict[str, Any]],
+        *,
+        was_cancelled: bool = False,
     ) -> None:
         habits = self.habits[number]
         self.n_annotations += 1
@@ -199,8 +216,8 @@ class _Play:
             "id": self.n_annotations,
             "completed_by": 2 if forged else number,
             "updated_by": number,
-            "created_at": at.isoformat().replace("+00:00", "Z"),
-            "lead_time": round(habits.pace * self.random.uniform(0.5, 1.4), 1),
+            "created_at": (begun + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z"),
+            "lead_time": round(seconds, 1),
             "was_cancelled": was_cancelled,
             "result": result,
         }
@@ -210,9 +227,7 @@ class _Play:
     def hit(self, work: Work, person: Person, at: datetime) -> None:
         box = f"Box 1 covers {self.random.uniform(5.1, 30):.2f}% of the image; the limit is 5%."
         problem = self.random.choice([box, box, "Draw at least one box around the target object."])
-        self.hits.append(
-            {"person": person.email, "task_id": work.task_id, "problems": [problem], "at": at.isoformat()}
-        )
+        self.hits.append({"person": person.email, "task_id": work.task_id, "problems": [problem], "at": at.isoformat()})
 
     def follow(self, item: Item, at: datetime) -> State:
         """The state, with the demand that it wants and, for some, a gold check for somebody who is no author."""

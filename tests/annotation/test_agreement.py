@@ -26,7 +26,9 @@ RATINGS = st.lists(st.lists(st.sampled_from([None, "a", "b", "c"]), max_size=5),
 
 
 def units_of(*observers):
-    return [[None if value == "." else value for value in unit] for unit in zip(*map(str.split, observers), strict=True)]
+    return [
+        [None if value == "." else value for value in unit] for unit in zip(*map(str.split, observers), strict=True)
+    ]
 
 
 def by_pairs(units):

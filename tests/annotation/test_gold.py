@@ -17,7 +17,9 @@ from tests.annotation.simulation import raw_record
 
 SIZE = (4000, 3000)
 SIGN = Fields("What is on the sign?", "EXIT 27", "ocr", None, (Box(100, 100, 200, 160),))
-BIRDS = Fields("How many birds?", "3", "quantity", 3, (Box(10, 10, 40, 30), Box(60, 10, 90, 30), Box(2000, 9, 2040, 40)))
+BIRDS = Fields(
+    "How many birds?", "3", "quantity", 3, (Box(10, 10, 40, 30), Box(60, 10, 90, 30), Box(2000, 9, 2040, 40))
+)
 BOXES = st.builds(
     lambda x, y, width, height: Box(x, y, x + width, y + height),
     st.integers(0, 3400),
@@ -87,7 +89,9 @@ def test_a_wrong_category_is_another_one(record, seed):
     assert found.fields.category in set(CATEGORIES) - {record.category, "quantity"}
 
 
-@pytest.mark.parametrize(("answer", "count"), [("3", 3), ("three", 3), ("Three birds", 3), ("there are 3.", 3), ("0", 0)])
+@pytest.mark.parametrize(
+    ("answer", "count"), [("3", 3), ("three", 3), ("Three birds", 3), ("there are 3.", 3), ("0", 0)]
+)
 def test_a_wrong_count_is_said_in_the_answer_too(answer, count):
     record = Fields("How many?", answer, "quantity", count, BIRDS.boxes)
     found = plant(record, SIZE, seed=1, errors=["wrong_count"]).fields
@@ -101,7 +105,9 @@ def test_a_number_inside_another_is_not_recounted():
     assert found.answer == f"{found.count} of 13"
 
 
-@pytest.mark.parametrize(("right", "wrong"), [("on the Left", "on the Right"), ("NO", "YES"), ("lower shelf", "upper shelf")])
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("on the Left", "on the Right"), ("NO", "YES"), ("lower shelf", "upper shelf")]
+)
 def test_opposites_become_each_other(right, wrong):
     record = replace(SIGN, answer=right, category="location")
     assert plant(record, SIZE, seed=0, errors=["wrong_answer"]).fields.answer == wrong
@@ -116,7 +122,9 @@ def test_a_text_without_digits_differs_in_one_letter_of_the_same_case():
 def test_what_cannot_be_edited_takes_another_records_answer_but_no_part_of_its_own():
     record = replace(SIGN, answer="dark red", category="attribute")
     found = {
-        plant(record, SIZE, seed=n, other_answers=["red", "Dark Red", "blue", "green"], errors=["wrong_answer"]).fields.answer
+        plant(
+            record, SIZE, seed=n, other_answers=["red", "Dark Red", "blue", "green"], errors=["wrong_answer"]
+        ).fields.answer
         for n in range(20)
     }
     assert found == {"blue", "green"}

@@ -46,9 +46,7 @@ def test_every_box_is_in_one_pair_at_most(left, right):
 @given(SOME, SOME)
 def test_pairs_have_the_largest_sum_of_all_assignments(left, right):
     few, many = sorted((left, right), key=len)
-    best = max(
-        sum(iou(a, b) for a, b in zip(few, chosen, strict=True)) for chosen in permutations(many, len(few))
-    )
+    best = max(sum(iou(a, b) for a, b in zip(few, chosen, strict=True)) for chosen in permutations(many, len(few)))
     assert sum(pair.iou for pair in pairs(left, right)) == pytest.approx(best)
 
 
