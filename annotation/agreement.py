@@ -40,45 +40,44 @@ class Agreement:
 
 
 def alpha(units: Sequence[Sequence[Hashable | None]], *, seed: int = 0) -> Agreement | None:
-    """Agreement on ``units``: per unit the values that its raters gave, None where one gave none, in any order.
+    """Agreement on ``units``: per unit the values that its raters gave, None where one gave none, in any order;
+    there are few different ones.
 
     None where alpha is not defined: no unit has two values, or all values are the same, so that nothing could have
     been confused. The interval is of a seeded bootstrap over units; resamples of one value only are left out of it.
     """
     present = [[value for value in unit if value is not None] for unit in units]
     pairable = [unit for unit in present if len(unit) > 1]
-    kinds = Counter(frozenset(Counter(unit).items()) for unit in pairable)
-    counted = _Kinds(list(kinds))
-    n_of_kind = np.array(list(kinds.values()), np.int64)
-    whole = counted.alpha(n_of_kind)
-    if whole is None:
+    kinds = Counter(frozenset(Counter(unit).items()) for unit in pairable)  # units with the same values are one kind
+    counted, n_of_kind = _Kinds(list(kinds)), np.array([list(kinds.values())], np.int64)
+    whole = counted.alphas(n_of_kind)
+    if not whole.size:
         return None
-    draws = np.random.default_rng(seed).multinomial(len(pairable), n_of_kind / len(pairable), _N_RESAMPLES)
-    resampled = [found for draw in draws if (found := counted.alpha(draw)) is not None]
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return Agreement(whole, float(low), float(high), len(pairable), sum(map(len, pairable)))
+    draws = np.random.default_rng(seed).multinomial(len(pairable), n_of_kind[0] / len(pairable), _N_RESAMPLES)
+    low, high = np.percentile(counted.alphas(draws), [2.5, 97.5])
+    return Agreement(float(whole[0]), float(low), float(high), len(pairable), sum(map(len, pairable)))
 
 
 class _Kinds:
-    """Units with the same values are one kind, so that a resample is a number per kind."""
+    """Kinds of units, so that a resample is a number per kind."""
 
     def __init__(self, kinds: Sequence[frozenset[tuple[Hashable, int]]]) -> None:
-        codes: dict[Hashable, int] = {}
-        for kind in kinds:
-            for value, _ in kind:
-                codes.setdefault(value, len(codes))
-        entries = [(place, codes[value], count) for place, kind in enumerate(kinds) for value, count in kind]
-        self._kind, self._code, self._count = np.array(entries, np.int64).reshape(-1, 3).T
+        codes = {value: code for code, value in enumerate({value for kind in kinds for value, _ in kind})}
+        self._counts = np.zeros((len(kinds), len(codes)))
+        for place, kind in enumerate(kinds):
+            for value, count in kind:
+                self._counts[place, codes[value]] = count
         self._disagreement = np.array([_disagreement([count for _, count in kind]) for kind in kinds], float)
 
-    def alpha(self, n_of_kind: NDArray[np.int64]) -> float | None:
-        """With every kind of unit ``n_of_kind`` times; None where one value is all there is."""
-        of_value = np.bincount(self._code, weights=self._count * n_of_kind[self._kind])
-        n = float(of_value.sum())
-        expected = n**2 - float((of_value**2).sum())
-        if not expected:
-            return None
-        return 1 - (n - 1) * float(n_of_kind @ self._disagreement) / expected
+    def alphas(self, n_of_kind: NDArray[np.int64]) -> NDArray[np.float64]:
+        """One for every row, a resample with so many units of each kind; rows of one value only have none."""
+        of_value = n_of_kind @ self._counts
+        n = of_value.sum(axis=1)
+        expected = n**2 - (of_value**2).sum(axis=1)
+        defined = expected > 0
+        observed = (n - 1) * (n_of_kind @ self._disagreement)
+        alphas: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
+        return alphas
 
 
 def _disagreement(counts: Sequence[int]) -> float:

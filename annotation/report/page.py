@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import os
 from pathlib import Path
 from uuid import uuid4
@@ -18,6 +19,7 @@ from annotation.concerns import concerns
 from annotation.quality import Quality
 from annotation.rounds import ROUNDS
 from annotation.shares import Share
+from annotation.submissions import VERDICTS
 
 _HERE = Path(__file__).parent
 
@@ -40,35 +42,38 @@ def render(quality: Quality, *, title: str = "annotation") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "plain": plain,
-        "percent": str,
-        "range": interval,
-        "number": number,
-        "pairs": lambda rows, *names: [tuple(getattr(row, name) for name in names) for row in rows],
-        "paces": lambda people: [(row.name, [row.per_hour or 0], number(row.per_hour, 1)) for row in people],
-        "reason_rows": lambda reasons: [
-            (name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in reasons.items()
-        ],
-    }
+    environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
     script = (_HERE / "report.js").read_text(encoding="utf-8")
     found = concerns(quality.people)
+    flagged = {(one.person.email, one.measure) for one in found}
     return environment.get_template("report.html.jinja").render(
         title=title,
         q=quality,
         rounds=ROUNDS,
+        names={row.email: row.name for row in quality.people},
         concerns=found,
-        flagged={(one.person.email, one.measure) for one in found},
-        verdicts=("accept", "fix", "reject"),
+        flagged=flagged,
+        writers=_writers(quality, flagged),
+        golds=[(error, share, False) for error, share in quality.golds.items()],
+        paces=[(row.name, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
+        reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
+        verdicts=VERDICTS,
         style=Markup((_HERE / "report.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
+def _writers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str, Share, bool]]:
+    """Authors with settled versions, the best first, and whether they are marked."""
+    rows = [row for row in quality.people if row.first_pass.of]
+    rows.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
+    return [(row.name, row.first_pass, (row.email, "first_pass") in flagged) for row in rows]
+
+
 def plain(name: str) -> str:
     """A name as people read it: ``wrong_answer`` is "wrong answer"."""
-    return name.replace("_", " ")
+    return "OCR" if name == "ocr" else name.replace("_", " ")
 
 
 def interval(share: Share) -> str:
@@ -80,3 +85,9 @@ def interval(share: Share) -> str:
 def number(value: float | None, digits: int = 0) -> str:
     """The number with that many decimals; a dash for None."""
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def nice(top: float) -> int:
+    """The next number of one digit and zeros: the top of a scale."""
+    scale = int(10 ** math.floor(math.log10(max(1.0, top))))
+    return math.ceil(max(1.0, top) / scale) * scale

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from annotation.people import PersonQuality
 from annotation.quality import Quality
@@ -37,9 +38,10 @@ def _rounds(quality: Quality) -> Figure:
     steps = quality.funnel
     figure, axes = _figure(0.45 * len(steps) + 0.8)
     names, counts = [step.name for step in steps], [step.n for step in steps]
-    bars = axes.barh(names, counts, color=[_BLUE] * (len(steps) - 1) + [_GREEN], height=0.62)
+    bars = axes.barh(range(len(steps)), counts, color=[_BLUE] * (len(steps) - 1) + [_GREEN], height=0.62)
     axes.bar_label(bars, [f" {n:,}" for n in counts], color=_INK, fontsize=9)
     waiting = ", ".join(f"{n} in {name.replace('_', '-')}" for name, n in quality.waiting.items() if n) or "none"
+    _name_rows(axes, names)
     axes.set_title(f"Waiting: {waiting}; rejected: {quality.n_rejected}", fontsize=9, color=_SOFT, loc="left")
     axes.set_xlim(0, max(1, *counts) * 1.1)
     return figure
@@ -51,8 +53,9 @@ def _people(quality: Quality) -> Figure:
     figure = Figure(figsize=(_WIDTH, 0.27 * len(rows) + 0.9), dpi=100, layout="constrained")
     fast, good = figure.subplots(1, 2, sharey=True)
     names = [row.name for row in rows]
-    fast.barh(names, [row.per_hour or 0 for row in rows], color=[_colour(row) for row in rows], height=0.62)
-    fast.set_title("submissions per active hour", fontsize=9, color=_INK, loc="left")
+    _name_rows(fast, names)
+    fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=[_colour(row) for row in rows], height=0.62)
+    fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=_INK, loc="left")
     for place, row in enumerate(rows):
         if row.first_pass.value is not None:
             low, high = row.first_pass.interval
@@ -74,11 +77,14 @@ def _colour(row: PersonQuality) -> str:
 def _reasons(quality: Quality) -> Figure:
     names = [reason.replace("_", " ") for reason in quality.reasons]
     figure, axes = _figure(0.32 * len(names) + 0.9)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     checks = [counts["cross_check"] for counts in quality.reasons.values()]
-    axes.barh(names, checks, color=_BLUE, height=0.62, label="in cross-check")
+    _name_rows(axes, names)
+    axes.barh(range(len(names)), checks, color=_BLUE, height=0.62, label="in cross-check")
     experts = [counts["accept"] for counts in quality.reasons.values()]
-    bars = axes.barh(names, experts, left=checks, color=_ORANGE, height=0.62, label="in acceptance")
+    bars = axes.barh(range(len(names)), experts, left=checks, color=_ORANGE, height=0.62, label="in acceptance")
     axes.bar_label(bars, [f" {a + b}" for a, b in zip(checks, experts, strict=True)], color=_INK, fontsize=9)
+    axes.margins(x=0.1)
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     return figure
 
@@ -88,6 +94,11 @@ def _figure(height: float) -> tuple[Figure, Axes]:
     axes = figure.subplots()
     _styled(axes)
     return figure, axes
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """By place: two people may have one name, and a name with a dollar sign is no formula."""
+    axes.set_yticks(range(len(names)), labels=names, parse_math=False)
 
 
 def _styled(axes: Axes) -> None:
@@ -101,5 +112,5 @@ def _styled(axes: Axes) -> None:
 
 def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})
+    figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
