@@ -12,7 +12,7 @@ import fcntl
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -151,14 +151,6 @@ class Journal:
             found |= {row[0] for row in self._db.execute(f"select key from demands where key in ({marks})", part)}
         return found
 
-    def without_task(self, round_: str) -> list[tuple[str, Demand]]:
-        """Demands of a round that no task on the server is known for, oldest first, by key."""
-        rows = self._db.execute(
-            f"select key, {DEMAND} from demands where round = ? and key not in (select key from tasks) order by seq",
-            (round_,),
-        )
-        return [(row[0], Demand(*row[1:])) for row in rows]
-
     def unready(self, round_: str) -> list[tuple[str, int, Demand]]:
         """Tasks of a round whose settings on the server are still to be made: key, task and demand."""
         rows = self._db.execute(
@@ -220,7 +212,8 @@ class Journal:
     def works(self, rounds: Sequence[str]) -> Iterator[tuple[str, list[Work]]]:
         """Item after item, all that was demanded of it in ``rounds`` and what came in. Memory: one item."""
         marks = ",".join("?" * len(rounds))
-        rows = self._db.cursor().execute(
+        reader = sqlite3.connect(self.path, timeout=60)  # a snapshot: what is entered meanwhile is not part of it
+        rows = reader.execute(
             "select d.item_id, d.key, d.round, d.attempt, d.serial, d.base_annotation, d.base_revision, d.gold, "
             "t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, g.annotation_id from demands d "
             "left join tasks t using (key) left join revisions r on r.task_id = t.task_id "
@@ -228,8 +221,9 @@ class Journal:
             "order by d.item_id, d.seq, r.seq",
             list(rounds),
         )
-        for item_id, of_item in groupby(rows, key=lambda row: row[0]):
-            yield item_id, _works(item_id, of_item)
+        with closing(reader):
+            for item_id, of_item in groupby(rows, key=lambda row: row[0]):
+                yield item_id, _works(item_id, of_item)
 
     def set_people(self, people: Iterable[Person]) -> None:
         """The accounts, as the server has them; who is no longer there stays known."""
@@ -273,6 +267,9 @@ def _works(item_id: str, rows: Iterable[Sequence[Any]]) -> list[Work]:
 
 
 def _digest(annotation: Mapping[str, Any]) -> str:
-    """Of what a person can change; "2 minutes ago" is not part of it."""
-    kept = ("result", "was_cancelled", "completed_by", "updated_by", "lead_time", "ground_truth")
-    return digest({name: annotation.get(name) for name in kept})
+    """Of what a person can change; "2 minutes ago" is not part of it. Who edited counts where it is somebody else:
+    the server enters that a moment after the annotation."""
+    kept = ("result", "was_cancelled", "completed_by", "lead_time", "ground_truth")
+    editor = annotation.get("updated_by")
+    other = None if editor == annotation.get("completed_by") else editor
+    return digest([{name: annotation.get(name) for name in kept}, other])

@@ -90,7 +90,6 @@ class Walk:
         self._max_share = max_share
         self._max_rework = max_rework
         self._people = people
-        self._admins = {person.person_id for person in people.values() if person.role == "admin"}
 
     def state(self, item_id: str, size: tuple[int, int], works: Sequence[Work]) -> State:
         """The state of one item; ``size`` is (width, height) of its image, ``works`` all that was demanded of it."""
@@ -222,9 +221,10 @@ class Walk:
                 state.golds.append(GoldCheck(work.demand.gold, person, submission.verdict != "accept"))
 
     def _is_seat(self, revision: Revision, state: State) -> bool:
-        """An annotation that the toolkit entered for somebody who must not get the task."""
-        signed, edited = revision.raw.get("completed_by"), revision.raw.get("updated_by")
-        return edited in self._admins and signed in (*state.authors, *state.judges)
+        """An empty annotation that the import entered for somebody who must not get the task."""
+        raw = revision.raw
+        is_empty = raw.get("result") == [] and not raw.get("was_cancelled")
+        return is_empty and raw.get("completed_by") in (*state.authors, *state.judges)
 
     def _event(
         self, work: Work, submission: Submission, verdict: str, changes: tuple[Change, ...], matched: bool | None

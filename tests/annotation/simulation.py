@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
+from annotation.choices import REASONS, names
 from annotation.geometry import to_percent
 from annotation.gold import is_chosen, plant
 from annotation.journal import Demand, Person, Revision, Work
 from annotation.rounds import ROLE, State, Walk
-from annotation.submissions import CATEGORIES, REASONS, Fields
+from annotation.submissions import CATEGORIES, Fields
 from pipelines.geometry import Box
 
 SIZE = (4032, 3024)
@@ -197,7 +198,7 @@ class _Play:
             return "wrong_answer"
         if item.said.boxes != item.truth.boxes:
             return "bad_box"
-        return self.random.choice(REASONS)
+        return self.random.choice(names(REASONS))
 
     def submit(
         self,
