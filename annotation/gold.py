@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Literal, NamedTuple
@@ -30,6 +30,9 @@ _SURELY_WRONG = {
 }
 """Categories that nobody could defend; a number read off a chart may pass for ``ocr``, so that pair is not here."""
 _OPPOSITES = {"yes": "no", "left": "right", "top": "bottom", "upper": "lower", "above": "below", "front": "back"}
+_COLOURS = ("red", "green", "blue", "yellow", "black", "white")
+_THINGS = ("an umbrella", "a fire hydrant", "a wheelbarrow", "a megaphone", "a sewing machine")
+"""No kind of one another, so that none can pass for another."""
 _NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _LONGEST_EDITED = 24
 """Characters of an answer up to which one wrong letter can be asked to be seen."""
@@ -61,8 +64,9 @@ def plant(
 ) -> Planted | None:
     """The record with one of ``errors``, drawn by ``seed`` among those that can be made of it; None where none can.
 
-    ``size`` is (width, height) of the image. ``other_answers`` are answers of other records, best of the same
-    category, of which a wrong one is taken where the record's own cannot be edited into one.
+    ``size`` is (width, height) of the image. ``other_answers`` are answers of other records of the same category, of
+    which one is taken where the record's own cannot be edited into a wrong one; whoever plants the same record twice
+    must give the same ones, or may get another error.
     """
     random = Random(seed_from("gold", seed))
     kinds: dict[Error, Callable[[], Fields | None]] = {
@@ -82,22 +86,32 @@ def plant(
 def _wrong_answer(fields: Fields, others: Sequence[str], random: Random) -> Fields | None:
     if fields.category == "quantity":
         return None  # the answer is the count: see wrong_count
-    makers = (_opposite, _other_digit, _other_letter if fields.category == "ocr" else None)
+    makers = (_other_digit, _other_letter) if fields.category == "ocr" else (_opposite, _other_colour, _other_digit)
     for make in makers:
-        edited = make(fields.answer, random) if make else None
+        edited = make(fields.answer, random)
         if edited is not None and not matches(edited, fields.answer):
             return replace(fields, answer=edited)
-    different = sorted({other for other in others if _differs(other, fields.answer)})
+    pool = (*others, *(_THINGS if fields.category == "object" else ()))
+    different = sorted({other for other in pool if _differs(other, fields.answer)})
     return replace(fields, answer=random.choice(different)) if different else None
 
 
 def _opposite(answer: str, random: Random) -> str | None:
     pairs = {**_OPPOSITES, **{second: first for first, second in _OPPOSITES.items()}}
-    found = [word for word in re.finditer(r"[A-Za-z]+", answer) if word[0].lower() in pairs]
+    return _with_word(answer, pairs)
+
+
+def _other_colour(answer: str, random: Random) -> str | None:
+    return _with_word(answer, {one: random.choice([other for other in _COLOURS if other != one]) for one in _COLOURS})
+
+
+def _with_word(answer: str, instead: Mapping[str, str]) -> str | None:
+    """The answer with the one word replaced that ``instead`` has; None where it has none or several of its words."""
+    found = [word for word in re.finditer(r"[A-Za-z]+", answer) if word[0].lower() in instead]
     if len(found) != 1:
         return None
     word = found[0]
-    return answer[: word.start()] + _cased(pairs[word[0].lower()], like=word[0]) + answer[word.end() :]
+    return answer[: word.start()] + _cased(instead[word[0].lower()], like=word[0]) + answer[word.end() :]
 
 
 def _other_digit(answer: str, random: Random) -> str | None:

@@ -113,6 +113,24 @@ def test_opposites_become_each_other(right, wrong):
     assert plant(record, SIZE, seed=0, errors=["wrong_answer"]).fields.answer == wrong
 
 
+def test_a_colour_becomes_another_and_its_shade_stays():
+    record = replace(SIGN, answer="dark Red", category="attribute")
+    found = {plant(record, SIZE, seed=n, errors=["wrong_answer"]).fields.answer for n in range(40)}
+    assert found == {"dark Green", "dark Blue", "dark Yellow", "dark Black", "dark White"}
+
+
+def test_an_object_becomes_another_without_any_other_records():
+    record = replace(SIGN, answer="umbrella", category="object")
+    found = {plant(record, SIZE, seed=n, errors=["wrong_answer"]).fields.answer for n in range(40)}
+    assert len(found) == 4
+    assert "an umbrella" not in found
+
+
+def test_what_a_sign_says_is_never_turned_into_its_opposite():
+    found = plant(replace(SIGN, answer="LEFT"), SIZE, seed=3, errors=["wrong_answer"]).fields.answer
+    assert sum(a != b for a, b in zip(found, "LEFT", strict=True)) == 1
+
+
 def test_a_text_without_digits_differs_in_one_letter_of_the_same_case():
     found = plant(replace(SIGN, answer="HARBOUR"), SIZE, seed=5, errors=["wrong_answer"]).fields.answer
     assert sum(a != b for a, b in zip(found, "HARBOUR", strict=True)) == 1
@@ -120,14 +138,14 @@ def test_a_text_without_digits_differs_in_one_letter_of_the_same_case():
 
 
 def test_what_cannot_be_edited_takes_another_records_answer_but_no_part_of_its_own():
-    record = replace(SIGN, answer="dark red", category="attribute")
+    record = replace(SIGN, answer="wooden", category="attribute")
     found = {
         plant(
-            record, SIZE, seed=n, other_answers=["red", "Dark Red", "blue", "green"], errors=["wrong_answer"]
+            record, SIZE, seed=n, other_answers=["wood", "Wooden", "glass", "steel"], errors=["wrong_answer"]
         ).fields.answer
         for n in range(20)
     }
-    assert found == {"blue", "green"}
+    assert found == {"glass", "steel"}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +153,7 @@ def test_what_cannot_be_edited_takes_another_records_answer_but_no_part_of_its_o
     [
         (BIRDS, "wrong_answer"),
         (SIGN, "wrong_count"),
-        (replace(SIGN, answer="red", category="attribute"), "wrong_answer"),
+        (replace(SIGN, answer="wooden", category="attribute"), "wrong_answer"),
         (replace(SIGN, boxes=(Box(0, 0, 4000, 3000),)), "moved_box"),
         (replace(SIGN, boxes=()), "moved_box"),
         (replace(SIGN, category=""), "wrong_category"),
