@@ -21,6 +21,7 @@ from PIL import Image, ImageDraw
 
 from annotation.campaign import Campaign
 from annotation.connection import connect, studio_home
+from annotation.gold import is_chosen
 from annotation.journal import Journal
 from annotation.pool import POOL
 from annotation.server import StudioHome, wait_until_ready
@@ -168,6 +169,13 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
     for row in accepted.values():
         people = [event.person for event in row.history if event.round != "rework"]
         assert len(set(people)) == len(people), "one person had two rounds of a record"
+    golds = {numbers[one.item.image.sha256]: one.state.golds for one in kept if one.state.golds}
+    chosen = {n for digest, n in numbers.items() if is_chosen(digest, campaign.name, campaign.gold_share)}
+    assert set(golds) == chosen - {7, 17}, "every planted error was looked at"
+    for number, checks in golds.items():
+        checkers = {event.person for event in accepted[number].history if event.attempt == 0}
+        assert all(check.person not in checkers for check in checks), "who knew the record got its planted copy"
+        assert all(check.caught for check in checks if check.error == "wrong_answer")
     refused = [one.reason for one in (fault for state in kept for fault in state.state.refused)]
     assert set(refused) == {"duplicate_submission"}
     assert len(hits) == room.tallies["refused boxes"] + room.tallies["tampering"]
