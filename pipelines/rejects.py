@@ -43,6 +43,9 @@ class Reason(StrEnum):
     WRONG_PLAN = "wrong_plan"
     # verdicts
     CHECK_FAILED = "check_failed"
+    # calibration
+    ROW_UNKNOWN = "row_unknown"
+    DISPUTED = "disputed"
     # sft_dataset
     STALE = "stale"
     NEAR_DUPLICATE = "near_duplicate"
@@ -65,6 +68,8 @@ _REJECTED = {
     Reason.CONTAMINATED,
     Reason.NOT_DRAWN,
     Reason.NOT_SELECTED,
+    Reason.ROW_UNKNOWN,
+    Reason.DISPUTED,
 }
 
 RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})

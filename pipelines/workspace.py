@@ -6,6 +6,7 @@
 <home>/checkpoints/   what training wrote
 <home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
 <home>/contamination/ what of them was found, by family
+<home>/calibrations/  judges against people's labels, a file each (`darkroom calibrate`)
 <home>/sources/       sources that `darkroom ingest` made
 <home>/ledger.sqlite  every paid or slow act
 <home>/dagster/       DAGSTER_HOME: runs and their history
@@ -79,6 +80,11 @@ class Workspace:
     def benchmarks(self) -> Path:
         """The list of benchmarks that no row may hold; it need not be there."""
         return self.home / "benchmarks.yaml"
+
+    @property
+    def calibrations(self) -> Path:
+        """The folder of the judges' calibrations."""
+        return self.home / "calibrations"
 
     @property
     def sources(self) -> Path:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 _N_RESAMPLES = 2000
 _LEAST_LABELS = 20
+MAJORITY = 0.505
+"""The threshold without a target: more than half of up to 99 votes."""
 
 Labels = NDArray[np.bool_]
 
@@ -51,7 +53,9 @@ class Calibration:
     """What the threshold was chosen for; None where it was given."""
 
 
-def calibrate(scores: Sequence[float], labels: Sequence[bool], *, threshold: float = 0.5, seed: int = 0) -> Calibration:
+def calibrate(
+    scores: Sequence[float], labels: Sequence[bool], *, threshold: float = MAJORITY, seed: int = 0
+) -> Calibration:
     """The judge at a given threshold. Raises ``CalibrationFault`` for fewer than 20 labels or labels of one kind."""
     score, label = _checked(scores, labels)
     passes = score >= threshold
