@@ -2,6 +2,7 @@
 
 import typer
 
+from assets.commands.judging import calibrate
 from assets.commands.looking import explain, gallery, replay, summary
 from assets.commands.making import demo, home, ingest, materialize_command
 from pipelines.layouts.cli import export
@@ -20,5 +21,5 @@ app.command()(serve)
 app.command()(export)
 app.command()(demo)
 app.command(name="materialize")(materialize_command)
-for command in (home, summary, ingest, gallery, replay, explain):
+for command in (home, summary, ingest, gallery, replay, explain, calibrate):
     app.command()(command)

@@ -15,6 +15,9 @@ def faults_as_messages() -> Iterator[None]:
     """What a user can mend is said in one paragraph and ends with status 1; anything else keeps its traceback."""
     from assets.materialize import MaterializationFailed
     from pipelines.explain import RowAmbiguous, RowUnknown
+    from pipelines.judges.calibration import CalibrationFault
+    from pipelines.judges.labels import LabelsUnreadable
+    from pipelines.labelled_rows import JudgeUnknown
     from pipelines.ledger import LedgerUnavailable
     from pipelines.policies import PolicyUnavailable
     from pipelines.prompts import PromptFault
@@ -26,6 +29,9 @@ def faults_as_messages() -> Iterator[None]:
     try:
         yield
     except (
+        CalibrationFault,
+        JudgeUnknown,
+        LabelsUnreadable,
         LedgerUnavailable,
         MaterializationFailed,
         PolicyUnavailable,

@@ -28,6 +28,10 @@ from pipelines.rejects import Reason, RowFault, reject
 STAGE = "calibration"
 
 
+class LabelsUnreadable(Exception):
+    """The file cannot be read."""
+
+
 class LabelLine(BaseModel):
     """One line."""
 
@@ -66,7 +70,7 @@ class Labels:
 
 def read_labels(path: Path, check: str) -> Labels:
     """The labels for ``check``; a line that cannot be one is a reject (malformed_row, wrong_type), as is a row on which
-    people are divided (disputed). Raises ``OSError``."""
+    people are divided (disputed). Raises ``LabelsUnreadable``."""
     by_row: dict[tuple[str, str], list[tuple[str, LabelLine]]] = {}
     rejects: list[Reject] = []
     n_lines = n_other = 0
@@ -108,7 +112,11 @@ def label_reject(fault: RowFault, where: str, text: str, line: LabelLine | None 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Each with its place; empty ones are none. Bytes that are no UTF-8 become ``?`` and fail as their line's fault."""
-    for number, text in enumerate(path.read_bytes().decode("utf-8", "replace").split("\n"), start=1):
+    try:
+        content = path.read_bytes().decode("utf-8", "replace")
+    except OSError as fault:
+        raise LabelsUnreadable(f"{path}: {fault.strerror or fault}") from fault
+    for number, text in enumerate(content.split("\n"), start=1):
         if text.strip():
             yield f"{path.name}:{number}", text
 
