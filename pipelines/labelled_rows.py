@@ -76,7 +76,7 @@ def calibrate_judge(
     """Asks the judge of the check ``name`` about every labelled row and writes its calibration; families use it from
     then on. ``policy`` None is the embedded judge.
 
-    Raises ``JudgeUnknown``, ``LabelsUnreadable``, ``PolicyUnavailable`` and ``CalibrationFault``, and writes nothing then.
+    Raises ``JudgeUnknown``, ``LabelsUnreadable``, ``PolicyUnavailable``, ``CalibrationFault``; it writes nothing then.
     """
     known = judged_checks()
     if name not in known:
