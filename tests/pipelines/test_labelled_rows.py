@@ -42,7 +42,7 @@ class Voter:
             raise PolicyUnavailable("the budget is spent")
         self.n_votes += 1
         said = turn.messages[-1].parts[-1].text.strip()
-        is_good = any(thought in said and said.endswith(f"Answer: {answer}") for thought, answer in self._accepted)
+        is_good = any(said.endswith(f"Reasoning:\n{thought}\n\nAnswer: {answer}") for thought, answer in self._accepted)
         return Completion(YES if is_good else NO, usage=Usage(calls=1, cost_usd=0.01))
 
     async def close(self) -> None:

@@ -113,6 +113,14 @@ def test_a_stage_that_measured_the_same_is_not_run_again(crops: Family) -> None:
     assert not crops.check().reused
 
 
+def test_a_reader_that_was_installed_since_judges_anew(crops: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "reader_version", lambda: "")
+    crops.check()
+    assert crops.check().reused
+    monkeypatch.setattr(engine, "reader_version", lambda: "rapidocr 9.9")
+    assert not crops.check().reused
+
+
 def test_nothing_is_asked_about_a_row_that_is_taken_out_anyway(crops: Family) -> None:
     def nonsense(turn: Turn) -> str:
         return "<think>It says so.</think><answer>42</answer>"
