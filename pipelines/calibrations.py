@@ -10,6 +10,7 @@ calibrated on the labels that come with the toolkit (``judges/labelled/``), unle
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import math
 import os
@@ -21,13 +22,12 @@ from uuid import uuid4
 
 from pipelines.cases import Case
 from pipelines.checks.base import JudgedCheck
-from pipelines.digest import digest
+from pipelines.digest import digest, digest_bytes
 from pipelines.images import ImageStore
 from pipelines.judges import EmbeddedJudge, Judge
 from pipelines.judges.calibration import Calibration, Interval, calibrate, calibrate_for
 from pipelines.judges.labels import Label, read_labels
 from pipelines.records import Provenance, Sample, Trajectory, Truth, Usage
-from pipelines.stages import code_digest
 
 BUNDLED = Path(__file__).parent / "judges" / "labelled"
 _MEASURES = ("precision", "recall", "kappa")
@@ -57,7 +57,8 @@ class Frozen:
 
 def identity_of(check: JudgedCheck, judge: Judge) -> dict[str, Any]:
     """All that determines how ``judge`` votes in ``check``."""
-    embedded = {"code": code_digest()[:12]} if judge.identity["policy"] == "embedded" else {}
+    rule = Path(inspect.getfile(check.question.rule)).read_bytes()
+    embedded = {"rule": digest_bytes(rule)[:12]} if judge.identity["policy"] == "embedded" else {}
     asked = {"version": check.version, "question": check.question.name, "prompt": check.question.prompt.digest}
     return {**asked, **judge.identity, **embedded}
 
@@ -87,15 +88,20 @@ class Calibrations:
         return path
 
     def add_bundled(self, check: JudgedCheck, store: ImageStore) -> None:
-        """Calibrates the embedded judge on the labels that come with the toolkit; what people made is left alone."""
+        """Calibrates the embedded judge on the labels that come with the toolkit; what people made is left alone.
+
+        It takes milliseconds, so it is done each time: a rule also changes with what it calls.
+        """
         path, judge = BUNDLED / f"{check.name}.jsonl", EmbeddedJudge()
         there = self._read(check.name)
-        if not path.exists() or (there is not None and (there.labelled != _name(path) or self.of(check, judge))):
+        if not path.exists() or (there is not None and there.labelled != _name(path)):
             return
         labels = read_labels(path, check.name).labels
         cases = [inline_case(label, store) for label in labels]
         scores = asyncio.run(_scores(check, judge, cases))
-        self.write(freeze(check, judge, labels, scores, labelled=_name(path)))
+        made = freeze(check, judge, labels, scores, labelled=_name(path))
+        if made != there:
+            self.write(made)
 
     def _read(self, judge: str) -> Frozen | None:
         """Raises ``ValueError`` for a file that is no calibration, naming it."""

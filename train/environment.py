@@ -84,7 +84,7 @@ class SandboxEnvironment:
         self.fault: SandboxError | None = None
 
     def reset(self, **row: Any) -> None:
-        """Takes the columns ``trajectory_id``, ``protocol``, ``images`` and ``videos`` (bytes); adds nothing to the prompt."""
+        """Takes ``trajectory_id``, ``protocol``, ``images``, ``videos`` (bytes) of a row; leaves the prompt alone."""
         self._end()
         self._row = row
         self.n_executions = self.n_ok = 0

@@ -99,7 +99,7 @@ def test_a_bundled_calibration_of_older_code_is_made_anew(calibrations: Calibrat
     path = calibrations.path("consistency")
     whole = path.read_bytes()
     stored = json.loads(whole)
-    path.write_text(json.dumps({**stored, "identity": {**stored["identity"], "code": "old"}}))
+    path.write_text(json.dumps({**stored, "identity": {**stored["identity"], "rule": "old"}}))
     assert calibrations.of(consistency, EmbeddedJudge()) is None
     calibrations.add_bundled(consistency, store)
     assert path.read_bytes() == whole
