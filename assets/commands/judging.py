@@ -18,7 +18,7 @@ def calibrate(
         typer.Option(min=0, max=1, help="Choose the lowest threshold with this precision; default: by majority."),
     ] = None,
     votes: Annotated[
-        int | None, typer.Option(min=1, help="Votes per row; default: as DARKROOM_JUDGE_VOTES says.")
+        int | None, typer.Option(min=1, help="Votes per row; default: as the settings of the judge say.")
     ] = None,
 ) -> None:
     """Measure a judge against people, and set the threshold from which on it says yes.
