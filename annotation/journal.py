@@ -12,7 +12,7 @@ import fcntl
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +28,7 @@ create table if not exists projects(
 create table if not exists demands(
     seq integer primary key autoincrement, key text unique not null, round text not null, item_id text not null,
     attempt integer not null, serial integer not null, base_annotation integer not null, base_revision text not null,
-    gold text not null);
+    gold text not null, overlap integer not null);
 create index if not exists demands_by_item on demands(item_id, seq);
 create table if not exists tasks(key text primary key, project_id integer not null, task_id integer not null,
     is_ready integer not null);
@@ -42,7 +42,7 @@ create table if not exists hits(place integer primary key, raw text not null);
 create table if not exists people(person_id integer primary key, email text not null, name text not null,
     role text not null);
 """
-DEMAND = "round, item_id, attempt, serial, base_annotation, base_revision, gold"
+DEMAND = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap"
 
 
 class Demand(NamedTuple):
@@ -57,6 +57,8 @@ class Demand(NamedTuple):
     base_revision: str = ""
     gold: str = ""
     """The planted error of a gold item; empty for real work."""
+    overlap: int = 1
+    """Annotations that complete its task: one, and the seats of those who must not get it."""
 
     def key(self, campaign: str) -> str:
         """The name of its task on the server; says nothing to who reads it."""
@@ -138,7 +140,7 @@ class Journal:
         rows = [(one.key(campaign), *one) for one in demands]
         with self.transaction():
             self._db.executemany(
-                f"insert or ignore into demands(key, {DEMAND}) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert or ignore into demands(key, {DEMAND}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
 
@@ -150,14 +152,6 @@ class Journal:
             marks = ",".join("?" * len(part))
             found |= {row[0] for row in self._db.execute(f"select key from demands where key in ({marks})", part)}
         return found
-
-    def without_task(self, round_: str) -> list[tuple[str, Demand]]:
-        """Demands of a round that no task on the server is known for, oldest first, by key."""
-        rows = self._db.execute(
-            f"select key, {DEMAND} from demands where round = ? and key not in (select key from tasks) order by seq",
-            (round_,),
-        )
-        return [(row[0], Demand(*row[1:])) for row in rows]
 
     def unready(self, round_: str) -> list[tuple[str, int, Demand]]:
         """Tasks of a round whose settings on the server are still to be made: key, task and demand."""
@@ -220,16 +214,18 @@ class Journal:
     def works(self, rounds: Sequence[str]) -> Iterator[tuple[str, list[Work]]]:
         """Item after item, all that was demanded of it in ``rounds`` and what came in. Memory: one item."""
         marks = ",".join("?" * len(rounds))
-        rows = self._db.cursor().execute(
+        reader = sqlite3.connect(self.path, timeout=60)  # a snapshot: what is entered meanwhile is not part of it
+        rows = reader.execute(
             "select d.item_id, d.key, d.round, d.attempt, d.serial, d.base_annotation, d.base_revision, d.gold, "
-            "t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, g.annotation_id from demands d "
-            "left join tasks t using (key) left join revisions r on r.task_id = t.task_id "
+            "d.overlap, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, g.annotation_id "
+            "from demands d left join tasks t using (key) left join revisions r on r.task_id = t.task_id "
             f"left join gone g on g.annotation_id = r.annotation_id where d.round in ({marks}) "
             "order by d.item_id, d.seq, r.seq",
             list(rounds),
         )
-        for item_id, of_item in groupby(rows, key=lambda row: row[0]):
-            yield item_id, _works(item_id, of_item)
+        with closing(reader):
+            for item_id, of_item in groupby(rows, key=lambda row: row[0]):
+                yield item_id, _works(item_id, of_item)
 
     def set_people(self, people: Iterable[Person]) -> None:
         """The accounts, as the server has them; who is no longer there stays known."""
@@ -262,9 +258,9 @@ class Journal:
 
 def _works(item_id: str, rows: Iterable[Sequence[Any]]) -> list[Work]:
     works: dict[str, Work] = {}
-    for _, key, round_, attempt, serial, annotation, revision, gold, task_id, project_id, *found in rows:
+    for _, key, round_, attempt, serial, annotation, revision, gold, overlap, task_id, project_id, *found in rows:
         if key not in works:
-            demand = Demand(round_, item_id, attempt, serial, annotation, revision, gold)
+            demand = Demand(round_, item_id, attempt, serial, annotation, revision, gold, overlap)
             works[key] = Work(demand, task_id, project_id)
         seq, annotation_id, digest_, raw, is_gone = found
         if seq is not None and is_gone is None:
@@ -273,6 +269,9 @@ def _works(item_id: str, rows: Iterable[Sequence[Any]]) -> list[Work]:
 
 
 def _digest(annotation: Mapping[str, Any]) -> str:
-    """Of what a person can change; "2 minutes ago" is not part of it."""
-    kept = ("result", "was_cancelled", "completed_by", "updated_by", "lead_time", "ground_truth")
-    return digest({name: annotation.get(name) for name in kept})
+    """Of what a person can change; "2 minutes ago" is not part of it. Who edited counts where it is somebody else:
+    the server enters that a moment after the annotation."""
+    kept = ("result", "was_cancelled", "completed_by", "lead_time", "ground_truth")
+    editor = annotation.get("updated_by")
+    other = None if editor == annotation.get("completed_by") else editor
+    return digest([{name: annotation.get(name) for name in kept}, other])

@@ -90,7 +90,6 @@ class Walk:
         self._max_share = max_share
         self._max_rework = max_rework
         self._people = people
-        self._admins = {person.person_id for person in people.values() if person.role == "admin"}
 
     def state(self, item_id: str, size: tuple[int, int], works: Sequence[Work]) -> State:
         """The state of one item; ``size`` is (width, height) of its image, ``works`` all that was demanded of it."""
@@ -102,7 +101,8 @@ class Walk:
         while state.stage == "waiting":
             work = real.get((state.round, item_id, state.attempt, serial))
             if work is None:
-                state.wanted = Demand(state.round, item_id, state.attempt, serial, *base)
+                overlap = 1 + len(state.seats)
+                state.wanted = Demand(state.round, item_id, state.attempt, serial, *base, overlap=overlap)
                 break
             settled = self._settle(work, state, frame, frozen)
             if settled is None:
@@ -211,7 +211,7 @@ class Walk:
                 continue
             for revisions in _by_annotation(work.revisions):
                 chosen = revisions[0]  # a checker's first word counts
-                if self._is_seat(chosen, state) or chosen.raw.get("was_cancelled"):
+                if chosen.raw.get("result") == [] or chosen.raw.get("was_cancelled"):
                     continue
                 try:
                     submission = read(chosen.raw, round="cross_check", frame=frame)
@@ -222,9 +222,10 @@ class Walk:
                 state.golds.append(GoldCheck(work.demand.gold, person, submission.verdict != "accept"))
 
     def _is_seat(self, revision: Revision, state: State) -> bool:
-        """An annotation that the toolkit entered for somebody who must not get the task."""
-        signed, edited = revision.raw.get("completed_by"), revision.raw.get("updated_by")
-        return edited in self._admins and signed in (*state.authors, *state.judges)
+        """An empty annotation that the import entered for somebody who must not get the task."""
+        raw = revision.raw
+        is_empty = raw.get("result") == [] and not raw.get("was_cancelled")
+        return is_empty and raw.get("completed_by") in (*state.authors, *state.judges)
 
     def _event(
         self, work: Work, submission: Submission, verdict: str, changes: tuple[Change, ...], matched: bool | None

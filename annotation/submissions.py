@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from annotation import choices
+from annotation.choices import names
 from annotation.geometry import share_of, to_pixels
 from pipelines.geometry import Box
 from pipelines.rejects import Reason, RowFault, storable
 
-CATEGORIES = ("ocr", "attribute", "location", "quantity", "object", "chart")
-"""Thyme, appendix D."""
-VERDICTS = ("accept", "fix", "reject")
-REASONS = ("wrong_answer", "ambiguous", "too_large", "bad_box", "wrong_category", "too_easy", "bad_image")
+CATEGORIES = names(choices.CATEGORIES)
+VERDICTS = names(choices.VERDICTS)
 _TEXTS = ("question", "answer", "blind_answer", "comment")
 _NAMES = {*_TEXTS, "box", "category", "count", "verdict", "reason"}
 

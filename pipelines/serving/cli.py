@@ -98,7 +98,7 @@ def _engine(workspace: Workspace, name: str, context: str, images: int, argument
     refuse_own_flags(arguments)
     match name:
         case "vllm":
-            installed = vllm_environment(workspace.home / "environments" / "vllm")
+            installed = vllm_environment(workspace.environments / "vllm")
             return VllmEngine(installed, context=context, images=images, arguments=arguments)
         case "transformers":
             return TransformersEngine(arguments=arguments)

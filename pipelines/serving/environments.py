@@ -23,7 +23,10 @@ OURS = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")
 
 @dataclass(frozen=True, slots=True)
 class VirtualEnvironment:
-    """A folder with Python and ``requirements``; a marker is written last, so that a killed installation starts again."""
+    """A folder with Python and ``requirements`` (the program's own first).
+
+    A marker is written last, so that a killed installation starts again.
+    """
 
     folder: Path
     requirements: tuple[str, ...]
@@ -64,7 +67,7 @@ class VirtualEnvironment:
 
     def _install(self) -> None:
         uv = _find_uv()
-        print(f"installing {self._wanted} into {self.folder}: {self.size}, once", file=sys.stderr)
+        print(f"installing {self.requirements[0]} into {self.folder}: {self.size}, once", file=sys.stderr)
         python = str(self.folder / "bin" / "python")
         shutil.rmtree(self.folder, ignore_errors=True)  # uv clears only what is a whole environment
         self._run(uv, "venv", *self.interpreter, str(self.folder))
@@ -76,13 +79,13 @@ class VirtualEnvironment:
         # 2: what the command prints to stdout is for `eval`, and uv's progress is not
         if subprocess.run(command, env=environment, stdout=2, check=False).returncode:
             raise ServingFault(
-                f"could not install {self._wanted} into {self.folder}: `{' '.join(command)}` failed, see above. "
+                f"could not install {self.requirements[0]} into {self.folder}: `{' '.join(command)}` failed, see above. "
                 "The next start tries again; what was downloaded is kept in uv's cache"
             )
 
 
 def vllm_environment(folder: Path) -> VirtualEnvironment:
-    """vLLM's: our own Python where it has its C headers, with which Triton compiles; else one of uv's, which have them."""
+    """vLLM's: our own Python if it has its C headers, with which Triton compiles; else one of uv's, which have them."""
     has_headers = (Path(sysconfig.get_path("include")) / "Python.h").is_file()
     python = ("--python", sys.executable) if has_headers else ("--managed-python", "--python", "3.12")
     return VirtualEnvironment(folder, (REQUIREMENT,), "vllm", "several gigabytes", python)

@@ -69,8 +69,9 @@ def _problems(request: HttpRequest, task: Any) -> list[str]:
 
 
 def _has_seat(task: Any, user: Any) -> bool:
-    """Whether the record was in this person's hands in an earlier round: an annotation that an admin entered."""
-    return bool(Annotation.objects.filter(task_id=task.id, completed_by=user, updated_by__is_staff=True).exists())
+    """Whether the record was in this person's hands before: an import entered an empty annotation for them."""
+    mine = Annotation.objects.filter(task_id=task.id, completed_by=user, was_cancelled=False)
+    return bool(mine.filter(result_count=0, lead_time__isnull=True).exists())
 
 
 def _refusal(found: list[str]) -> JsonResponse:

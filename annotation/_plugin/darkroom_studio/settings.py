@@ -10,3 +10,12 @@ ROOT_URLCONF = "darkroom_studio.urls"
 PROJECT_MIXIN = "darkroom_studio.project_mixin.ProjectMixin"
 ANNOTATION_MIXIN = "darkroom_studio.annotation_mixin.AnnotationMixin"
 USER_MIXIN = "darkroom_studio.user_mixin.UserMixin"
+
+_database = globals()["DATABASES"]["default"]
+if _database["ENGINE"].endswith("sqlite3"):
+    # readers beside one writer, and writers that wait for each other instead of failing with "database is locked"
+    _database["OPTIONS"] = {
+        "timeout": 60,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
