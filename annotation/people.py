@@ -17,7 +17,7 @@ from typing import Any
 
 from annotation.journal import Person
 from annotation.rounds import ROLE, State
-from annotation.shares import Share, share_of
+from pipelines.shares import Share, share_of
 from annotation.versions import CHECKING, WRITING, Version, versions
 from pipelines.records import AnnotationEvent
 

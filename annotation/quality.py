@@ -19,7 +19,7 @@ from annotation.journal import Person
 from annotation.matching import mean_iou
 from annotation.people import BREAK_SECONDS, PersonQuality, people_of, reasons_of
 from annotation.rounds import ROUNDS, State
-from annotation.shares import Share, share_of
+from pipelines.shares import Share, share_of
 from annotation.versions import CHECKING, Version, versions
 from pipelines.geometry import Box
 from pipelines.records import AnnotationEvent

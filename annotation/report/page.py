@@ -18,7 +18,7 @@ from markupsafe import Markup
 from annotation.concerns import concerns
 from annotation.quality import Quality
 from annotation.rounds import ROUNDS
-from annotation.shares import Share
+from pipelines.shares import Share
 from annotation.submissions import VERDICTS
 
 _HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ import pytest
 from annotation.journal import Person
 from annotation.people import active_seconds, people_of
 from annotation.rounds import GoldCheck, Refused
-from annotation.shares import Share
+from pipelines.shares import Share
 from pipelines.rejects import Reason
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from annotation.quality import Step, measure
 from annotation.rounds import GoldCheck, Refused
-from annotation.shares import Share
+from pipelines.shares import Share
 from pipelines.rejects import Reason
 from tests.annotation.conftest import WRITTEN
 
