@@ -200,6 +200,43 @@ def sync(
 
 
 @app.command()
+def review(
+    rows: Annotated[int, typer.Option(min=1, help="Of each family, chosen by the campaign's seed.")] = 20,
+    family: Annotated[
+        list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")
+    ] = None,
+) -> None:
+    """Hand accepted trajectories out to experts, and take their verdicts in.
+
+    What experts reject is left out when the datasets ship, the card says how many they accept, and
+    `darkroom calibrate` measures judges against them (<home>/annotation/reviews.jsonl). Run it again to take verdicts
+    in; more --rows later keep what was chosen.
+    """
+    from annotation.campaign import Campaign
+    from annotation.connection import connect
+    from annotation.journal import Journal
+    from annotation.queues import read_verdicts
+    from annotation.review import ROUND, ReviewQueue
+    from pipelines.recipes import load_recipes
+    from pipelines.reviews import acceptance, read_reviews
+
+    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+        recipes = [recipe for name, recipe in load_recipes().items() if not family or name in family]
+        queue = ReviewQueue(workspace, Campaign.load(workspace.annotation), journal)
+        synced = queue.sync(connect(workspace), recipes, n_rows=rows)
+        queue.materialize(recipes)
+        console.print(
+            f"went out: {sum(synced.imported.values()):,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}"
+        )
+        table = Table("family", "reviewed", "accepted", "95 % interval")
+        for recipe in recipes:
+            share = acceptance(read_reviews(workspace.tables, recipe.family))
+            low, high = share.interval
+            table.add_row(recipe.family, str(share.of), str(share), f"{low:.0%} to {high:.0%}" if share.of else "–")
+        console.print(table)
+
+
+@app.command()
 def report(
     out: Annotated[Path | None, typer.Option(help="Default: <home>/annotation/report.html.")] = None,
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,11 +35,18 @@ TITLES = {
 }
 
 
+class Listed(NamedTuple):
+    """A task on the server."""
+
+    task_id: int
+    key: str
+    n_annotations: int
+
+
 class Changed(NamedTuple):
     """A task that was worked on, with all of its annotations as they are now."""
 
     task_id: int
-    updated_at: str
     annotations: Sequence[Mapping[str, Any]]
 
 
@@ -127,19 +136,22 @@ class Studio:
         )
         return list(answer.task_ids or [])
 
-    def tasks_after(self, project_id: int, task_id: int) -> Iterator[tuple[int, str]]:
-        """(number, key) of every task that is younger than ``task_id``."""
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[Listed]:
+        """Every task that is younger than ``task_id``."""
         for task in self._tasks(project_id, "task_only", [("tasks:id", "greater", "Number", task_id)]):
-            yield int(task.id), str((task.data or {}).get("key", ""))
+            yield Listed(int(task.id), str((task.data or {}).get("key", "")), int(task.total_annotations or 0))
+
+    def now(self) -> datetime:
+        """The server's clock, to the second."""
+        response = self._ask(lambda: self._http.get("/health"))
+        return parsedate_to_datetime(response.headers["date"])
 
     def changed_since(self, project_id: int, watermark: str, *, n_seats: int) -> Iterator[Changed]:
         """Tasks with more annotations than seats, or skips, that changed after ``watermark`` (empty: ever)."""
         since = [("tasks:updated_at", "greater", "Datetime", watermark)] if watermark else []
         for column, least in (("tasks:total_annotations", n_seats), ("tasks:cancelled_annotations", 0)):
             for task in self._tasks(project_id, "all", [*since, (column, "greater", "Number", least)]):
-                annotations = [dict(one) for one in task.annotations or ()]
-                updated = task.updated_at
-                yield Changed(int(task.id), updated if isinstance(updated, str) else updated.isoformat(), annotations)
+                yield Changed(int(task.id), [dict(one) for one in task.annotations or ()])
 
     def set_overlap(self, task_id: int, overlap: int) -> None:
         """How many people's annotations make the task complete."""

@@ -285,6 +285,20 @@ class Annotated:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """One expert's verdict on a trajectory."""
+
+    trajectory_id: str
+    family: str
+    accepted: bool
+    reasons: tuple[str, ...]
+    comment: str
+    reviewer: str
+    at: str
+    lead_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reject:
     """A row that a stage took out: the row itself (JSON), the stage, the typed reason and the evidence.
 
@@ -417,6 +431,16 @@ ANNOTATED = _schema(
     pre_annotated=_bool,
     history=pa.list_(_annotation_event),
 )
+REVIEW = _schema(
+    trajectory_id=_text,
+    family=_text,
+    accepted=_bool,
+    reasons=pa.list_(_text),
+    comment=_text,
+    reviewer=_text,
+    at=_text,
+    lead_seconds=_float,
+)
 
 Record = Sample | Draft | Trajectory | Reject
 SCHEMAS: Mapping[type[Any], pa.Schema] = {
@@ -425,6 +449,7 @@ SCHEMAS: Mapping[type[Any], pa.Schema] = {
     Trajectory: TRAJECTORY,
     PoolImage: POOL_IMAGE,
     Annotated: ANNOTATED,
+    Review: REVIEW,
     Reject: REJECT,
 }
 R = TypeVar("R")

@@ -222,7 +222,7 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: Studio) -> None:
         for round in ("annotate", "cross_check", "accept", "rework"):
             known = journal.project(round)
             assert known is not None
-            keys = [key for _, key in studio.tasks_after(known[0], 0)]
+            keys = [listed.key for listed in studio.tasks_after(known[0], 0)]
             assert len(keys) == len(set(keys)), f"a task of {round} was imported twice"
             assert set(keys) == journal.demanded(keys), f"{round} has tasks that nobody demanded"
 
