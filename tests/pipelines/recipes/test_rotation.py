@@ -13,14 +13,13 @@ from PIL import Image
 import sandbox
 from pipelines import engine
 from pipelines.engine import Family
-from pipelines.policies import Completion, Identity, OraclePolicy, Turn
+from pipelines.policies import Completion, Identity, Turn
 from pipelines.recipes.rotation import ANGLES, MAX_SIDE, prepare, recipe
 from pipelines.records import Draft, Reject, Sample, Trajectory, Truth, TruthBox
 from pipelines.registration import pose_of
 from pipelines.rejects import Reason, RowFault
 from pipelines.sources.demo import DemoSource
 from pipelines.sources.demo.material import photograph_image, texture
-from pipelines.workspace import Workspace
 
 PARTITION = "demo-0000"
 
@@ -159,22 +158,9 @@ def test_the_program_finds_a_file_that_tells_nothing(store, sample):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Family:
-    """The chain on the embedded source, without its scenes."""
-    home = tmp_path_factory.mktemp("rotation")
-    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        engine.intake(workspace, DemoSource(n_shards=1, n_scenes=1), 0, PARTITION)
-        family = Family(workspace, recipe, PARTITION)
-        family.draft(oracle())
-        family.run(oracle())
-        family.check()
-        family.keep()
-        family.collect_rejects()
-        yield family
-
-
-def oracle() -> OraclePolicy:
-    return OraclePolicy(recipe.oracle, revision=recipe.digest)
+def finished(demo_chain) -> Family:
+    """The chain on five kinds of the embedded source's rows."""
+    return demo_chain(recipe, "photo", "chart", "snapshot", "diagram", "maths")
 
 
 def kept(family: Family) -> list[Trajectory]:
