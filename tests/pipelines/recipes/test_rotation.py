@@ -84,14 +84,14 @@ def test_transparent_pictures_are_laid_on_white(store, sample):
 
 
 def test_the_canvas_is_cropped_only_where_the_target_stays(store, sample):
-    image = photograph_image("coffee")
+    image = photograph_image("coffee").resize((300, 200))
 
     def canvases(**known) -> set[str]:
         samples = [replace(sample(image, **known), sample_id=f"{n:064d}") for n in range(12)]
         return {prepare(one, store).images[0].made_by.split("canvas ")[1].split(",")[0] for one in samples}
 
-    middle = TruthBox("cup", 250, 170, 330, 230)
-    corner = TruthBox("corner", 0, 0, 60, 60)
+    middle = TruthBox("cup", 125, 85, 165, 115)
+    corner = TruthBox("corner", 0, 0, 30, 30)
     assert canvases(boxes=(middle,)) == {"expanded", "cropped"}
     assert canvases(boxes=(corner,)) == {"expanded"}
     assert canvases() == {"expanded"}
