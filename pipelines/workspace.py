@@ -6,6 +6,7 @@
 <home>/checkpoints/   what training wrote
 <home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
 <home>/contamination/ what of them was found, by family
+<home>/calibrations/  judges against people's labels, a file each (`darkroom calibrate`)
 <home>/annotation/    the annotation campaign, its journal and its server
 <home>/environments/  programs with pins of their own (vLLM, Label Studio)
 <home>/sources/       sources that `darkroom ingest` made
@@ -85,6 +86,11 @@ class Workspace:
     def benchmarks(self) -> Path:
         """The list of benchmarks that no row may hold; it need not be there."""
         return self.home / "benchmarks.yaml"
+
+    @property
+    def calibrations(self) -> Path:
+        """The folder of the judges' calibrations."""
+        return self.home / "calibrations"
 
     @property
     def annotation(self) -> Path:

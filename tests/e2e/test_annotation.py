@@ -20,10 +20,11 @@ import pytest
 from PIL import Image, ImageDraw
 
 from annotation.campaign import Campaign
-from annotation.connection import connect, studio_home
+from annotation.connection import connect, find_task_url, studio_home
 from annotation.gold import is_chosen
 from annotation.journal import Journal
 from annotation.pool import POOL
+from annotation.rounds import ROUNDS
 from annotation.server import StudioHome, wait_until_ready
 from annotation.stages import ACCEPTED, AnnotationStages
 from annotation.studio import Studio
@@ -137,9 +138,12 @@ def finish(workspace: Workspace, studio: Studio, room: Room, pool: list[PoolImag
     while True:
         with Journal(workspace.annotation) as journal:
             Sync(journal, studio, campaign, say=lambda text: None).run(pool)
-            kept = AnnotationStages(workspace, campaign, journal, studio.task_url).read()
+            kept = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read()
+            n_planted = sum(bool(work.demand.gold) for _, works in journal.works(ROUNDS) for work in works)
         open_rounds(workspace, room)
         waiting = [one.state.round for one in kept if one.state.stage == "waiting"]
+        if sum(bool(one.state.golds) for one in kept) < n_planted:
+            waiting.append("golds")
         if not waiting or room.faults:
             return
         assert time.monotonic() < deadline, f"still waiting: {waiting}"
@@ -155,7 +159,7 @@ def open_rounds(workspace: Workspace, room: Room) -> None:
 def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int], room: Room) -> None:
     campaign = Campaign.load(workspace.annotation)
     with Journal(workspace.annotation) as journal:
-        stages = AnnotationStages(workspace, campaign, journal, studio.task_url)
+        stages = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {}))
         report = stages.materialize()[ACCEPTED]
         kept = stages.read()
         hits = journal.hits()
