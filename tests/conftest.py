@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,19 @@ from PIL import Image, ImageDraw
 from pipelines.records import Truth, TruthBox
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.workspace import Workspace
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no worker is left with it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/sandbox/"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n`` alone: without workers the tests run one after the other, and xdist need not be there."""
+    from tests.workers import BySharedState
+
+    return BySharedState(config, log)
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +97,21 @@ class SmallSource:
 @pytest.fixture
 def small_source() -> SmallSource:
     return SmallSource()
+
+
+@pytest.fixture(scope="session")
+def crop_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which the small source became the dataset ``crop``: made once, never changed, copied by ``shipped``."""
+    from tests.pipelines.shipping import ship  # the sandbox's tests need nothing of what it imports
+
+    home = tmp_path_factory.mktemp("crop_home")
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as opened:
+        ship(opened, SmallSource())
+    return home
+
+
+@pytest.fixture
+def shipped(crop_home: Path, workspace: Workspace) -> Path:
+    """The folder of the dataset ``crop`` in the test's own workspace, which holds all that led to it."""
+    shutil.copytree(crop_home, workspace.home)
+    return workspace.dataset("sft", "crop")

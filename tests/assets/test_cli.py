@@ -14,7 +14,7 @@ from pipelines.calibrations import BUNDLED
 from pipelines.engine import SAMPLES
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
-from tests.pipelines.shipping import edit_rows, ship
+from tests.pipelines.shipping import edit_rows
 
 runner = CliRunner()
 
@@ -80,11 +80,6 @@ def test_without_a_dataset_the_command_that_makes_it_is_named(command: str) -> N
     said = runner.invoke(app, [command, "crop"])
     assert said.exit_code == 1
     assert "dg launch" in said.output
-
-
-@pytest.fixture
-def shipped(workspace: Workspace, small_source) -> Path:
-    return ship(workspace, small_source)
 
 
 def test_gallery_writes_the_page_with_the_rejects(shipped: Path, workspace: Workspace) -> None:

@@ -8,7 +8,9 @@ import dagster as dg
 import pytest
 
 from assets.definitions import definitions
+from assets.families import stage_key
 from assets.jobs import SFT
+from pipelines.engine import SAMPLES, STAGES
 from pipelines.recipes import load_recipes
 from pipelines.records import Trajectory
 from pipelines.tables import TableKey
@@ -69,7 +71,9 @@ def test_an_added_family_materialises_beside_the_others(
 ) -> None:
     monkeypatch.setenv("DARKROOM_RECIPES", str(RECIPES))
     job = definitions().resolve_job_def(SFT)
-    assert job.execute_in_process(instance=instance, partition_key=PARTITION).success
+    stages = [stage_key(family, stage) for family in ("crop", "shout") for stage in (*STAGES, "rejects")]
+    wanted = [dg.AssetKey(list(SAMPLES)), *stages]
+    assert job.execute_in_process(instance=instance, partition_key=PARTITION, asset_selection=wanted).success
     kept = {
         family: workspace.tables.read(TableKey((family, "trajectories"), PARTITION), Trajectory)
         for family in ("crop", "shout")

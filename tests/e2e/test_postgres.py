@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,13 +25,19 @@ def programs() -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    binaries, folder = programs(), tmp_path_factory.mktemp("postgres")
+def folder() -> Iterator[Path]:
+    """A folder that the user ``postgres`` may enter, as it may not what lies below pytest's own."""
+    made = Path(tempfile.mkdtemp(prefix="postgres-"))
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    binaries = programs()
     as_user: list[str] = []
     if os.getuid() == 0:  # PostgreSQL refuses to run as root
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-        for part in (folder, *folder.parents[:2]):
-            os.chmod(part, 0o755)
         shutil.chown(folder, "postgres", "postgres")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
