@@ -157,10 +157,10 @@ class StudioHome:
             **QUIET,
             "PYTHONPATH": str(PLUGIN),
             "LABEL_STUDIO_BASE_DATA_DIR": str(self.folder / "studio"),
-            "DARKROOM_IMAGES": self.images_url,
-            "DARKROOM_ADMIN_EMAIL": admin.email,
-            "DARKROOM_ADMIN_PASSWORD": admin.password,
-            "DARKROOM_ADMIN_TOKEN": admin.token,
+            "STUDIO_IMAGES": self.images_url,
+            "STUDIO_ADMIN_EMAIL": admin.email,
+            "STUDIO_ADMIN_PASSWORD": admin.password,
+            "STUDIO_ADMIN_TOKEN": admin.token,
             **_database(postgres),
         }
 
