@@ -132,10 +132,9 @@ class Exchange:
     def _set_overlaps(self, round: str) -> None:
         """Tasks with more or fewer seats than their project reckons with get an overlap of their own."""
         unready = self.journal.unready(round)
-        for key, task_id, demand in unready:
-            if demand.overlap != 1 + N_SEATS[round]:
-                self.studio.set_overlap(task_id, demand.overlap)
-                self.journal.set_ready([key])
+        other = {task_id: demand.overlap for _, task_id, demand in unready if demand.overlap != 1 + N_SEATS[round]}
+        if other:
+            self.studio.set_overlaps(other)
         self.journal.set_ready(key for key, _, _ in unready)
 
     def _project(self, round: str) -> tuple[int, int, str]:

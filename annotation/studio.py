@@ -153,9 +153,9 @@ class Studio:
             for task in self._tasks(project_id, "all", [*since, (column, "greater", "Number", least)]):
                 yield Changed(int(task.id), [dict(one) for one in task.annotations or ()])
 
-    def set_overlap(self, task_id: int, overlap: int) -> None:
-        """How many people's annotations make the task complete."""
-        self._send("PATCH", f"/api/tasks/{task_id}/", json={"overlap": overlap})
+    def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
+        """How many people's annotations complete each task; a task that had enough and now lacks some is open again."""
+        self._plugin("POST", "overlaps", json={"overlaps": {str(task): n for task, n in overlaps.items()}})
 
     def delete_task(self, task_id: int) -> None:
         """Takes a task away."""
