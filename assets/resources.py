@@ -25,6 +25,8 @@ SETTINGS = {
     "KEY": "key_variable",
     "TEMPERATURE": "temperature",
     "MAX_TOKENS": "max_tokens",
+    "SEND_STOP": "send_stop",
+    "SEND_SCHEMA": "send_schema",
     "CONCURRENCY": "concurrency",
     "PROMPT_PRICE": "usd_per_million_prompt_tokens",
     "COMPLETION_PRICE": "usd_per_million_completion_tokens",
@@ -60,7 +62,10 @@ class PolicyResource(dg.ConfigurableResource):
     temperature: float = Field(default=1.0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
     max_tokens: int = Field(default=2048, gt=0)
-    send_stop: bool = Field(default=True, description="Send stop strings; off for servers that refuse them.")
+    send_stop: bool = Field(default=True, description="Send stop strings; off for servers that refuse them (…_SEND_STOP).")
+    send_schema: bool = Field(
+        default=True, description="Send the JSON schema of decisions and votes; off for servers that refuse it (…_SEND_SCHEMA)."
+    )
     concurrency: int = Field(default=32, gt=0, description="The most requests in flight.")
     min_pixels: int | None = Field(default=None, description="Smaller pictures are enlarged before they are sent.")
     max_pixels: int | None = Field(default=None, description="Larger pictures are reduced before they are sent.")
@@ -119,6 +124,7 @@ class PolicyResource(dg.ConfigurableResource):
                 "top_p",
                 "max_tokens",
                 "send_stop",
+                "send_schema",
                 "concurrency",
                 "min_pixels",
                 "max_pixels",
