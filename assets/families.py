@@ -79,8 +79,8 @@ def _stage_asset(
     ) -> dg.MaterializeResult:
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
-            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened.images)
-            planner = policy.for_recipe(recipe, opened.images) if recipe.plan else None
+            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened)
+            planner = policy.for_recipe(recipe, opened) if recipe.plan else None
             return finished(context, family, family.draft(writer, planner, n_most=config.n_most))
 
     def rolled_out(
@@ -91,7 +91,7 @@ def _stage_asset(
     ) -> dg.MaterializeResult:
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
-            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened.images)
+            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened)
             return finished(context, family, family.run(writer))
 
     def judged(
@@ -99,7 +99,7 @@ def _stage_asset(
     ) -> dg.MaterializeResult:
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
-            return finished(context, family, family.check(judge.for_judging(opened.images), n_votes=judge.n_votes))
+            return finished(context, family, family.check(judge.for_judging(recipe, opened), n_votes=judge.n_votes))
 
     def kept(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
         with workspace.open() as opened:

@@ -6,6 +6,7 @@ keep their order (system, pictures, text, turns), so that an endpoint with a cac
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 from typing import Any
@@ -96,7 +97,8 @@ class OpenAIPolicy:
         return await self._calls.make(send, seed=turn.seed)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; what was spent is on record."""
+        await asyncio.to_thread(self.purse.settle)
         self._pictures.close()
         await self._client.close()
 

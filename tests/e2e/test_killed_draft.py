@@ -4,14 +4,11 @@ beyond what was in flight, and the tables are those of a draft that nobody distu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from benchmarks.mock_endpoint import MockEndpoint
 from benchmarks.policy_kills import Draft, killed_drafts
-
-pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")

@@ -89,9 +89,7 @@ def ask(server, store, make_case, monkeypatch):
         sample = make_case().sample
         return Turn((*said, message("assistant", "Hm.")), ("</code>",), 7, Task("t", "crop", sample, (), {}, said, 7))
 
-    def write(
-        images: tuple[ImageRef, ...] = (), schema: dict[str, Any] | None = None, **settings: Any
-    ) -> Completion:
+    def write(images: tuple[ImageRef, ...] = (), schema: dict[str, Any] | None = None, **settings: Any) -> Completion:
         endpoint = Endpoint(server.url, "model", **{"key_variable": "TEST_KEY", "max_retries": 2, **settings})
 
         async def once() -> Completion:
