@@ -42,9 +42,16 @@ def _add_layouts() -> None:
     app.command(name="export")(export)
 
 
+def _add_annotation() -> None:
+    from annotation.cli import app as annotation_app
+
+    app.add_typer(annotation_app, name="annotate")
+
+
 _add_sandbox()
 _add_serving()
 _add_layouts()
+_add_annotation()
 
 
 @contextmanager

@@ -224,6 +224,65 @@ class Trajectory:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolImage:
+    """An image that people shall write questions about. Its ``sha256`` is the item's name in every round."""
+
+    image: ImageRef
+    source: str
+    source_row: str
+    license: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a checker or an expert changed of a record: a field, before and after (boxes as JSON)."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationEvent:
+    """One person's work on a record: who (e-mail address), when (ISO 8601, UTC), how long, and what came of it."""
+
+    round: str
+    attempt: int
+    person: str
+    at: str
+    lead_seconds: float | None
+    verdict: str
+    reasons: tuple[str, ...]
+    comment: str
+    blind_answer: str
+    """What a checker answered before seeing the record's answer."""
+    blind_match: bool | None
+    """Whether that was the record's answer; None where nobody was asked."""
+    changes: tuple[Change, ...]
+    task_id: int
+    annotation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A question that people wrote about an image, with the boxes of its targets and the record's whole history."""
+
+    image: ImageRef
+    source: str
+    source_row: str
+    license: str
+    question: str
+    answer: str
+    category: str
+    count: int | None
+    boxes: tuple[TruthBox, ...]
+    attempt: int
+    pre_annotated: bool
+    """Whether a policy's draft was shown to the first person."""
+    history: tuple[AnnotationEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reject:
     """A row that a stage took out: the row itself (JSON), the stage, the typed reason and the evidence.
 
@@ -262,6 +321,22 @@ _round = _struct(thought=_text, code=_text, observation=_observation)
 _check = _struct(name=_text, passed=_bool, score=_float, detail=_text, reason=_text, version=_int)
 _video = _struct(sha256=_text, format=_text, width=_int, height=_int, n_frames=_int, fps=_float)
 _usage = _struct(calls=_int, prompt_tokens=_int, completion_tokens=_int, cost_usd=_float)
+_change = _struct(name=_text, before=_text, after=_text)
+_annotation_event = _struct(
+    round=_text,
+    attempt=_int,
+    person=_text,
+    at=_text,
+    lead_seconds=_float,
+    verdict=_text,
+    reasons=pa.list_(_text),
+    comment=_text,
+    blind_answer=_text,
+    blind_match=_bool,
+    changes=pa.list_(_change),
+    task_id=_int,
+    annotation_id=_int,
+)
 _provenance = _struct(
     policy=_text,
     model=_text,
@@ -325,9 +400,31 @@ REJECT = _schema(
     trajectory_id=_text,
     row=_text,
 )
+POOL_IMAGE = _schema(image=_image, source=_text, source_row=_text, license=_text)
+ANNOTATED = _schema(
+    image=_image,
+    source=_text,
+    source_row=_text,
+    license=_text,
+    question=_text,
+    answer=_text,
+    category=_text,
+    count=_int,
+    boxes=pa.list_(_box),
+    attempt=_int,
+    pre_annotated=_bool,
+    history=pa.list_(_annotation_event),
+)
 
 Record = Sample | Draft | Trajectory | Reject
-SCHEMAS: Mapping[type[Any], pa.Schema] = {Sample: SAMPLE, Draft: DRAFT, Trajectory: TRAJECTORY, Reject: REJECT}
+SCHEMAS: Mapping[type[Any], pa.Schema] = {
+    Sample: SAMPLE,
+    Draft: DRAFT,
+    Trajectory: TRAJECTORY,
+    PoolImage: POOL_IMAGE,
+    Annotated: ANNOTATED,
+    Reject: REJECT,
+}
 R = TypeVar("R")
 
 

@@ -48,6 +48,18 @@ class Reason(StrEnum):
     NEAR_DUPLICATE = "near_duplicate"
     CONTAMINATED = "contaminated"
     NOT_SELECTED = "not_selected"
+    # annotation: images, then records, then single submissions
+    TOO_SMALL_IMAGE = "too_small_image"
+    NOT_CHOSEN = "not_chosen"
+    WAITING = "waiting"
+    REJECTED_BY_PEOPLE = "rejected_by_people"
+    BROKEN_SUBMISSION = "broken_submission"
+    FOREIGN_FRAME = "foreign_frame"
+    BREAKS_RULES = "breaks_rules"
+    FORGED_SUBMISSION = "forged_submission"
+    WRONG_PERSON = "wrong_person"
+    DUPLICATE_SUBMISSION = "duplicate_submission"
+    LATE_EDIT = "late_edit"
     # any stage: a fault of a recipe or a check, caught so that the run goes on
     STAGE_FAILED = "stage_failed"
 
@@ -65,6 +77,14 @@ _REJECTED = {
     Reason.CONTAMINATED,
     Reason.NOT_DRAWN,
     Reason.NOT_SELECTED,
+    Reason.TOO_SMALL_IMAGE,
+    Reason.NOT_CHOSEN,
+    Reason.REJECTED_BY_PEOPLE,
+    Reason.BREAKS_RULES,
+    Reason.FORGED_SUBMISSION,
+    Reason.WRONG_PERSON,
+    Reason.DUPLICATE_SUBMISSION,
+    Reason.LATE_EDIT,
 }
 
 RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})

@@ -6,6 +6,8 @@
 <home>/checkpoints/   what training wrote
 <home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
 <home>/contamination/ what of them was found, by family
+<home>/annotation/    the annotation campaign, its journal and its server
+<home>/environments/  programs with pins of their own (vLLM, Label Studio)
 <home>/sources/       sources that `darkroom ingest` made
 <home>/ledger.sqlite  every paid or slow act
 <home>/dagster/       DAGSTER_HOME: runs and their history
@@ -79,6 +81,16 @@ class Workspace:
     def benchmarks(self) -> Path:
         """The list of benchmarks that no row may hold; it need not be there."""
         return self.home / "benchmarks.yaml"
+
+    @property
+    def annotation(self) -> Path:
+        """The folder of the annotation campaign."""
+        return self.home / "annotation"
+
+    @property
+    def environments(self) -> Path:
+        """Where programs are installed whose pins exclude ours."""
+        return self.home / "environments"
 
     @property
     def sources(self) -> Path:

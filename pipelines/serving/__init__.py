@@ -1,13 +1,13 @@
 """A model server of the toolkit's own: started, health-checked, stopped; it outlives whoever started it.
 
 >>> servers = Servers(workspace.home / "servers")
->>> started = start(servers, ServedModel.parse("Qwen/Qwen3-VL-8B-Instruct"), VllmEngine(VllmEnvironment(folder)))
+>>> started = start(servers, ServedModel.parse("Qwen/Qwen3-VL-8B-Instruct"), VllmEngine(vllm_environment(folder)))
 >>> wait_until_ready(started.server, report=print)
 >>> stop(servers, started.server)
 """
 
 from pipelines.serving.engines import Engine, TransformersEngine, VllmEngine
-from pipelines.serving.environments import VllmEnvironment
+from pipelines.serving.environments import VirtualEnvironment, vllm_environment
 from pipelines.serving.faults import ServingFault
 from pipelines.serving.health import Progress, state, wait_until_ready
 from pipelines.serving.launch import Started, start, stop
@@ -23,10 +23,11 @@ __all__ = [
     "ServingFault",
     "Started",
     "TransformersEngine",
+    "VirtualEnvironment",
     "VllmEngine",
-    "VllmEnvironment",
     "start",
     "state",
     "stop",
+    "vllm_environment",
     "wait_until_ready",
 ]

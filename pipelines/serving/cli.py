@@ -23,7 +23,7 @@ from rich.text import Text
 
 from pipelines.serving import launch
 from pipelines.serving.engines import Engine, TransformersEngine, VllmEngine, refuse_own_flags
-from pipelines.serving.environments import VllmEnvironment
+from pipelines.serving.environments import vllm_environment
 from pipelines.serving.faults import ServingFault
 from pipelines.serving.health import Progress, ending, state, wait_until_ready
 from pipelines.serving.models import ServedModel
@@ -98,7 +98,7 @@ def _engine(workspace: Workspace, name: str, context: str, images: int, argument
     refuse_own_flags(arguments)
     match name:
         case "vllm":
-            installed = VllmEnvironment(workspace.home / "environments" / "vllm")
+            installed = vllm_environment(workspace.environments / "vllm")
             return VllmEngine(installed, context=context, images=images, arguments=arguments)
         case "transformers":
             return TransformersEngine(arguments=arguments)

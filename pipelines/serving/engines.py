@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pipelines.serving.environments import VllmEnvironment
+from pipelines.serving.environments import VirtualEnvironment
 from pipelines.serving.faults import ServingFault
 from pipelines.serving.gpus import has_nvidia_gpu
 from pipelines.serving.models import ServedModel
@@ -91,7 +91,7 @@ class VllmEngine:
     ``images`` is the most images in one conversation.
     """
 
-    installed: VllmEnvironment
+    installed: VirtualEnvironment
     context: str = "auto"
     images: int = 32
     arguments: tuple[str, ...] = ()

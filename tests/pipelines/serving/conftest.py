@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.serving import ServedModel, Servers, VllmEngine, VllmEnvironment, stop
+from pipelines.serving import ServedModel, Servers, VirtualEnvironment, VllmEngine, stop, vllm_environment
 from pipelines.serving.environments import MARKER, REQUIREMENT
 from pipelines.workspace import Workspace
 
@@ -23,9 +23,9 @@ def put_program(path: Path, text: str) -> None:
 
 
 @pytest.fixture
-def stand_in(workspace: Workspace) -> VllmEnvironment:
+def stand_in(workspace: Workspace) -> VirtualEnvironment:
     """An environment that says it is installed; its ``vllm`` is the stand-in."""
-    environment = VllmEnvironment(workspace.home / "environments" / "vllm")
+    environment = vllm_environment(workspace.home / "environments" / "vllm")
     script = Path(__file__).with_name("stand_in_vllm.py")
     put_program(environment.program, f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
     (environment.folder / MARKER).write_text(REQUIREMENT)
@@ -33,7 +33,7 @@ def stand_in(workspace: Workspace) -> VllmEnvironment:
 
 
 @pytest.fixture
-def engine(stand_in: VllmEnvironment) -> Callable[..., VllmEngine]:
+def engine(stand_in: VirtualEnvironment) -> Callable[..., VllmEngine]:
     """The real engine on the stand-in, with a GPU claimed."""
 
     def _engine(*arguments: str) -> VllmEngine:

@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipelines.serving import Servers, VllmEnvironment, start
+from pipelines.serving import Servers, VirtualEnvironment, start
 from pipelines.serving.cli import serve
 from tests.pipelines.serving.conftest import MODEL, put_program
 
@@ -42,7 +42,7 @@ def test_without_a_gpu_it_ends_with_one_paragraph_and_status_1(monkeypatch: pyte
     assert not (tmp_path / "home" / "environments").exists()
 
 
-def test_stdout_is_the_settings_and_nothing_else(gpu: None, stand_in: VllmEnvironment, servers: Servers) -> None:
+def test_stdout_is_the_settings_and_nothing_else(gpu: None, stand_in: VirtualEnvironment, servers: Servers) -> None:
     said = runner.invoke(app, [MODEL.name, "--detach", "--", "--max-model-len", "4096"])
     assert said.exit_code == 0, said.stderr
     (server,) = servers.all()
@@ -56,7 +56,7 @@ def test_stdout_is_the_settings_and_nothing_else(gpu: None, stand_in: VllmEnviro
 
 
 def test_status_exits_with_0_while_it_is_ready_and_with_1_once_it_is_gone(
-    gpu: None, stand_in: VllmEnvironment, servers: Servers
+    gpu: None, stand_in: VirtualEnvironment, servers: Servers
 ) -> None:
     runner.invoke(app, [MODEL.name, "--detach"])
     ready = runner.invoke(app, ["--status"])
@@ -87,7 +87,7 @@ def test_a_model_that_is_not_served_has_no_status_and_cannot_be_stopped() -> Non
 
 
 def test_a_server_that_dies_is_forgotten_and_its_log_is_shown(
-    gpu: None, stand_in: VllmEnvironment, servers: Servers
+    gpu: None, stand_in: VirtualEnvironment, servers: Servers
 ) -> None:
     said = runner.invoke(app, [MODEL.name, "--detach", "--", "--die"])
     assert said.exit_code == 1
@@ -108,7 +108,7 @@ def foreground() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_server_in_the_foreground_ends_with_its_starter(
-    number: signal.Signals, gpu: None, stand_in: VllmEnvironment, servers: Servers
+    number: signal.Signals, gpu: None, stand_in: VirtualEnvironment, servers: Servers
 ) -> None:
     with foreground() as starter:
         (server,) = servers.all()
@@ -121,7 +121,7 @@ def test_a_server_in_the_foreground_ends_with_its_starter(
 
 
 def test_a_starter_in_the_foreground_ends_well_when_its_server_is_stopped_elsewhere(
-    gpu: None, stand_in: VllmEnvironment, servers: Servers
+    gpu: None, stand_in: VirtualEnvironment, servers: Servers
 ) -> None:
     with foreground() as starter:
         runner.invoke(app, [MODEL.name, "--stop"])
@@ -130,7 +130,7 @@ def test_a_starter_in_the_foreground_ends_well_when_its_server_is_stopped_elsewh
 
 
 def test_a_starter_in_the_foreground_fails_when_its_server_dies_and_ends_the_workers(
-    gpu: None, stand_in: VllmEnvironment, servers: Servers
+    gpu: None, stand_in: VirtualEnvironment, servers: Servers
 ) -> None:
     with foreground() as starter:
         (server,) = servers.all()

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.serving import ServedModel, ServingFault, TransformersEngine, VllmEngine, VllmEnvironment
+from pipelines.serving import (
+    ServedModel,
+    ServingFault,
+    TransformersEngine,
+    VllmEngine,
+    vllm_environment,
+)
 from pipelines.serving.engines import refuse_own_flags
 from pipelines.serving.environments import MARKER, REQUIREMENT
 from pipelines.serving.gpus import has_nvidia_gpu
@@ -27,7 +33,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_without_a_gpu_vllm_is_not_installed_and_the_message_says_what_works_instead(tmp_path: Path) -> None:
-    engine = VllmEngine(VllmEnvironment(tmp_path / "vllm"), find_gpu=lambda: False)
+    engine = VllmEngine(vllm_environment(tmp_path / "vllm"), find_gpu=lambda: False)
     with pytest.raises(ServingFault, match=r"needs an NVIDIA GPU.*--engine transformers.*DARKROOM_POLICY_URL"):
         engine.prepare()
     assert list(tmp_path.iterdir()) == []
@@ -134,7 +140,7 @@ def stand_in_uv(no_gpu: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_vllm_is_installed_once_at_its_pinned_version(stand_in_uv: Path) -> None:
-    environment = VllmEnvironment(stand_in_uv.parent / "vllm")
+    environment = vllm_environment(stand_in_uv.parent / "vllm")
     environment.ensure()
     environment.ensure()
     made, installed = stand_in_uv.read_text().splitlines()
@@ -143,7 +149,7 @@ def test_vllm_is_installed_once_at_its_pinned_version(stand_in_uv: Path) -> None
 
 
 def test_an_installation_that_failed_or_has_another_version_is_done_again(stand_in_uv: Path) -> None:
-    environment = VllmEnvironment(stand_in_uv.parent / "vllm")
+    environment = vllm_environment(stand_in_uv.parent / "vllm")
     (stand_in_uv.parent / "broken").touch()
     with pytest.raises(ServingFault, match=r"could not install vllm==.* The next start tries again"):
         environment.ensure()

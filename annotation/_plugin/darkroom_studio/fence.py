@@ -1,0 +1,118 @@
+"""The fence: who is not staff may read what concerns their work and submit, and nothing else.
+
+Label Studio's community edition gives every member every permission (issues 742, 859): to delete a project, to import,
+to export, to read who annotated what. Staff (the toolkit's own account) is not fenced in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from rest_framework.authtoken.models import Token
+
+READS = ("GET", "HEAD", "OPTIONS")
+CLOSED_READS = re.compile(
+    r"^/api/(projects/\d+/(export|exports|imports|annotators)\b|tasks/\d+/annotations|annotations/\d+|webhooks|storages"
+    r"|invite|organizations/\d+/memberships)|^/darkroom/(people|hits)|^/django-rq|^/admin|^/projects/\d+/(settings|data/)"
+    r"(export|import)?"
+)
+OPEN_READS = re.compile(r"^/projects/\d+/data/?$|^/projects/\d+/?$")
+WRITES = re.compile(
+    r"^/api/tasks/\d+/(annotations|drafts)/?$|^/api/tasks/\d+/annotations/\d+/drafts/?$|^/api/annotations/\d+/?$"
+    r"|^/api/drafts/\d+/?$|^/api/dm/views/?(\d+/?)?(order/?)?$|^/user/|^/logout|^/api/current-user/|^/api/users/\d+/?$"
+    r"|^/api/token/|^/__lsa/"
+)
+NAMES = ("annotators", "completed_by", "updated_by", "comment_authors", "created_username", "reviewers")
+
+
+class Fence:
+    """Django middleware."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Refuses, or passes on; of tasks, a person sees no one's annotations but their own."""
+        user = person(request)
+        if user is None or user.is_staff:
+            return self.get_response(request)
+        if not _allowed(request, user):
+            return JsonResponse(
+                {"status_code": 403, "detail": "Only the admin of this server may do that."}, status=403
+            )
+        response = self.get_response(request)
+        if request.path.startswith(("/api/tasks", "/api/dm/", "/api/projects/")) and _is_json(response):
+            response.content = json.dumps(blinded(json.loads(response.content or b"null"), user.id)).encode()
+            response.headers.pop("Content-Length", None)
+        return response
+
+
+def person(request: HttpRequest) -> Any:
+    """The user by session or by token (Label Studio looks at tokens only in its views); None for nobody."""
+    if request.user.is_authenticated:
+        return request.user
+    scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "token":
+        return _bearer(request) if scheme.lower() == "bearer" else None
+    token = Token.objects.select_related("user").filter(key=key.strip()).first()
+    return token.user if token else None
+
+
+def _bearer(request: HttpRequest) -> Any:
+    from rest_framework.exceptions import APIException
+    from rest_framework_simplejwt.authentication import JWTAuthentication
+
+    try:
+        found = JWTAuthentication().authenticate(request)
+    except APIException:
+        return None  # Label Studio's own view answers 401
+    return found[0] if found else None
+
+
+def _allowed(request: HttpRequest, user: Any) -> bool:
+    path, method = request.path, request.method
+    if method in READS:
+        return bool(OPEN_READS.match(path)) or not CLOSED_READS.match(path)
+    if path.rstrip("/") == "/api/dm/actions":
+        return request.GET.get("id") == "next_task"
+    if re.match(r"^/api/users/\d+/?$", path):
+        return path.rstrip("/").endswith(f"/{user.id}") and method == "PATCH"
+    if re.match(r"^/api/annotations/", path):
+        return method in ("PATCH", "PUT")
+    return bool(WRITES.match(path))
+
+
+def _is_json(response: HttpResponse) -> bool:
+    return not response.streaming and response.get("Content-Type", "").startswith("application/json")
+
+
+def blinded(value: Any, user_id: int) -> Any:
+    """``value`` without others' annotations and names, at any depth; what is the user's own stays.
+
+    >>> blinded({"annotations": [{"id": 1, "completed_by": 7}, {"id": 2, "completed_by": 8}]}, 8)
+    {'annotations': [{'id': 2, 'completed_by': 8}]}
+    """
+    if isinstance(value, list):
+        return [blinded(one, user_id) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {}
+    for name, inner in value.items():
+        if name in ("annotations", "drafts") and isinstance(inner, list):
+            inner = [one for one in inner if not isinstance(one, dict) or _owner(one) == user_id]
+        elif name in NAMES and _id(inner) != user_id:
+            inner = [] if isinstance(inner, list) else None
+        kept[name] = blinded(inner, user_id)
+    return kept
+
+
+def _owner(annotation: dict[str, Any]) -> Any:
+    return _id(annotation.get("completed_by", annotation.get("user")))
+
+
+def _id(value: Any) -> Any:
+    return value.get("id") if isinstance(value, dict) else value

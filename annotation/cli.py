@@ -1,0 +1,225 @@
+"""`darkroom annotate`: the annotation server, its people, and the rounds."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from pipelines.workspace import Workspace
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Human annotation in Label Studio: write, cross-check, accept.\n\n"
+    "`up` starts a server, `users add` makes accounts, `init` writes an example campaign, `sync` hands out work and "
+    "takes results in, `report` shows how it goes.",
+)
+users = typer.Typer(no_args_is_help=True, help="Accounts of annotators and experts.")
+app.add_typer(users, name="users")
+console = Console()
+EXAMPLE = """\
+# What people are asked to do; the fields and their meaning: annotation/campaign.py
+name: streets
+images:
+  - path: images          # a folder, or a pattern like photographs/*.jpg; relative to this file
+    source: our-cameras
+    license: CC-BY-4.0
+min_side: 2048            # the longer side has more pixels than this
+max_share: 0.05           # of the image's area, for every box
+"""
+
+
+@contextmanager
+def _workspace() -> Iterator[Workspace]:
+    """The workspace; what a user can mend is said in one paragraph and ends with status 1."""
+    from annotation.faults import AnnotationFault
+    from pipelines.serving.faults import ServingFault
+    from pipelines.tables import TableMissing
+    from pipelines.workspace import Workspace
+
+    try:
+        with Workspace.from_environment() as workspace:
+            yield workspace
+    except (AnnotationFault, ServingFault, TableMissing) as fault:
+        Console(stderr=True).print(Text.assemble(("error: ", "bold red"), str(fault)))
+        raise typer.Exit(1) from fault
+
+
+@app.command()
+def up(
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: a free one.")] = None,
+    host: Annotated[str, typer.Option(help="0.0.0.0 lets other machines in.")] = "127.0.0.1",
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            help="postgresql://USER:PASSWORD@HOST:PORT/NAME. For more than one person: SQLite may hand one task to two."
+        ),
+    ] = None,
+) -> None:
+    """Start Label Studio, installing it at the first time, and wait until it answers.
+
+    It runs until `darkroom annotate down`. Telemetry is off and sign-up is closed.
+    """
+    from annotation.connection import studio_home
+    from annotation.server import wait_until_ready
+
+    with _workspace() as workspace:
+        home = studio_home(workspace)
+        server = home.start(host=host, port=port, postgres=postgres)
+        with console.status("Label Studio starts …") as status:
+            wait_until_ready(server, report=lambda seconds: status.update(f"Label Studio starts … {seconds:.0f} s"))
+        console.print(f"[bold]{server.url}[/bold]  database: {server.database}", highlight=False)
+        console.print(f"log in as {home.admin.email}, password {home.admin.password}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def down() -> None:
+    """Stop the server. Accounts, projects and annotations stay."""
+    from annotation.connection import studio_home
+
+    with _workspace() as workspace:
+        console.print("stopped" if studio_home(workspace).stop() else "no server was running")
+
+
+@app.command()
+def status() -> None:
+    """Show the server and how many records are where; exits with 1 when the server does not answer."""
+    from annotation.connection import studio_home
+    from annotation.server import is_ready
+
+    with _workspace() as workspace:
+        server = studio_home(workspace).find()
+        running = server is not None and server.process.is_running and is_ready(server)
+        said = f"{server.url} ({server.database})" if server else "no server was started"
+        console.print(f"{said}: {'answers' if running else 'does not answer'}", highlight=False)
+        raise typer.Exit(0 if running else 1)
+
+
+@app.command()
+def init() -> None:
+    """Write an example campaign, to be changed."""
+    from annotation.campaign import FILE
+
+    with _workspace() as workspace:
+        path = workspace.annotation / FILE
+        if path.exists():
+            raise typer.BadParameter(f"{path} is there already")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(EXAMPLE)
+        console.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
+
+
+@users.command(name="add")
+def add_users(
+    emails: Annotated[list[str], typer.Argument(help="E-mail addresses.")],
+    role: Annotated[str, typer.Option(help="annotator (writes and checks) or expert (accepts and reviews).")] = (
+        "annotator"
+    ),
+    password: Annotated[str | None, typer.Option(help="Default: a new one for each, which is printed.")] = None,
+) -> None:
+    """Make accounts, or change the role of those that are there (their password stays).
+
+    `darkroom annotate users add ann@example.com bob@example.com`
+
+    `darkroom annotate users add eve@example.com --role expert`
+    """
+    from annotation.connection import connect
+
+    with _workspace() as workspace:
+        studio = connect(workspace)
+        known = {person.email for person in studio.people()}
+        for email in emails:
+            chosen = password or secrets.token_urlsafe(9)
+            made = studio.add_person(email, role=role, password=chosen)
+            said = f"{made['email']}: {role}"
+            console.print(said if email.lower() in known else f"{said}, password {chosen}", highlight=False)
+
+
+@users.command(name="list")
+def list_users() -> None:
+    """Show the accounts."""
+    from annotation.connection import connect
+
+    with _workspace() as workspace:
+        table = Table("account", "name", "role")
+        for person in connect(workspace).people():
+            table.add_row(person.email, person.name, person.role or "none")
+        console.print(table)
+
+
+@app.command()
+def sync(
+    every: Annotated[float | None, typer.Option(min=1, help="Again and again, after so many seconds.")] = None,
+    reset_forms: Annotated[bool, typer.Option("--reset-forms", help="Give the projects our forms again.")] = False,
+    recreate: Annotated[
+        bool, typer.Option("--recreate", help="Make projects anew that are gone from the server.")
+    ] = False,
+) -> None:
+    """Take in what people submitted, and hand out what can be done next.
+
+    Can be killed at any moment; nothing is imported twice. Dagster's sensor does the same.
+    """
+    from annotation.campaign import Campaign
+    from annotation.connection import connect
+    from annotation.journal import Journal
+    from annotation.pool import POOL, materialize_pool
+    from annotation.sync import Sync
+    from pipelines.records import PoolImage
+
+    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+        campaign = Campaign.load(workspace.annotation)
+        with console.status("images …") as line:
+            report = materialize_pool(
+                workspace, campaign, workspace.annotation, progress=lambda n, of: line.update(f"images {n:,} of {of:,}")
+            )
+        console.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} left out")
+        pool = workspace.tables.read(POOL, PoolImage)
+        while True:
+            run = Sync(journal, connect(workspace), campaign, say=console.print)
+            synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+            went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
+            console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
+            _print_places(workspace, campaign, journal)
+            if every is None:
+                return
+            time.sleep(every)
+            reset_forms = recreate = False
+
+
+def _print_places(workspace: Workspace, campaign: object, journal: object) -> None:
+    from collections import Counter
+
+    from annotation.campaign import Campaign
+    from annotation.journal import Journal
+    from annotation.stages import AnnotationStages
+
+    assert isinstance(campaign, Campaign)
+    assert isinstance(journal, Journal)
+    kept = AnnotationStages(workspace, campaign, journal, lambda project, task: "").read()
+    places = Counter(
+        f"waiting for {one.state.round}" if one.state.stage == "waiting" else one.state.stage for one in kept
+    )
+    console.print("  ".join(f"{place} {n:,}" for place, n in places.items()), highlight=False)
+
+
+@app.command()
+def guide(
+    out: Annotated[Path | None, typer.Option(help="Write it there instead.")] = None,
+) -> None:
+    """Print the guide for annotators and experts (Markdown); projects show it as their instructions."""
+    from annotation.forms import GUIDE
+
+    text = GUIDE.read_text()
+    if out is None:
+        typer.echo(text)
+    else:
+        out.write_text(text)

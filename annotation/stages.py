@@ -1,0 +1,166 @@
+"""The tables that follow from the journal: annotations -> cross_checks -> accepted_annotations, and what was refused.
+
+Each holds the records that have come so far, as they are now; a record that waits for somebody is quarantined with the
+round that it waits for, one that people gave up is rejected with their reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from annotation.campaign import Campaign
+from annotation.journal import Journal
+from annotation.pool import POOL
+from annotation.rounds import Refused, State
+from annotation.sync import states, walk_of
+from pipelines.digest import digest
+from pipelines.records import Annotated, PoolImage, Reject, Sample, Truth, TruthBox, to_row
+from pipelines.rejects import Reason, reject
+from pipelines.stages import Outcome, Report, code_digest, run_stage
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+
+ANNOTATIONS = TableKey(("annotations",), "all")
+CROSS_CHECKS = TableKey(("cross_checks",), "all")
+ACCEPTED = TableKey(("accepted_annotations",), "all")
+REFUSED = TableKey(("refused_submissions",), "all")
+ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
+PASSED = {"annotate": 0, "rework": 0, "cross_check": 1, "accept": 2}
+"""How many of them a record has passed that is in this round."""
+
+
+class Kept(NamedTuple):
+    """An image of the pool and how far its record has come."""
+
+    item: PoolImage
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationStages:
+    """The stages of one campaign."""
+
+    workspace: Workspace
+    campaign: Campaign
+    journal: Journal
+    task_url: Callable[[int, int], str]
+    """Where a task (project, number) can be looked at."""
+
+    def read(self) -> list[Kept]:
+        """Every image of the pool with its state. Raises ``TableMissing`` without a pool."""
+        pool = self.workspace.tables.read(POOL, PoolImage)
+        walk = walk_of(self.journal, self.campaign)
+        return [Kept(item, state) for item, _, state in states(pool, self.journal, walk)]
+
+    def materialize(self, key: TableKey) -> Report:
+        """One of ``ORDER``: its rows are those of the stage before that have come so far."""
+        tables = self.workspace.tables
+        rules = self.campaign.model_dump(include={"name", "max_share", "max_rework"})
+        inputs = digest([str(key), tables.fingerprint(POOL), self.journal.fingerprint, rules, code_digest()])
+        return run_stage(tables, key, Annotated, inputs=inputs, perform=lambda: self._perform(key))
+
+    def materialize_refused(self) -> Report:
+        """Submissions that do not count: each with its reason and the link to its task."""
+        tables = self.workspace.tables
+        inputs = digest(["refused", tables.fingerprint(POOL), self.journal.fingerprint, code_digest()])
+
+        def perform() -> Outcome[Reject]:
+            refused = [self._refused_row(kept, one) for kept in self.read() for one in kept.state.refused]
+            return Outcome(refused, (), len(refused))
+
+        return run_stage(tables, REFUSED, Reject, inputs=inputs, perform=perform)
+
+    def _perform(self, key: TableKey) -> Outcome[Annotated]:
+        rows: list[Annotated] = []
+        rejects: list[Reject] = []
+        before = ORDER[ORDER.index(key) - 1] if key != ORDER[0] else None
+        incoming = [kept for kept in self.read() if before is None or has_come(kept.state, before)]
+        for kept in incoming:
+            if has_come(kept.state, key):
+                rows.append(annotated(kept, pre_annotated=False))
+            else:
+                rejects.append(self._reject(kept, key))
+        return Outcome(rows, rejects, len(incoming))
+
+    def _reject(self, kept: Kept, key: TableKey) -> Reject:
+        state = kept.state
+        given_up = state.stage == "rejected"
+        evidence = state.reason if given_up else f"waits for the round {state.round}, attempt {state.attempt + 1}"
+        if state.skipped_by:
+            evidence += f"; skipped by {len(state.skipped_by)}"
+        if state.history:
+            evidence += f"; last seen at {self._link(kept)}"
+        return reject(
+            Reason.REJECTED_BY_PEOPLE if given_up else Reason.WAITING,
+            evidence,
+            stage=key.asset[0],
+            row={"image": to_row(kept.item.image), "history": [to_row(event) for event in state.history]},
+            source=kept.item.source,
+            source_row=kept.item.source_row,
+        )
+
+    def _link(self, kept: Kept) -> str:
+        last = kept.state.history[-1]
+        project = self.journal.project(last.round)
+        return self.task_url(project[0] if project else 0, last.task_id)
+
+    def _refused_row(self, kept: Kept, one: Refused) -> Reject:
+        return reject(
+            one.reason,
+            f"{one.evidence} ({self.task_url(one.project_id, one.task_id)}, annotation {one.annotation_id})",
+            stage=one.round,
+            row={**one._asdict(), "reason": one.reason.value, "image": kept.item.image.sha256},
+            source=kept.item.source,
+            source_row=kept.item.source_row,
+        )
+
+
+def has_come(state: State, key: TableKey) -> bool:
+    """Whether the record, as it is now, was written, was checked, was accepted; one that was given up, before that."""
+    passed = len(ORDER) if state.stage == "accepted" else PASSED[state.round]
+    return passed > ORDER.index(key)
+
+
+def annotated(kept: Kept, *, pre_annotated: bool) -> Annotated:
+    """The record as it stands."""
+    fields = kept.state.fields
+    assert fields is not None, "a record that was written has fields"
+    image = kept.item.image
+    return Annotated(
+        image=image,
+        source=kept.item.source,
+        source_row=kept.item.source_row,
+        license=kept.item.license,
+        question=fields.question,
+        answer=fields.answer,
+        category=fields.category,
+        count=fields.count,
+        boxes=tuple(TruthBox("target", *box) for box in fields.boxes),
+        attempt=kept.state.attempt,
+        pre_annotated=pre_annotated,
+        history=tuple(kept.state.history),
+    )
+
+
+def to_sample(row: Annotated, *, campaign: str) -> Sample:
+    """An accepted record as a sample: the question, its answer and the boxes, without people's names."""
+    content = {
+        "images": [row.image.sha256],
+        "question": row.question,
+        "answer": row.answer,
+        "boxes": [to_row(box) for box in row.boxes],
+    }
+    return Sample(
+        sample_id=digest(content),
+        source=f"annotation/{campaign}",
+        source_row=row.source_row,
+        license=row.license,
+        images=(row.image,),
+        question=row.question,
+        choices=(),
+        answer=row.answer,
+        truth=Truth(boxes=row.boxes, count=row.count),
+        category=row.category,
+    )

@@ -1,0 +1,202 @@
+"""Simulated people: each logs on with a token of their own and works through the HTTP API until told to go home.
+
+What becomes of an image is decided by its number, not by who gets it, so that a campaign ends the same way whoever was
+faster. See ``PLAN``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+
+Plan = Literal["right", "wrong", "lazy", "hopeless", "expert_rejects", "expert_fixes", "skipped"]
+PLAN: Mapping[int, Plan] = {
+    3: "wrong",  # the checker finds another answer and fixes it
+    13: "wrong",
+    23: "wrong",
+    5: "lazy",  # a box over 5 %, refused at submission; drawn again properly
+    15: "lazy",
+    25: "lazy",
+    7: "hopeless",  # rejected by every checker: given up after two reworks
+    17: "hopeless",
+    9: "expert_rejects",  # the first time; the rework is accepted
+    19: "expert_rejects",
+    11: "expert_fixes",  # another category
+    21: "expert_fixes",
+    27: "skipped",  # the first person skips it, another one does it
+}
+LARGE, SMALL = (30.0, 30.0), (4.0, 3.0)
+
+
+def plan_of(number: int) -> Plan:
+    return PLAN.get(number, "right")
+
+
+def answer_of(number: int) -> str:
+    return f"No. {number:03d}"
+
+
+def question_of(attempt: int) -> str:
+    return "What does the small white sign say?" if attempt == 0 else f"Which number is on the sign ({attempt})?"
+
+
+@dataclass
+class Room:
+    """Where everybody works: the server, the rounds' projects as they appear, and which image is which number."""
+
+    url: str
+    numbers: Mapping[str, int]
+    projects: dict[str, int] = field(default_factory=dict)
+    sizes: tuple[int, int] = (0, 0)
+    go_home: threading.Event = field(default_factory=threading.Event)
+    tallies: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    faults: list[str] = field(default_factory=list)
+
+    def count(self, what: str) -> None:
+        with self.lock:
+            self.tallies[what] += 1
+
+
+@dataclass
+class Person:
+    """One simulated person."""
+
+    room: Room
+    email: str
+    token: str
+    role: str
+    duplicates: bool = False
+    """Submits everything twice."""
+    tampers: bool = False
+    """Tries what only an admin may do, and signs for others."""
+
+    def work(self) -> None:
+        """Until the room closes."""
+        rounds = ("accept",) if self.role == "expert" else ("annotate", "rework", "cross_check")
+        headers = {"Authorization": f"Token {self.token}"}
+        with httpx.Client(base_url=self.room.url, headers=headers, timeout=120, trust_env=False) as client:
+            try:
+                while not self.room.go_home.is_set():
+                    if not any(self._one(client, round) for round in rounds):
+                        self.room.go_home.wait(0.3)
+            except Exception as fault:  # the test looks at what happened in threads
+                self.room.faults.append(f"{self.email}: {type(fault).__name__}: {fault}")
+
+    def _one(self, client: httpx.Client, round: str) -> bool:
+        project = self.room.projects.get(round)
+        if project is None:
+            return False
+        answer = client.post("/api/dm/actions", params={"id": "next_task", "project": project}, json={})
+        if answer.status_code == 404:
+            return False
+        assert answer.status_code == 200, (round, answer.status_code, answer.text[:200])
+        task = answer.json()
+        number = self.room.numbers[task["data"]["image"].rpartition("/")[2]]
+        if round == "cross_check":
+            assert not any(one["completed_by"] != task.get("me") for one in task["annotations"]), "sees the author"
+        if self.tampers:
+            self._tamper(client, project, task["id"])
+        self._submit(client, round, task, number)
+        return True
+
+    def _submit(self, client: httpx.Client, round: str, task: Mapping[str, Any], number: int) -> None:
+        path = f"/api/tasks/{task['id']}/annotations/"
+        if plan_of(number) == "skipped" and round == "annotate" and self._is_first_to_skip(number):
+            said = client.post(path, json={"result": [], "was_cancelled": True, "lead_time": 1.0})
+            assert said.status_code == 201, said.text[:200]
+            return
+        if plan_of(number) == "lazy" and round == "annotate":
+            refused = client.post(path, json={"result": self._record(number, 0, share=LARGE), "lead_time": 2.0})
+            assert refused.status_code == 403, refused.text[:200]
+            assert "the limit is 5%" in refused.json()["detail"]
+            self.room.count("refused boxes")
+        body = {"result": self._result(round, task, number), "lead_time": 10.0 + number}
+        for _ in range(2 if self.duplicates else 1):
+            said = client.post(path, json=body)
+            assert said.status_code == 201, (round, said.status_code, said.text[:300])
+        self.room.count(round)
+        if self.duplicates:
+            self.room.count("duplicates")
+
+    def _is_first_to_skip(self, number: int) -> bool:
+        with self.room.lock:
+            self.room.tallies[f"skip {number}"] += 1
+            return self.room.tallies[f"skip {number}"] == 1
+
+    def _tamper(self, client: httpx.Client, project: int, task_id: int) -> None:
+        spoofed = {"result": self._record(0, 0), "completed_by": 1}
+        attempts = [
+            client.post(f"/api/tasks/{task_id}/annotations/", json=spoofed),
+            client.delete(f"/api/projects/{project}/"),
+            client.get(f"/api/projects/{project}/export"),
+            client.post(f"/api/projects/{project}/import", json=[{"data": {"image": "x"}}]),
+            client.post("/api/dm/actions", params={"id": "delete_tasks", "project": project}, json={}),
+            client.get("/darkroom/people"),
+        ]
+        assert [said.status_code for said in attempts] == [403] * len(attempts), [said.text[:80] for said in attempts]
+        self.room.count("tampering")
+
+    def _result(self, round: str, task: Mapping[str, Any], number: int) -> list[dict[str, Any]]:
+        plan = plan_of(number)
+        if round in ("annotate", "rework"):
+            attempt = int("Which" in str(task.get("predictions"))) if round == "annotate" else self._attempt(task)
+            return self._record(number, attempt, wrong=plan == "wrong")
+        if round == "cross_check":
+            return self._check(task, number, plan)
+        rejects = plan == "expert_rejects" and "Which number" not in task["data"]["question_shown"]
+        if rejects:
+            return [choice("verdict", "reject"), choice("reason", "ambiguous")]
+        if plan == "expert_fixes":
+            return [choice("verdict", "fix"), *self._record(number, 0, category="object")]
+        return [choice("verdict", "accept"), *boxes(self.room.sizes, SMALL)]
+
+    def _check(self, task: Mapping[str, Any], number: int, plan: Plan) -> list[dict[str, Any]]:
+        blind = text("blind_answer", answer_of(number).lower())
+        if plan == "hopeless":
+            return [blind, choice("verdict", "reject"), choice("reason", "too_easy"), text("comment", "look again")]
+        shown = task["data"]["record_shown"].replace("\\", "")
+        if answer_of(number) in shown:
+            return [blind, choice("verdict", "accept"), *boxes(self.room.sizes, SMALL)]
+        return [blind, choice("verdict", "fix"), *self._record(number, 0)]
+
+    @staticmethod
+    def _attempt(task: Mapping[str, Any]) -> int:
+        """How often the record has come back: the question says which version it is."""
+        return 2 if "(1)" in str(task["predictions"]) else 1
+
+    def _record(
+        self,
+        number: int,
+        attempt: int,
+        *,
+        wrong: bool = False,
+        share: tuple[float, float] = SMALL,
+        category: str = "ocr",
+    ) -> list[dict[str, Any]]:
+        answer = "No. 999" if wrong else answer_of(number)
+        return [
+            *boxes(self.room.sizes, share),
+            choice("category", category),
+            text("question", question_of(attempt)),
+            text("answer", answer),
+        ]
+
+
+def boxes(size: tuple[int, int], share: tuple[float, float]) -> list[dict[str, Any]]:
+    value = {"x": 25.0, "y": 50.0, "width": share[0], "height": share[1], "rotation": 0, "rectanglelabels": ["target"]}
+    frame = {"original_width": size[0], "original_height": size[1], "image_rotation": 0}
+    return [{"id": "b", "from_name": "box", "to_name": "image", "type": "rectanglelabels", "value": value, **frame}]
+
+
+def text(name: str, said: str) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": "textarea", "value": {"text": [said]}}
+
+
+def choice(name: str, chosen: str) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": "choices", "value": {"choices": [chosen]}}

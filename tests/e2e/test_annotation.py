@@ -1,0 +1,236 @@
+"""A campaign on a real Label Studio: eight people at the same time, every round, and a puller that is killed.
+
+``DARKROOM_TEST_POSTGRES=1`` runs it on PostgreSQL, from Debian's package, instead of SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image, ImageDraw
+
+from annotation.campaign import Campaign
+from annotation.connection import connect, studio_home
+from annotation.journal import Journal
+from annotation.pool import POOL
+from annotation.server import StudioHome, wait_until_ready
+from annotation.stages import ACCEPTED, AnnotationStages
+from annotation.studio import Studio
+from annotation.sync import Sync
+from pipelines.records import Annotated, PoolImage
+from pipelines.workspace import Workspace
+from tests.e2e.annotators import Person, Room, answer_of, plan_of, question_of
+
+N_IMAGES = 60
+SIZE = (2304, 1296)
+PATIENCE_SECONDS = 600
+
+
+@pytest.fixture(scope="module")
+def environments(root: Path) -> Path:
+    """Where Label Studio is installed: once per checkout, not once per test."""
+    return Path(os.environ.get("DARKROOM_HOME") or root / "data").absolute() / "environments"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("annotation") / "home"
+    (folder / "annotation" / "images").mkdir(parents=True)
+    for number in range(N_IMAGES):
+        picture(number).save(folder / "annotation" / "images" / f"{number:03d}.jpg", quality=80)
+    (folder / "annotation" / "campaign.yaml").write_text(
+        "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0.2\n"
+    )
+    (folder / "environments").symlink_to(environments)
+    environments.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[StudioHome]:
+    studio = studio_home(Workspace.from_environment({"DARKROOM_HOME": str(home)}))
+    started = studio.start(postgres=os.environ.get("DARKROOM_TEST_POSTGRES_URL"))
+    try:
+        wait_until_ready(started, report=lambda seconds: None)
+        yield studio
+    finally:
+        studio.stop()
+
+
+def picture(number: int) -> Image.Image:
+    """A large picture with a small white sign."""
+    chance = random.Random(number)
+    image = Image.new("RGB", SIZE, tuple(chance.randrange(256) for _ in range(3)))
+    draw = ImageDraw.Draw(image)
+    for _ in range(60):
+        x, y = chance.randrange(SIZE[0]), chance.randrange(SIZE[1])
+        corner = (x + chance.randrange(20, 500), y + chance.randrange(20, 400))
+        draw.rectangle((x, y, *corner), fill=tuple(chance.randrange(256) for _ in range(3)))
+    draw.rectangle((580, 650, 668, 686), fill="white")
+    draw.text((586, 654), answer_of(number), fill="black", font_size=24)
+    return image
+
+
+def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_puller_was_killed(
+    home: Path, server: StudioHome, clean_environment: dict[str, str]
+) -> None:
+    environment = {**clean_environment, "DARKROOM_HOME": str(home)}
+    subprocess.run(["darkroom", "annotate", "sync"], env=environment, check=True, timeout=300)
+    with Workspace.from_environment(environment) as workspace:
+        pool = workspace.tables.read(POOL, PoolImage)
+        assert len(pool) == N_IMAGES
+        numbers = {item.image.sha256: int(item.source_row[:3]) for item in pool}
+        studio = connect(workspace, {})
+        room = Room(studio.url, numbers, sizes=SIZE)
+        people = everybody(studio, room)
+        threads = [threading.Thread(target=person.work) for person in people]
+        for thread in threads:
+            thread.start()
+        try:
+            pull_and_be_killed(environment, workspace, room)
+            finish(workspace, studio, room, pool)
+        finally:
+            room.go_home.set()
+            for thread in threads:
+                thread.join(60)
+        assert not room.faults, room.faults
+        Sync(Journal(workspace.annotation), studio, Campaign.load(workspace.annotation)).run(pool)
+        check_results(workspace, studio, numbers, room)
+
+
+def everybody(studio: Studio, room: Room) -> list[Person]:
+    people = []
+    for number in range(8):
+        role = "expert" if number >= 6 else "annotator"
+        made = studio.add_person(f"{role}{number}@example.com", role=role, password=f"a secret {number} of theirs")
+        people.append(Person(room, made["email"], made["token"], role, duplicates=number == 1, tampers=number == 2))
+    return people
+
+
+def pull_and_be_killed(environment: dict[str, str], workspace: Workspace, room: Room) -> None:
+    """Syncs as the command does it, and kills the process group somewhere in the middle, four times."""
+    chance = random.Random(4)
+    for _ in range(4):
+        time.sleep(6)
+        process = subprocess.Popen(
+            ["darkroom", "annotate", "sync"], env=environment, start_new_session=True, stdout=subprocess.DEVNULL
+        )
+        time.sleep(2.5 + 4 * chance.random())
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        open_rounds(workspace, room)
+
+
+def finish(workspace: Workspace, studio: Studio, room: Room, pool: list[PoolImage]) -> None:
+    campaign = Campaign.load(workspace.annotation)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        with Journal(workspace.annotation) as journal:
+            Sync(journal, studio, campaign, say=lambda text: None).run(pool)
+            kept = AnnotationStages(workspace, campaign, journal, studio.task_url).read()
+        open_rounds(workspace, room)
+        waiting = [one.state.round for one in kept if one.state.stage == "waiting"]
+        if not waiting or room.faults:
+            return
+        assert time.monotonic() < deadline, f"still waiting: {waiting}"
+        time.sleep(2)
+
+
+def open_rounds(workspace: Workspace, room: Room) -> None:
+    with Journal(workspace.annotation) as journal:
+        known = {round: journal.project(round) for round in ("annotate", "cross_check", "accept", "rework")}
+    room.projects = {round: found[0] for round, found in known.items() if found}
+
+
+def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int], room: Room) -> None:
+    campaign = Campaign.load(workspace.annotation)
+    with Journal(workspace.annotation) as journal:
+        stages = AnnotationStages(workspace, campaign, journal, studio.task_url)
+        report = stages.materialize(ACCEPTED)
+        kept = stages.read()
+        hits = journal.hits()
+    accepted = {numbers[row.image.sha256]: row for row in workspace.tables.read(ACCEPTED, Annotated)}
+    assert report.n_out == len(accepted)
+    assert {number: summary(row) for number, row in accepted.items()} == expected()
+    given_up = {numbers[one.item.image.sha256]: one.state for one in kept if one.state.stage == "rejected"}
+    assert {number: (state.attempt, state.reason) for number, state in given_up.items()} == dict.fromkeys(
+        (7, 17), (2, "rejected in cross_check for too_easy")
+    )
+    for row in accepted.values():
+        people = [event.person for event in row.history if event.round != "rework"]
+        assert len(set(people)) == len(people), "one person had two rounds of a record"
+    refused = [one.reason for one in (fault for state in kept for fault in state.state.refused)]
+    assert set(refused) == {"duplicate_submission"}
+    assert len(hits) == room.tallies["refused boxes"] + room.tallies["tampering"]
+    assert room.tallies["tampering"] > 0
+    check_nothing_is_there_twice(workspace, studio)
+
+
+def summary(row: Annotated) -> Any:
+    verdicts = [(event.round, event.attempt, event.verdict) for event in row.history]
+    return row.question, row.answer, row.category, [tuple(box.box) for box in row.boxes], verdicts
+
+
+def expected() -> dict[int, Any]:
+    found = {}
+    box = (576, 648, 669, 687)
+    for number in range(N_IMAGES):
+        plan = plan_of(number)
+        verdicts = [("annotate", 0, ""), ("cross_check", 0, "accept"), ("accept", 0, "accept")]
+        attempt, category = 0, "ocr"
+        if plan == "hopeless":
+            continue
+        if plan == "wrong":
+            verdicts[1] = ("cross_check", 0, "fix")
+        if plan == "expert_fixes":
+            verdicts[2], category = ("accept", 0, "fix"), "object"
+        if plan == "expert_rejects":
+            verdicts[2:] = [
+                ("accept", 0, "reject"),
+                ("rework", 1, ""),
+                ("cross_check", 1, "accept"),
+                ("accept", 1, "accept"),
+            ]
+            attempt = 1
+        found[number] = (question_of(attempt), answer_of(number), category, [box], verdicts)
+    return found
+
+
+def check_nothing_is_there_twice(workspace: Workspace, studio: Studio) -> None:
+    with Journal(workspace.annotation) as journal:
+        for round in ("annotate", "cross_check", "accept", "rework"):
+            known = journal.project(round)
+            assert known is not None
+            keys = [key for _, key in studio.tasks_after(known[0], 0)]
+            assert len(keys) == len(set(keys)), f"a task of {round} was imported twice"
+            assert set(keys) == journal.demanded(keys), f"{round} has tasks that nobody demanded"
+
+
+def test_the_server_keeps_everything_over_a_restart(server: StudioHome, home: Path) -> None:
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        before = connect(workspace, {}).people()
+        assert server.stop()
+        wait_until_ready(server.start(), report=lambda seconds: None)
+        assert connect(workspace, {}).people() == before
+
+
+def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: StudioHome) -> None:
+    started = server.find()
+    assert started is not None
+    with httpx.Client(base_url=started.url, trust_env=False) as client:
+        assert client.get("/darkroom/images/" + "0" * 64).status_code == 401
+        assert client.get("/darkroom/people").status_code == 401
+        client.get("/user/signup/")
+        body = {"email": "x@example.com", "password": "xx-secret-1", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+        said = client.post("/user/signup/", data=body, headers={"Referer": started.url})
+        assert said.status_code == 403
