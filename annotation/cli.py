@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from annotation.campaign import Campaign
+    from annotation.journal import Journal
+    from annotation.stages import AnnotationStages
     from pipelines.workspace import Workspace
 
 app = typer.Typer(
@@ -188,25 +192,41 @@ def sync(
             synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
             went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
             console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
-            _print_places(workspace, campaign, journal)
+            _print_places(_stages(workspace, campaign, journal))
             if every is None:
                 return
             time.sleep(every)
             reset_forms = recreate = False
 
 
-def _print_places(workspace: Workspace, campaign: object, journal: object) -> None:
-    from collections import Counter
-
+@app.command()
+def report(
+    out: Annotated[Path | None, typer.Option(help="Default: <home>/annotation/report.html.")] = None,
+) -> None:
+    """Write one HTML page: how far the rounds are, agreement, planted errors, and a table of everybody's work."""
     from annotation.campaign import Campaign
     from annotation.journal import Journal
+    from annotation.quality import measure
+    from annotation.report import write_report
+
+    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+        campaign = Campaign.load(workspace.annotation)
+        states = [kept.state for kept in _stages(workspace, campaign, journal).read()]
+        quality = measure(states, hits=journal.hits(), people=journal.people().values())
+        path = write_report(quality, out or workspace.annotation / "report.html", title=campaign.name)
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def _stages(workspace: Workspace, campaign: Campaign, journal: Journal) -> AnnotationStages:
+    from annotation.connection import find_task_url
     from annotation.stages import AnnotationStages
 
-    assert isinstance(campaign, Campaign)
-    assert isinstance(journal, Journal)
-    kept = AnnotationStages(workspace, campaign, journal, lambda project, task: "").read()
+    return AnnotationStages(workspace, campaign, journal, find_task_url(workspace))
+
+
+def _print_places(stages: AnnotationStages) -> None:
     places = Counter(
-        f"waiting for {one.state.round}" if one.state.stage == "waiting" else one.state.stage for one in kept
+        f"waiting for {one.state.round}" if one.state.stage == "waiting" else one.state.stage for one in stages.read()
     )
     console.print("  ".join(f"{place} {n:,}" for place, n in places.items()), highlight=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from annotation.faults import AnnotationFault
 from annotation.server import StudioHome
@@ -16,6 +16,13 @@ URL, TOKEN = "DARKROOM_STUDIO_URL", "DARKROOM_STUDIO_TOKEN"
 def studio_home(workspace: Workspace) -> StudioHome:
     """Where the workspace keeps its own server."""
     return StudioHome(workspace.annotation, workspace.environments, workspace.images_url)
+
+
+def find_task_url(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Callable[[int, int], str]:
+    """Where a task (project, number) can be looked at; a path alone where no server is known."""
+    server = studio_home(workspace).find()
+    url = environment.get(URL) or (server.url if server else "")
+    return lambda project, task: f"{url}/projects/{project}/data?task={task}"
 
 
 def connect(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Studio:

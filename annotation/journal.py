@@ -28,7 +28,7 @@ create table if not exists projects(
 create table if not exists demands(
     seq integer primary key autoincrement, key text unique not null, round text not null, item_id text not null,
     attempt integer not null, serial integer not null, base_annotation integer not null, base_revision text not null,
-    gold text not null);
+    gold text not null, overlap integer not null);
 create index if not exists demands_by_item on demands(item_id, seq);
 create table if not exists tasks(key text primary key, project_id integer not null, task_id integer not null,
     is_ready integer not null);
@@ -42,7 +42,7 @@ create table if not exists hits(place integer primary key, raw text not null);
 create table if not exists people(person_id integer primary key, email text not null, name text not null,
     role text not null);
 """
-DEMAND = "round, item_id, attempt, serial, base_annotation, base_revision, gold"
+DEMAND = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap"
 
 
 class Demand(NamedTuple):
@@ -57,6 +57,8 @@ class Demand(NamedTuple):
     base_revision: str = ""
     gold: str = ""
     """The planted error of a gold item; empty for real work."""
+    overlap: int = 1
+    """Annotations that complete its task: one, and the seats of those who must not get it."""
 
     def key(self, campaign: str) -> str:
         """The name of its task on the server; says nothing to who reads it."""
@@ -138,7 +140,7 @@ class Journal:
         rows = [(one.key(campaign), *one) for one in demands]
         with self.transaction():
             self._db.executemany(
-                f"insert or ignore into demands(key, {DEMAND}) values (?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert or ignore into demands(key, {DEMAND}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
 
@@ -215,8 +217,8 @@ class Journal:
         reader = sqlite3.connect(self.path, timeout=60)  # a snapshot: what is entered meanwhile is not part of it
         rows = reader.execute(
             "select d.item_id, d.key, d.round, d.attempt, d.serial, d.base_annotation, d.base_revision, d.gold, "
-            "t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, g.annotation_id from demands d "
-            "left join tasks t using (key) left join revisions r on r.task_id = t.task_id "
+            "d.overlap, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, g.annotation_id "
+            "from demands d left join tasks t using (key) left join revisions r on r.task_id = t.task_id "
             f"left join gone g on g.annotation_id = r.annotation_id where d.round in ({marks}) "
             "order by d.item_id, d.seq, r.seq",
             list(rounds),
@@ -256,9 +258,9 @@ class Journal:
 
 def _works(item_id: str, rows: Iterable[Sequence[Any]]) -> list[Work]:
     works: dict[str, Work] = {}
-    for _, key, round_, attempt, serial, annotation, revision, gold, task_id, project_id, *found in rows:
+    for _, key, round_, attempt, serial, annotation, revision, gold, overlap, task_id, project_id, *found in rows:
         if key not in works:
-            demand = Demand(round_, item_id, attempt, serial, annotation, revision, gold)
+            demand = Demand(round_, item_id, attempt, serial, annotation, revision, gold, overlap)
             works[key] = Work(demand, task_id, project_id)
         seq, annotation_id, digest_, raw, is_gone = found
         if seq is not None and is_gone is None:

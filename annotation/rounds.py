@@ -101,7 +101,8 @@ class Walk:
         while state.stage == "waiting":
             work = real.get((state.round, item_id, state.attempt, serial))
             if work is None:
-                state.wanted = Demand(state.round, item_id, state.attempt, serial, *base)
+                overlap = 1 + len(state.seats)
+                state.wanted = Demand(state.round, item_id, state.attempt, serial, *base, overlap=overlap)
                 break
             settled = self._settle(work, state, frame, frozen)
             if settled is None:
@@ -210,7 +211,7 @@ class Walk:
                 continue
             for revisions in _by_annotation(work.revisions):
                 chosen = revisions[0]  # a checker's first word counts
-                if self._is_seat(chosen, state) or chosen.raw.get("was_cancelled"):
+                if chosen.raw.get("result") == [] or chosen.raw.get("was_cancelled"):
                     continue
                 try:
                     submission = read(chosen.raw, round="cross_check", frame=frame)

@@ -196,8 +196,8 @@ def ending(server: Server) -> str:
 def _command(environment: VirtualEnvironment, host: str, port: int, postgres: str | None) -> list[str]:
     # SQLite has one writer: threads of one process wait for it more gently than processes do
     workers, threads = (1, 8) if postgres is None else (3, 4)
-    gunicorn = (
-        f"exec {environment.folder}/bin/gunicorn --workers {workers} --threads {threads} --bind {host}:{port} "
+    gunicorn = (  # as a module: the program's first line names a folder that may have been moved
+        f"exec {_python(environment)} -m gunicorn --workers {workers} --threads {threads} --bind {host}:{port} "
         "--timeout 600 --graceful-timeout 10 darkroom_studio.wsgi:application"
     )
     return ["sh", "-c", f"{_python(environment)} -m darkroom_studio.bootstrap && {gunicorn}"]

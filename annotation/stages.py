@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import NamedTuple
 
 from annotation.campaign import Campaign
@@ -54,29 +55,30 @@ class AnnotationStages:
         walk = walk_of(self.journal, self.campaign)
         return [Kept(item, state) for item, _, state in states(pool, self.journal, walk)]
 
-    def materialize(self, key: TableKey) -> Report:
-        """One of ``ORDER``: its rows are those of the stage before that have come so far."""
+    def materialize(self) -> dict[TableKey, Report]:
+        """All of ``ORDER`` and ``REFUSED``, from one reading of the journal: the rows of each stage that have come
+        further are the next one's. Raises ``TableMissing`` without a pool."""
         tables = self.workspace.tables
         rules = self.campaign.model_dump(include={"name", "max_share", "max_rework"})
-        inputs = digest([str(key), tables.fingerprint(POOL), self.journal.fingerprint, rules, code_digest()])
-        return run_stage(tables, key, Annotated, inputs=inputs, perform=lambda: self._perform(key))
+        inputs = digest([tables.fingerprint(POOL), self.journal.fingerprint, rules, code_digest()])
+        read = cache(self.read)
+        reports = {
+            key: run_stage(tables, key, Annotated, inputs=inputs, perform=partial(self._perform, key, read))
+            for key in ORDER
+        }
+        reports[REFUSED] = run_stage(tables, REFUSED, Reject, inputs=inputs, perform=partial(self._refusals, read))
+        return reports
 
-    def materialize_refused(self) -> Report:
+    def _refusals(self, read: Callable[[], list[Kept]]) -> Outcome[Reject]:
         """Submissions that do not count: each with its reason and the link to its task."""
-        tables = self.workspace.tables
-        inputs = digest(["refused", tables.fingerprint(POOL), self.journal.fingerprint, code_digest()])
+        refused = [self._refused_row(kept, one) for kept in read() for one in kept.state.refused]
+        return Outcome(refused, (), len(refused))
 
-        def perform() -> Outcome[Reject]:
-            refused = [self._refused_row(kept, one) for kept in self.read() for one in kept.state.refused]
-            return Outcome(refused, (), len(refused))
-
-        return run_stage(tables, REFUSED, Reject, inputs=inputs, perform=perform)
-
-    def _perform(self, key: TableKey) -> Outcome[Annotated]:
+    def _perform(self, key: TableKey, read: Callable[[], list[Kept]]) -> Outcome[Annotated]:
         rows: list[Annotated] = []
         rejects: list[Reject] = []
         before = ORDER[ORDER.index(key) - 1] if key != ORDER[0] else None
-        incoming = [kept for kept in self.read() if before is None or has_come(kept.state, before)]
+        incoming = [kept for kept in read() if before is None or has_come(kept.state, before)]
         for kept in incoming:
             if has_come(kept.state, key):
                 rows.append(annotated(kept, pre_annotated=False))

@@ -149,10 +149,6 @@ class Studio:
         """Takes a task away."""
         self._ask(lambda: self._sdk.tasks.delete(id=str(task_id), request_options=ONCE))
 
-    def task_url(self, project_id: int, task_id: int) -> str:
-        """The page of a task."""
-        return f"{self.url}/projects/{project_id}/data?task={task_id}"
-
     def _tasks(self, project_id: int, fields: Any, filters: Sequence[tuple[str, str, str, Any]]) -> Iterator[Any]:
         items = [{"filter": f"filter:{c}", "operator": o, "type": t, "value": v} for c, o, t, v in filters]
         query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]})

@@ -20,7 +20,7 @@ from annotation.faults import AnnotationFault
 from annotation.journal import Demand, Journal, Work
 from annotation.rounds import ROUNDS, State, Walk
 from annotation.studio import Studio
-from annotation.tasks import N_SEATS, overlap_of, record_task
+from annotation.tasks import N_SEATS, record_task
 from pipelines.records import PoolImage
 
 BATCH = 200
@@ -48,7 +48,6 @@ class Outgoing(NamedTuple):
 
     demand: Demand
     task: Mapping[str, Any]
-    seats: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +107,7 @@ class Sync:
         self.journal.add_tasks(project_id, [(key, task_id) for task_id, key in found if key in demanded])
         last = max(task_id for task_id, _ in found)
         self.journal.set_project(round, project_id, last_task=last, watermark=watermark)
+        self._set_overlaps(round)
 
     def _pull(self, round: str) -> int:
         project_id, last, watermark = self._project(round)
@@ -132,7 +132,6 @@ class Sync:
                 self._import(round, outgoing)
                 synced.imported[round] = synced.imported.get(round, 0) + len(outgoing)
             self.say(f"handed out {sum(synced.imported.values()):,} tasks")
-        self._finish_overlaps(pool)
 
     def _pending(self, pool: Iterable[PoolImage]) -> Iterator[Outgoing]:
         walk = walk_of(self.journal, self.campaign)
@@ -150,22 +149,21 @@ class Sync:
                     max_share=self.campaign.max_share,
                     draft=self.drafts.get(item.image.sha256),
                 )
-                yield Outgoing(demand, task, shown.seats)
+                yield Outgoing(demand, task)
 
     def _wanted(self, item: PoolImage, works: Sequence[Work], state: State) -> Iterator[tuple[Demand, State]]:
-        """The round that the record waits for, and a check of a planted error beside its first check."""
+        """The round that the record waits for; beside an expert's look, a check of the record with a planted error."""
         if state.stage != "waiting":
             return
         waiting = state.wanted or _current(works, state)
         yield waiting, state
-        if waiting.round != "cross_check" or waiting.attempt or waiting.serial or state.fields is None:
+        if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
             return
         if gold.is_chosen(item.image.sha256, self.campaign.name, self.campaign.gold_share):
             size = (item.image.width, item.image.height)
             planted = gold.plant(state.fields, size, seed=f"{self.campaign.name} {item.image.sha256}")
             if planted is not None:
-                error, fields = planted
-                yield waiting._replace(gold=error), replace(state, fields=fields)
+                yield waiting._replace(round="cross_check", gold=planted.error), replace(state, fields=planted.fields)
 
     def _import(self, round: str, outgoing: Sequence[Outgoing]) -> None:
         project_id, last, watermark = self._project(round)
@@ -177,25 +175,16 @@ class Sync:
         keys = [one.demand.key(self.campaign.name) for one in outgoing]
         self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True))
         self.journal.set_project(round, project_id, last_task=max(last, *task_ids), watermark=watermark)
-        self.journal.set_ready(
-            key for key, one in zip(keys, outgoing, strict=True) if overlap_of(one.seats, round) is None
-        )
+        self._set_overlaps(round)
 
-    def _finish_overlaps(self, pool: Iterable[PoolImage]) -> None:
+    def _set_overlaps(self, round: str) -> None:
         """Tasks with more or fewer seats than their project reckons with get an overlap of their own."""
-        unready: dict[str, list[tuple[str, int, Demand]]] = defaultdict(list)
-        for round in ROUNDS:
-            for entry in self.journal.unready(round):
-                unready[entry[2].item_id].append(entry)
-        if not unready:
-            return
-        walk = walk_of(self.journal, self.campaign)
-        for item, _, state in states(pool, self.journal, walk):
-            for key, task_id, demand in unready.get(item.image.sha256, ()):
-                overlap = overlap_of(state.seats, demand.round) if state.round == demand.round else None
-                if overlap is not None:
-                    self.studio.set_overlap(task_id, overlap)
+        unready = self.journal.unready(round)
+        for key, task_id, demand in unready:
+            if demand.overlap != 1 + N_SEATS[round]:
+                self.studio.set_overlap(task_id, demand.overlap)
                 self.journal.set_ready([key])
+        self.journal.set_ready(key for key, _, _ in unready)
 
     def _project(self, round: str) -> tuple[int, int, str]:
         known = self.journal.project(round)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from annotation import choices
@@ -13,7 +13,7 @@ from annotation.submissions import Fields
 from pipelines.records import ImageRef
 
 N_SEATS = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0}
-"""Seats that a round's project reckons with; a task that needs another number says so."""
+"""Seats that a round's project reckons with; a task that needs another number gets an overlap of its own."""
 PREFILLED = "the record"
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
 
@@ -105,8 +105,3 @@ def reasons_shown(state: State) -> str:
 def plain(text: str) -> str:
     """People's words in Markdown, with nothing in them that Markdown would read."""
     return _MARKUP.sub(r"\\\1", text).replace("\n", "  \n")
-
-
-def overlap_of(seats: Sequence[int], round: str) -> int | None:
-    """The overlap that a task needs; None where the project's own is right."""
-    return None if len(seats) == N_SEATS[round] else 1 + len(seats)

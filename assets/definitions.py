@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from assets import training
+from assets import annotation, training
 from assets.datasets import sft_dataset_asset
 from assets.families import family_assets
 from assets.jobs import datasets_job, sft_job, train_job
@@ -22,9 +22,10 @@ def definitions() -> dg.Definitions:
             samples_asset(partitions),
             *(asset for recipe in recipes for asset in family_assets(recipe, partitions)),
             sft_dataset_asset(recipes, partitions),
-            *dg.load_assets_from_modules([training]),
+            *dg.load_assets_from_modules([annotation, training]),
         ],
-        jobs=[sft_job(recipes), datasets_job(), train_job()],
+        jobs=[sft_job(recipes), datasets_job(), train_job(), annotation.annotation_job()],
+        sensors=[annotation.annotation_sync],
         resources={
             "workspace": WorkspaceResource(),
             "policy": PolicyResource.from_settings(),

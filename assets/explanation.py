@@ -115,6 +115,7 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
     for check in checks:
         verdict = Text("passed", style="green") if check["passed"] else Text("failed", style="red")
         score = "" if check["score"] is None else f"{check['score']:.3f}"
+        score += f" of {check['n_trials']}" if check.get("n_trials") else ""
         table.add_row(f"{check['name']} v{check['version']}", verdict, score, check["reason"], Text(check["detail"]))
     return table
 

@@ -7,8 +7,10 @@ import dagster as dg
 from pydantic import Field
 
 from assets.conservation import check_conservation, conservation_spec
+from assets.necessity import VerdictSettings
 from assets.previews import (
     funnel,
+    judging_metadata,
     rejects_metadata,
     stage_metadata,
     trajectories_examples,
@@ -17,6 +19,7 @@ from assets.previews import (
 from assets.resources import PolicyResource, WorkspaceResource
 from assets.samples import SAMPLES
 from pipelines.engine import STAGES, Family
+from pipelines.judging import judging_of
 from pipelines.recipes import Recipe
 from pipelines.records import Reject, Sample, Trajectory
 from pipelines.stages import Progress, Report
@@ -95,11 +98,19 @@ def _stage_asset(
             return finished(context, family, family.run(writer))
 
     def judged(
-        context: dg.AssetExecutionContext, workspace: WorkspaceResource, judge: PolicyResource
+        context: dg.AssetExecutionContext,
+        config: VerdictSettings,
+        workspace: WorkspaceResource,
+        judge: PolicyResource,
+        policy: PolicyResource,
     ) -> dg.MaterializeResult:
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
-            return finished(context, family, family.check(judge.for_judging(recipe, opened), n_votes=judge.n_votes))
+            necessity = config.necessity(recipe, is_free=policy.kind == "oracle")
+            unaided = policy.for_recipe(recipe, opened) if necessity else None
+            voter = judge.for_judging(recipe.family, opened)
+            report = family.check(voter, n_votes=judge.n_votes, unaided=unaided, necessity=necessity)
+            return finished(context, family, report)
 
     def kept(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
         with workspace.open() as opened:
@@ -138,6 +149,8 @@ def _metadata(family: Family, stage: str, report: Report) -> dict[str, Any]:
     trajectories = opened.tables.read(report.key, Trajectory)
     metadata |= trajectories_examples(trajectories, questions, opened.images)
     metadata["preview"] = trajectories_preview(trajectories, questions, opened.images)
+    if stage in ("verdicts", "trajectories"):
+        metadata |= judging_metadata(judging_of(opened.tables, family.recipe.family, [family.partition]))
     if stage == "trajectories":
         metadata["funnel"] = dg.MetadataValue.md(family_funnel(family))
     return metadata

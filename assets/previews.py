@@ -3,13 +3,15 @@
 import base64
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 from PIL import Image, ImageDraw
 
 from pipelines.geometry import Box
 from pipelines.images import ImageStore
+from pipelines.judging import Judging
 from pipelines.records import ImageRef, Reject, Sample, Trajectory
 from pipelines.stages import Report, reason_of
 
@@ -64,6 +66,46 @@ def rejects_metadata(rejects: Sequence[Reject]) -> dict[str, dg.MetadataValue]:
         for reason, n in counts.most_common()
     ]
     return {"rejects_by_reason": dg.MetadataValue.table(records)}
+
+
+def judging_metadata(judging: Judging) -> dict[str, dg.MetadataValue]:
+    """Who judged and how far people agree; how often the questions are answered without aid."""
+    found: dict[str, dg.MetadataValue] = {}
+    if judging.judges:
+        found["judges"] = dg.MetadataValue.table([dg.TableRecord(_judge(judge)) for judge in judging.judges])
+    for one in judging.measured:
+        found[f"{one.check}_share_right"] = dg.MetadataValue.float(round(one.share, 4))
+    if judging.measured:
+        found["necessity"] = dg.MetadataValue.table(
+            [
+                dg.TableRecord(
+                    {
+                        "asked": one.how,
+                        "by": judging.asked,
+                        "rows": one.n_rows,
+                        "right": f"{one.n_right} of {one.n_trials} answers",
+                        "right at least once": one.n_ever,
+                        "taken out": one.n_failed,
+                    }
+                )
+                for one in judging.measured
+            ]
+        )
+    return found
+
+
+def _judge(judge: Mapping[str, Any]) -> dict[str, str | int]:
+    frozen = judge["calibration"]
+    facts: dict[str, str | int] = {"check": judge["check"], "judge": judge["judge"], "votes": judge["n_votes"]}
+    if frozen is None:
+        return facts | {"calibration": "not calibrated", "labels": 0, "precision": "", "recall": "", "kappa": ""}
+    numbers = frozen["calibration"]
+    measured = {name: _rounded(numbers[name]["value"]) for name in ("precision", "recall", "kappa")}
+    return facts | {"calibration": frozen["labelled"], "labels": numbers["n_labels"]} | measured
+
+
+def _rounded(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 def samples_examples(samples: Sequence[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:

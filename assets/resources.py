@@ -122,18 +122,18 @@ class PolicyResource(dg.ConfigurableResource):
         """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
         if self.kind == "oracle":
             return OraclePolicy(recipe.oracle, revision=digest([recipe.digest, code_digest()]))
-        return self._asked(recipe, workspace)
+        return self._asked(recipe.family, workspace)
 
-    def for_judging(self, recipe: Recipe, workspace: Workspace) -> Policy | None:
+    def for_judging(self, family: str, workspace: Workspace) -> Policy | None:
         """The policy that votes; None for the embedded judge. Raises ``PolicyUnavailable``."""
-        return None if self.kind == "oracle" else self._asked(recipe, workspace)
+        return None if self.kind == "oracle" else self._asked(family, workspace)
 
-    def _asked(self, recipe: Recipe, workspace: Workspace) -> Policy:
+    def _asked(self, family: str, workspace: Workspace) -> Policy:
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
         budget = Budget(usd=self.budget_usd, tokens=self.budget_tokens, hours=self.budget_hours)
-        account = Account(workspace.ledger, self.purse.replace(FAMILY, recipe.family))
+        account = Account(workspace.ledger, self.purse.replace(FAMILY, family))
         return OpenAIPolicy(self._endpoint(), workspace.images, purse=Purse(budget, account=account))
 
     def _endpoint(self) -> Endpoint:

@@ -11,6 +11,7 @@ import jinja2
 import yaml
 
 from pipelines.funnel import Funnel
+from pipelines.judging import Judging
 from pipelines.recipes.base import Recipe
 from pipelines.records import Sample, Trajectory
 from pipelines.replay import Replay
@@ -30,6 +31,7 @@ def write_card(
     funnel: Funnel,
     benchmarks: Sequence[str],
     replayed: Replay | None,
+    judging: Judging,
 ) -> str:
     """The card's text, with the front matter that the Hugging Face hub reads."""
     used = [samples[trajectory.sample_id] for trajectory in trajectories]
@@ -50,19 +52,27 @@ def write_card(
         benchmarks=benchmarks,
         replayed=replayed,
         funnel=funnel,
-        judges=_judges(trajectories),
+        mean_scores=_mean_scores(trajectories),
+        judging=judging,
+        interval=_interval,
         example=_example(trajectories, samples),
     )
 
 
-def _judges(trajectories: Sequence[Trajectory]) -> Mapping[str, float]:
-    """The mean share of votes that said yes, of every check that counts votes or measures a share."""
+def _mean_scores(trajectories: Sequence[Trajectory]) -> Mapping[str, float]:
+    """Of every check that counts votes or measures something."""
     scores: dict[str, list[float]] = {}
     for made in trajectories:
         for check in made.checks:
             if check.score is not None:
                 scores.setdefault(check.name, []).append(check.score)
     return {name: sum(values) / len(values) for name, values in sorted(scores.items())}
+
+
+def _interval(found: Mapping[str, float | None]) -> str:
+    """``0.950 (0.890 to 1.000)``; a dash for what is not defined."""
+    value, low, high = ("–" if found[part] is None else f"{found[part]:.3f}" for part in ("value", "low", "high"))
+    return f"{value} ({low} to {high})"
 
 
 def _front_matter(recipe: Recipe, used: Sequence[Sample]) -> dict[str, object]:

@@ -16,21 +16,13 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from pipelines.change import Operation
+from pipelines.obstacles import obstacles
 from pipelines.policies.base import Turn
 from pipelines.prompts import bundled_prompt
 from pipelines.recipes.base import Plan
 from pipelines.records import Sample
 from pipelines.rejects import Reason, RowFault
 from pipelines.structured import json_objects
-
-SMALL_SHARE = 0.01
-"""A target below this share of an image with a side over ``LARGE_SIDE`` pixels cannot be made out, says the oracle."""
-
-LARGE_SIDE = 1000
-FAINT = 0.5
-"""A picture with less than this share of its tonal range is faint or dark."""
-
-TILTED_DEGREES = 2.0
 
 _ANSWER = re.compile(r"<answer>\s*(-?\d)\s*</answer>", re.IGNORECASE)
 _BARE = re.compile(r"\A\s*(-?\d)\s*\Z")
@@ -113,25 +105,6 @@ def script(turn: Turn) -> str:
     issue = " ".join(_ISSUES[obstacle] for obstacle in found) or _ISSUES[Operation.NONE]
     decided = {"issue": issue, "operation": int(operation), "primary": int(primary)}
     return json.dumps(decided if found else {"issue": issue, "operation": int(operation)})
-
-
-def obstacles(sample: Sample) -> tuple[Operation, ...]:
-    """What stands in the way of reading the image, as far as it is known, the most important first.
-
-    Direction and lighting by ``truth.angle`` and ``truth.contrast``, the region by the share of the target's box and
-    the image's size. Raises ``RowFault`` (not_applicable) for a sample without an image.
-    """
-    if not sample.images:
-        raise RowFault(Reason.NOT_APPLICABLE, "the sample has no image")
-    truth, image = sample.truth, sample.images[0]
-    turned = abs(((truth.angle or 0) + 180) % 360 - 180)
-    small = bool(truth.boxes) and truth.boxes[0].box.area < SMALL_SHARE * image.width * image.height
-    found = {
-        Operation.DIRECTION: turned > TILTED_DEGREES,
-        Operation.LIGHTING: truth.contrast is not None and truth.contrast < FAINT,
-        Operation.REGION: small and max(image.width, image.height) > LARGE_SIDE,
-    }
-    return tuple(operation for operation, stands in found.items() if stands)
 
 
 _WORK = {

@@ -14,30 +14,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import sandbox
 from pipelines.cases import Case
-from pipelines.checks.base import CheckFunction, JudgedCheck
+from pipelines.checks.necessity import Necessity
 from pipelines.digest import digest
 from pipelines.drafting import Drafter, Spent, provenance, task_of
 from pipelines.draw import Draw
 from pipelines.execution import Sandboxes
 from pipelines.intake import take_in
 from pipelines.isolation import row_fault
-from pipelines.judges import EmbeddedJudge, Judge, PolicyJudge
-from pipelines.judges.counted import CountedJudge
 from pipelines.policies import Completion, Policy, RecordedPolicy
+from pipelines.reader import reader_version
 from pipelines.recipes.base import Recipe
-from pipelines.records import Check, Draft, Reject, Sample, Trajectory, Usage, from_row, to_row
+from pipelines.records import Draft, Reject, Sample, Trajectory, Usage, from_row, to_row
 from pipelines.rejects import Reason, RowFault, reject
 from pipelines.rollout import rollout
 from pipelines.sources.base import Source
 from pipelines.stages import Outcome, Progress, Report, code_digest, map_rows, run_stage
 from pipelines.tables import TableKey, TableStale
+from pipelines.verdicts import Examiner, Panel
 from pipelines.workspace import Workspace
 
 _NOTHING = Usage()
@@ -94,16 +93,24 @@ class Family:
         inputs = self._inputs("runs", self.key("drafts"), identity, sandbox.sandbox_digest())
         return self._run("runs", Trajectory, inputs, lambda: asyncio.run(self._roll_out(policy)))
 
-    def check(self, judge: Policy | None = None, *, n_votes: int = 1) -> Report:
+    def check(
+        self,
+        judge: Policy | None = None,
+        *,
+        n_votes: int = 1,
+        unaided: Policy | None = None,
+        necessity: Necessity | None = None,
+    ) -> Report:
         """Every check on every run; a run with failed checks stays in the table, with its verdicts.
 
-        ``judge`` votes ``n_votes`` times in the checks that ask a judge; None is the embedded one. Raises
-        ``PolicyUnavailable`` before any work when it is needed and cannot be reached.
+        ``judge`` votes ``n_votes`` times in the checks that ask a judge; None is the embedded one. Each judge has the
+        threshold of its calibration, if it has one. ``unaided`` answers without tools and without the image, as
+        ``necessity`` (default: the recipe's) says; without one of the two that is not measured. Raises
+        ``PolicyUnavailable`` before any work when a policy is needed and cannot be reached.
         """
-        needed = judge if any(isinstance(check, JudgedCheck) for check in self.recipe.checks) else None
-        identity = [needed.identity.as_json(), n_votes] if needed else []
-        inputs = self._inputs("verdicts", self.key("runs"), *identity)
-        return self._run("verdicts", Trajectory, inputs, lambda: asyncio.run(self._check(needed, n_votes)))
+        panel = Panel.of(self.recipe, self.workspace, judge, n_votes=n_votes, unaided=unaided, necessity=necessity)
+        inputs = self._inputs("verdicts", self.key("runs"), panel.identity, reader_version())
+        return self._run("verdicts", Trajectory, inputs, lambda: asyncio.run(self._check(panel)))
 
     def keep(self) -> Report:
         """The runs that passed every check."""
@@ -227,33 +234,30 @@ class Family:
             return self._reject("runs", made.fault, sample, to_row(trajectory), draft.trajectory_id)
         return trajectory
 
-    async def _check(self, judge: Policy | None, n_votes: int) -> Outcome[Trajectory]:
+    async def _check(self, panel: Panel) -> Outcome[Trajectory]:
         hints = {draft.trajectory_id: draft.hint for draft in self.workspace.tables.read(self.key("drafts"), Draft)}
         samples, runs = self._samples(), self.workspace.tables.read(self.key("runs"), Trajectory)
         store = self.workspace.images
         cases = [Case(self._sample(samples, run), run, json.loads(hints[run.trajectory_id]), store) for run in runs]
+        async with panel.opened(self.workspace.ledger) as examiner:
+            made = await map_rows(
+                cases,
+                lambda case: self._check_one(case, examiner),
+                concurrency=panel.concurrency,
+                progress=self.progress,
+            )
         paid_before = sum((run.usage for run in runs), Usage())
-        if judge is None:
-            made = await self._check_all(cases, EmbeddedJudge(), os.cpu_count() or 1)
-            return _outcome(made, len(runs), paid_before=paid_before)
-        async with RecordedPolicy(judge, self.workspace.ledger) as recorded:
-            await recorded.check()
-            made = await self._check_all(cases, PolicyJudge(recorded, n_votes=n_votes), judge.concurrency)
-        return _outcome(made, len(runs), performed=recorded.n_written, paid_before=paid_before)
+        done = _outcome(made, len(runs), performed=examiner.n_asked, paid_before=paid_before)
+        return replace(done, notes=panel.notes)
 
-    async def _check_all(self, cases: Sequence[Case], judge: Judge, concurrency: int) -> list[Trajectory | Reject]:
-        return await map_rows(
-            cases, lambda case: self._check_one(case, judge), concurrency=concurrency, progress=self.progress
-        )
-
-    async def _check_one(self, case: Case, judge: Judge) -> Trajectory | Reject:
-        counted, trajectory = CountedJudge(judge), case.trajectory
+    async def _check_one(self, case: Case, examiner: Examiner) -> Trajectory | Reject:
+        trajectory, spent = case.trajectory, Spent()
         try:
-            checks = tuple([await _verdict(check, case, counted) for check in self.recipe.checks])
+            checks = await examiner.examine(case, spent)
         except Exception as fault:  # noqa: BLE001  # sorted by row_fault
-            paid = replace(trajectory, usage=trajectory.usage + counted.usage)
+            paid = replace(trajectory, usage=trajectory.usage + spent.usage)
             return self._reject("verdicts", row_fault(fault), case.sample, to_row(paid), trajectory.trajectory_id)
-        return replace(trajectory, checks=checks, usage=trajectory.usage + counted.usage)
+        return replace(trajectory, checks=checks, usage=trajectory.usage + spent.usage)
 
     def _keep(self) -> Outcome[Trajectory]:
         samples = self._samples()
@@ -300,12 +304,6 @@ class Family:
             sample_id=sample.sample_id,
             trajectory_id=trajectory_id,
         )
-
-
-async def _verdict(check: CheckFunction, case: Case, judge: Judge) -> Check:
-    if isinstance(check, JudgedCheck):
-        return await check(case, judge)
-    return await asyncio.to_thread(check, case)
 
 
 def _outcome(

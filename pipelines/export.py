@@ -52,7 +52,15 @@ FEATURES = Features(
         "loss_policy": _text,
         "mode": _text,
         "checks": List(
-            {"name": _text, "passed": Value("bool"), "score": _float, "detail": _text, "reason": _text, "version": _int}
+            {
+                "name": _text,
+                "passed": Value("bool"),
+                "score": _float,
+                "detail": _text,
+                "reason": _text,
+                "version": _int,
+                "n_trials": _int,
+            }
         ),
         "usage": {"calls": _int, "prompt_tokens": _int, "completion_tokens": _int, "cost_usd": _float},
         "provenance": {

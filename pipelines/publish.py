@@ -12,6 +12,7 @@ from pipelines.card import CARD_TEMPLATE
 from pipelines.digest import digest
 from pipelines.engine import SAMPLES
 from pipelines.export import Shipped
+from pipelines.judging import judging_fingerprint
 from pipelines.recipes.base import Recipe
 from pipelines.records import Reject, Sample, Trajectory, to_row
 from pipelines.rejects import Reason, reject
@@ -66,7 +67,9 @@ def _inputs(workspace: Workspace, recipe: Recipe, there: Sequence[TableKey], set
     fingerprints = [
         [key.partition, tables.fingerprint(key), tables.fingerprint(TableKey(SAMPLES, key.partition))] for key in there
     ]
-    return digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, code_digest(), CARD_TEMPLATE, settings])
+    judging = judging_fingerprint(tables, recipe.family, [key.partition for key in there])
+    rest = [judging, code_digest(), CARD_TEMPLATE, settings]
+    return digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, *rest])
 
 
 def _splits(workspace: Workspace, partitions: Sequence[str], validation_share: float) -> Splits:

@@ -6,6 +6,7 @@ It finds lines and reads them. Without the extra there is no reader, and checks 
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any, NamedTuple
@@ -53,7 +54,16 @@ class Reader:
         return [Line(str(text), float(score)) for text, score in zip(found.txts or (), found.scores or (), strict=True)]
 
 
+def reader_version() -> str:
+    """What the verdicts by reading depend on: the reader's version, empty without one."""
+    return f"rapidocr {version('rapidocr')}" if _is_installed() else ""
+
+
 @cache
 def reader() -> Reader | None:
     """The one reader of this process; None without the extra ``ocr``."""
-    return Reader() if find_spec("rapidocr") and find_spec("onnxruntime") else None
+    return Reader() if _is_installed() else None
+
+
+def _is_installed() -> bool:
+    return bool(find_spec("rapidocr") and find_spec("onnxruntime"))

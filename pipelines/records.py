@@ -126,7 +126,8 @@ class Round:
 @dataclass(frozen=True, slots=True)
 class Check:
     """One check's verdict: ``reason`` names the flaw if there is one, ``score`` is what was measured, ``detail`` the
-    evidence for a person. ``version`` is the check's own."""
+    evidence for a person. ``version`` is the check's own. ``n_trials`` counts the votes or answers of which ``score``
+    is a share; 0 where it is none."""
 
     name: str
     passed: bool
@@ -134,6 +135,7 @@ class Check:
     detail: str = ""
     reason: str = ""
     version: int = 1
+    n_trials: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +320,7 @@ _truth = _struct(boxes=pa.list_(_box), angle=_float, contrast=_float, count=_int
 _edit = _struct(kind=_text, before=_text, after=_text)
 _observation = _struct(status=_text, text=_text, images=pa.list_(_image), error=_text, edits=pa.list_(_edit))
 _round = _struct(thought=_text, code=_text, observation=_observation)
-_check = _struct(name=_text, passed=_bool, score=_float, detail=_text, reason=_text, version=_int)
+_check = _struct(name=_text, passed=_bool, score=_float, detail=_text, reason=_text, version=_int, n_trials=_int)
 _video = _struct(sha256=_text, format=_text, width=_int, height=_int, n_frames=_int, fps=_float)
 _usage = _struct(calls=_int, prompt_tokens=_int, completion_tokens=_int, cost_usd=_float)
 _change = _struct(name=_text, before=_text, after=_text)

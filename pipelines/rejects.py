@@ -43,6 +43,9 @@ class Reason(StrEnum):
     WRONG_PLAN = "wrong_plan"
     # verdicts
     CHECK_FAILED = "check_failed"
+    # calibration
+    ROW_UNKNOWN = "row_unknown"
+    DISPUTED = "disputed"
     # sft_dataset
     STALE = "stale"
     NEAR_DUPLICATE = "near_duplicate"
@@ -77,6 +80,8 @@ _REJECTED = {
     Reason.CONTAMINATED,
     Reason.NOT_DRAWN,
     Reason.NOT_SELECTED,
+    Reason.ROW_UNKNOWN,
+    Reason.DISPUTED,
     Reason.TOO_SMALL_IMAGE,
     Reason.NOT_CHOSEN,
     Reason.REJECTED_BY_PEOPLE,

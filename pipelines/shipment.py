@@ -12,6 +12,7 @@ from pipelines.digest import digest_bytes
 from pipelines.engine import SAMPLES
 from pipelines.export import Shipped, write_dataset
 from pipelines.funnel import funnel_of
+from pipelines.judging import judging_of
 from pipelines.recipes.base import Recipe
 from pipelines.records import Sample, Trajectory
 from pipelines.replay import replay
@@ -54,6 +55,7 @@ def ship(
         funnel=funnel_of(workspace.tables, recipe.family, [key.partition for key in keys]),
         benchmarks=_benchmarks(workspace),
         replayed=None if n_replayed == 0 else replay([folder], limit=n_replayed),
+        judging=judging_of(workspace.tables, recipe.family, [key.partition for key in keys]),
     )
     (folder / "README.md").write_text(card)
     facts = {"inputs": inputs, "n_rows": shipped.n_rows, "n_images": shipped.n_images, "n_bytes": shipped.n_bytes}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -36,6 +36,8 @@ class Outcome(Generic[R]):
     usage: Usage = Usage()
     performed: int = 0
     """Paid or slow acts of this run; the others came from the ledger."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What cards say of how the stage judged (JSON); kept with the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def _facts(outcome: Outcome[Any]) -> dict[str, Any]:
         "n_retryable": sum(rejected.reason in RETRYABLE for rejected in outcome.rejects),
         "reasons": dict(sorted(Counter(map(reason_of, outcome.rejects)).items())),
         "usage": to_row(outcome.usage),
+        **({"notes": dict(outcome.notes)} if outcome.notes else {}),
     }
 
 

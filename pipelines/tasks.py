@@ -35,7 +35,7 @@ class Task:
     """The conversation before the first turn."""
     seed: int
     mode: str = "free"
-    stage: Literal["plan", "rollout"] = "rollout"
+    stage: Literal["plan", "rollout", "unaided"] = "rollout"
 
 
 def question_text(sample: Sample) -> str:

@@ -6,6 +6,7 @@
 <home>/checkpoints/   what training wrote
 <home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
 <home>/contamination/ what of them was found, by family
+<home>/calibrations/  judges against people's labels, a file each (`darkroom calibrate`)
 <home>/annotation/    the annotation campaign, its journal and its server
 <home>/environments/  programs with pins of their own (vLLM, Label Studio)
 <home>/sources/       sources that `darkroom ingest` made
@@ -35,15 +36,19 @@ class Workspace:
     home: Path
     images_url: str
     ledger_url: str
+    environments: Path
+    """Where programs are installed whose pins exclude ours."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
-        """``DARKROOM_HOME`` (default ``./data``), ``DARKROOM_IMAGES`` and ``DARKROOM_LEDGER`` (default below it)."""
+        """``DARKROOM_HOME`` (default ``./data``); ``DARKROOM_IMAGES``, ``DARKROOM_LEDGER`` and
+        ``DARKROOM_ENVIRONMENTS`` (default below it)."""
         home = Path(environment.get("DARKROOM_HOME") or "data").absolute()
         return cls(
             home=home,
             images_url=environment.get("DARKROOM_IMAGES") or str(home / "images"),
             ledger_url=environment.get("DARKROOM_LEDGER") or f"sqlite:///{home / 'ledger.sqlite'}",
+            environments=Path(environment.get("DARKROOM_ENVIRONMENTS") or home / "environments").absolute(),
         )
 
     def __enter__(self) -> Self:
@@ -83,14 +88,14 @@ class Workspace:
         return self.home / "benchmarks.yaml"
 
     @property
+    def calibrations(self) -> Path:
+        """The folder of the judges' calibrations."""
+        return self.home / "calibrations"
+
+    @property
     def annotation(self) -> Path:
         """The folder of the annotation campaign."""
         return self.home / "annotation"
-
-    @property
-    def environments(self) -> Path:
-        """Where programs are installed whose pins exclude ours."""
-        return self.home / "environments"
 
     @property
     def sources(self) -> Path:

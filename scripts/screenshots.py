@@ -34,7 +34,8 @@ from pipelines.workspace import Workspace
 
 Call = Callable[..., Awaitable[Any]]
 START_SECONDS = 90
-GRAPH = "/assets/grpo_checkpoint?view=lineage&lineageScope=upstream&lineageDepth=10"
+GRAPH = "/asset-groups"
+"""With every group closed: a family is one box."""
 ASSET = "/assets/crop/trajectories?view=partitions&partition={partition}"
 
 
@@ -50,7 +51,7 @@ def main(
         write_gallery(page, [workspace.dataset("sft", "crop")], title="crop", limit=1)
     with webserver() as url, browser() as port:
         shots = [
-            (f"{url}{GRAPH}", (1800, 620), "verdicts", "", folder / "asset_graph.png"),
+            (f"{url}{GRAPH}", (1700, 1120), "crop", "[data-svg-viewport]", folder / "asset_graph.png"),
             (f"{url}{ASSET.format(partition=partition)}", (1500, 1310), "rows_in", "", folder / "asset_page.png"),
             (page.as_uri(), (1240, 1200), "Answer", "article", folder / "trajectory.png"),
         ]
@@ -152,13 +153,16 @@ async def bounds(call: Call, element: str) -> dict[str, float]:
 
 
 async def until_shown(call: Call, text: str, address: str) -> None:
-    """Waits for ``text``, then for two equal readings of the page. Raises ``TimeoutError`` with what was there."""
+    """Waits for ``text``, then for two equal readings of the page in which nothing is still being fetched.
+
+    Raises ``TimeoutError`` with what was there.
+    """
     deadline, before = time.monotonic() + START_SECONDS, ""
     while time.monotonic() < deadline:
         await asyncio.sleep(2)
         reading = await call("Runtime.evaluate", expression="document.body.innerText", returnByValue=True)
         seen = reading["result"].get("value", "")
-        if text in seen and seen == before:
+        if text in seen and seen == before and "fetching" not in seen:
             return
         before = seen
     raise TimeoutError(f"{address} did not show {text!r} in {START_SECONDS} s; it showed {before[:400]!r}")

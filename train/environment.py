@@ -34,13 +34,13 @@ class Workshop:
     _pool: SandboxPool | None = None
     _leases: dict[str, _Lease] = field(default_factory=dict)
 
-    def take(self, prompt: str, images: Sequence[Any]) -> Group:
+    def take(self, prompt: str, images: Sequence[Any], videos: Sequence[bytes] = ()) -> Group:
         """The group of a prompt, opened by its first rollout."""
         if self._pool is None:
             self._pool = SandboxPool(limits=self.limits)
             atexit.register(self.close)
         if prompt not in self._leases:
-            self._leases[prompt] = _Lease(self._pool.group(images=list(images)))
+            self._leases[prompt] = _Lease(self._pool.group(images=list(images), videos=list(videos)))
         lease = self._leases[prompt]
         lease.n_users += 1
         return lease.group
@@ -84,7 +84,7 @@ class SandboxEnvironment:
         self.fault: SandboxError | None = None
 
     def reset(self, **row: Any) -> None:
-        """Takes the columns ``trajectory_id``, ``protocol`` and ``images``; adds nothing to the prompt."""
+        """Takes ``trajectory_id``, ``protocol``, ``images``, ``videos`` (bytes) of a row; leaves the prompt alone."""
         self._end()
         self._row = row
         self.n_executions = self.n_ok = 0
@@ -110,7 +110,7 @@ class SandboxEnvironment:
     def _opened(self) -> Session:
         if self._session is None:
             prompt = self._row["trajectory_id"]
-            group = WORKSHOP.take(prompt, self._row.get("images") or ())
+            group = WORKSHOP.take(prompt, self._row.get("images") or (), self._row.get("videos") or ())
             self._prompt = prompt
             self._session = group.session(seed=seed_from(prompt, self._slot))
             self._set_up(self._session)

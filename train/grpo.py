@@ -144,7 +144,9 @@ def prompt(row: Mapping[str, Any]) -> dict[str, Any]:
     from train.conversations import opening
 
     kept = {name: row[name] for name in ("trajectory_id", "protocol", "answer", "choices")}
-    return {"prompt": opening(row), "images": list(row["images"] or [])[: row["n_question_images"]], **kept}
+    videos = [video["bytes"] for video in row.get("videos") or ()]  # for the sandbox alone: no prompt shows a video
+    images = list(row["images"] or [])[: row["n_question_images"]]
+    return {"prompt": opening(row), "images": images, "videos": videos, **kept}
 
 
 def _train(

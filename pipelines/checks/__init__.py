@@ -10,7 +10,7 @@ from pipelines.checks.execution import executes, no_program, shows_an_image
 from pipelines.checks.figure import figure_rendered
 from pipelines.checks.frames import frames_within_budget, relevant_frames_shown, visual_tokens_within_budget
 from pipelines.checks.hint import hint_stays_hidden
-from pipelines.checks.necessity import BlindScores, blind_scores, necessity
+from pipelines.checks.necessity import BlindScores, Necessity, blind_scores
 from pipelines.checks.output import output_supports_answer, program_computes
 from pipelines.checks.rounds import first_crop_is_generous, first_crop_misses, second_round_is_explained, two_programs
 from pipelines.checks.solution import solution_stays_hidden
@@ -22,6 +22,7 @@ __all__ = [
     "Flaw",
     "JudgedCheck",
     "MeasuredCheck",
+    "Necessity",
     "Verdict",
     "answer_judged",
     "answer_matches",
@@ -42,7 +43,6 @@ __all__ = [
     "judge_effective",
     "judged",
     "mode_is_obeyed",
-    "necessity",
     "no_program",
     "no_round_is_broken",
     "operation_applied",

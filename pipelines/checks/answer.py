@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipelines.answers import matches
 from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, check, failed, judged, passed
+from pipelines.checks.votes import by_votes
 from pipelines.grading import grade
 from pipelines.judges.base import Judge, Question
 from pipelines.prompts import bundled_prompt
@@ -41,7 +42,7 @@ MAX_ANSWER_CHARS = 1000
 """A judge is shown no more of an answer; a longer one is none."""
 
 
-@judged()
+@judged(ANSWER)
 async def answer_judged(case: Case, judge: Judge) -> Verdict:
     """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
     sample, given = case.sample, case.trajectory.answer
@@ -51,7 +52,4 @@ async def answer_judged(case: Case, judge: Judge) -> Verdict:
     if sample.choices or found.kind == "numeric" or not given.strip() or len(given) > MAX_ANSWER_CHARS:
         return failed(Flaw.WRONG_ANSWER, f"{found.kind}: {found.detail}", score=found.score)
     slots = {"question": question_text(sample), "expected": sample.answer, "given": given}
-    votes = await judge.ask(ANSWER, case, slots=slots)
-    if votes.share > 0.5:
-        return passed(str(votes), score=votes.share)
-    return failed(Flaw.WRONG_ANSWER, str(votes), score=votes.share)
+    return by_votes(await judge.ask(ANSWER, case, slots=slots), Flaw.WRONG_ANSWER)

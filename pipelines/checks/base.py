@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pipelines.cases import Case
-from pipelines.judges.base import Judge
+from pipelines.judges.base import Judge, Question
 from pipelines.records import Check
 
 
@@ -67,21 +67,23 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check says of a case. ``score`` is what it measured, ``detail`` the evidence."""
+    """What a check says of a case: ``score`` is what it measured, ``detail`` the evidence. ``n_trials`` counts the
+    votes or answers of which ``score`` is a share."""
 
     flaw: Flaw | None = None
     score: float | None = None
     detail: str = ""
+    n_trials: int = 0
 
 
-def passed(detail: str = "", *, score: float | None = None) -> Verdict:
+def passed(detail: str = "", *, score: float | None = None, n_trials: int = 0) -> Verdict:
     """The property holds."""
-    return Verdict(None, score, detail)
+    return Verdict(None, score, detail, n_trials)
 
 
-def failed(flaw: Flaw, detail: str, *, score: float | None = None) -> Verdict:
+def failed(flaw: Flaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> Verdict:
     """The property does not hold; ``detail`` says what was found and what was expected."""
-    return Verdict(flaw, score, detail)
+    return Verdict(flaw, score, detail, n_trials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,13 @@ class MeasuredCheck:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCheck:
-    """A check whose verdict is a judge's: ``ask`` puts its question to ``judge`` and reads the votes."""
+    """A check whose verdict is a judge's: ``ask`` puts ``question`` to the judge and reads the votes."""
 
     name: str
     version: int
     ask: Callable[[Case, Judge], Awaitable[Verdict]]
     description: str
+    question: Question
 
     async def __call__(self, case: Case, judge: Judge) -> Check:
         """The verdict as a record."""
@@ -124,11 +127,13 @@ def check(*, version: int = 1) -> Callable[[Callable[[Case], Verdict]], Measured
     return made
 
 
-def judged(*, version: int = 1) -> Callable[[Callable[[Case, Judge], Awaitable[Verdict]]], JudgedCheck]:
-    """The same for ``async (case, judge) -> Verdict``."""
+def judged(
+    question: Question, *, version: int = 1
+) -> Callable[[Callable[[Case, Judge], Awaitable[Verdict]]], JudgedCheck]:
+    """The same for ``async (case, judge) -> Verdict``, which asks ``question``."""
 
     def made(function: Callable[[Case, Judge], Awaitable[Verdict]]) -> JudgedCheck:
-        return JudgedCheck(function.__name__, version, function, _first_line(function))
+        return JudgedCheck(function.__name__, version, function, _first_line(function), question)
 
     return made
 
@@ -136,7 +141,7 @@ def judged(*, version: int = 1) -> Callable[[Callable[[Case, Judge], Awaitable[V
 def record(verdict: Verdict, *, name: str, version: int) -> Check:
     """A verdict as the trajectory keeps it."""
     reason = "" if verdict.flaw is None else verdict.flaw.value
-    return Check(name, verdict.flaw is None, verdict.score, verdict.detail, reason, version)
+    return Check(name, verdict.flaw is None, verdict.score, verdict.detail, reason, version, verdict.n_trials)
 
 
 def _first_line(function: Callable[..., object]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pipelines.answers import letter_of, matches, split_choice
 from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, judged
-from pipelines.checks.votes import by_majority
+from pipelines.checks.votes import by_votes
 from pipelines.judges import Judge, Question
 from pipelines.prompts import bundled_prompt
 from pipelines.tasks import question_text
@@ -59,7 +59,7 @@ def _plain(text: str) -> str:
 CONSISTENCY = Question("consistency", bundled_prompt("judge_consistency"), _agree)
 
 
-@judged()
+@judged(CONSISTENCY)
 async def consistency(case: Case, judge: Judge) -> Verdict:
     """A judge says that the last thought and the answer say the same."""
     slots = {
@@ -67,4 +67,4 @@ async def consistency(case: Case, judge: Judge) -> Verdict:
         "thought": case.trajectory.final_thought,
         "answer": case.trajectory.answer,
     }
-    return by_majority(await judge.ask(CONSISTENCY, case, slots=slots), Flaw.INCONSISTENT)
+    return by_votes(await judge.ask(CONSISTENCY, case, slots=slots), Flaw.INCONSISTENT)

@@ -7,7 +7,7 @@ from pipelines.change import TURNED_DEGREES, Change, Operation, change, residual
 from pipelines.checks.base import Flaw, Verdict, check, failed, judged, passed
 from pipelines.checks.crop import MAX_CROP_SHARE, SLACK_PIXELS
 from pipelines.checks.shown import executed_code
-from pipelines.checks.votes import by_majority
+from pipelines.checks.votes import by_votes
 from pipelines.judges import Judge, Question
 from pipelines.prompts import bundled_prompt
 from pipelines.tasks import question_text
@@ -36,7 +36,7 @@ def _effective(case: Case) -> bool:
 EFFECTIVE = Question("judge_effective", bundled_prompt("judge_effective"), _effective)
 
 
-@judged()
+@judged(EFFECTIVE)
 async def judge_effective(case: Case, judge: Judge) -> Verdict:
     """A judge sees question, thought, code, pictures and answer and says that the work reached its goal."""
     rounds = case.trajectory.rounds
@@ -52,7 +52,7 @@ async def judge_effective(case: Case, judge: Judge) -> Verdict:
         "n_shown": len(shown),
     }
     votes = await judge.ask(EFFECTIVE, case, slots=slots, images=(case.trajectory.images[0], *shown))
-    return by_majority(votes, Flaw.INEFFECTIVE)
+    return by_votes(votes, Flaw.INEFFECTIVE)
 
 
 def _change(case: Case) -> Change | None:

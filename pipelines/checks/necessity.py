@@ -1,111 +1,119 @@
 """Whether a row needs its image, and needs its tools: the question is asked without them.
 
-    scores = await blind_scores(sample, policy, store, k=4)     # RecordedPolicy: every answer is on the ledger
-    checks = necessity({sample.sample_id: scores})              # needs_image, needs_tools
+    scores = await blind_scores(case, policy, k=4)     # RecordedPolicy: every answer is on the ledger
+    checks = verdicts(scores, Necessity())             # needs_image, needs_tools
 
 A policy answers ``k`` times with a blank image of the same size (what it gets right there, it gets right without
-looking) and ``k`` times with the image and no tools. Seeds depend on nothing but the sample, so all rows of a sample
-share their answers.
+looking) and ``k`` times with the image that the row's policy saw and no tools. A question without an image is asked
+without tools only; of a video nothing can be seen without tools, so it is asked blind only. Seeds depend on nothing but
+the sample, so all rows of a sample that were shown the same share their answers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from PIL import Image
 
 from pipelines.answers import matches
 from pipelines.cases import Case
-from pipelines.checks.base import Flaw, MeasuredCheck, Verdict, failed, passed
+from pipelines.checks.base import Flaw, Verdict, failed, passed, record
 from pipelines.digest import digest, seed_from
 from pipelines.images import ImageStore
 from pipelines.messages import Picture, message
 from pipelines.policies.base import Completion, Policy, PolicyFault, Turn
 from pipelines.prompts import bundled_prompt
-from pipelines.records import ImageRef, Sample, Usage
+from pipelines.records import Check, ImageRef, Sample, Usage
 from pipelines.rejects import Reason, RowFault
 from pipelines.tasks import Task, question_text
 
-MAX_BLIND = 0.5
-"""A row is answerable blind when more than this share of the answers to a blank image is right."""
-
-MAX_WITHOUT_TOOLS = 0.75
-"""A row is answerable without tools when more than this share of the answers without them is right."""
+View = Literal["blind", "without_tools"]
+VIEWS: tuple[View, ...] = ("blind", "without_tools")
+NEEDS_IMAGE, NEEDS_TOOLS = "needs_image", "needs_tools"
+VERSION = 1
+DESCRIPTIONS = {
+    NEEDS_IMAGE: "The question is not answered with a blank image; the score is the share of answers that were right.",
+    NEEDS_TOOLS: "The question is not answered without tools; the score is the share of answers that were right.",
+}
 
 _PROMPT = bundled_prompt("necessity")
 _GREY = 127
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Necessity:
+    """How it is measured, and what is too much: a row is taken out when a larger share of ``k`` answers is right.
+
+    A bound of None takes nothing out: the share is measured and kept.
+    """
+
+    k: int = 4
+    max_blind: float | None = 0.5
+    max_without_tools: float | None = 0.75
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ValueError(f"necessity is measured by at least one answer; found k = {self.k}")
+
+
 @dataclass(frozen=True, slots=True)
 class BlindScores:
-    """Of ``k`` answers each, how many were right with a blank image and with the image but without tools."""
+    """Of ``k`` answers each, how many were right blind and without tools; None where that was not asked."""
 
     k: int
-    n_blind: int
-    n_without_tools: int
+    n_blind: int | None
+    n_without_tools: int | None
     usage: Usage = Usage()
 
-    @property
-    def blind(self) -> float:
-        """The share that was right with a blank image."""
-        return self.n_blind / self.k
 
-    @property
-    def without_tools(self) -> float:
-        """The share that was right with the image but without tools."""
-        return self.n_without_tools / self.k
+async def blind_scores(case: Case, policy: Policy, *, k: int = 4) -> BlindScores:
+    """Asks ``policy`` up to 2 ``k`` times. An answer that is none counts as wrong.
 
-
-async def blind_scores(sample: Sample, policy: Policy, store: ImageStore, *, k: int = 4) -> BlindScores:
-    """Asks ``policy`` 2 ``k`` times. An answer that is none counts as wrong.
-
-    Raises ``ValueError`` for ``k`` < 1, ``RowFault``: not_applicable without an image, policy_failed when an answer
-    cannot be had.
+    Raises ``RowFault`` (policy_failed) when an answer cannot be had.
     """
-    if k < 1:
-        raise ValueError(f"necessity is measured by at least one answer; found k = {k}")
-    if not sample.images:
-        raise RowFault(Reason.NOT_APPLICABLE, "the sample has no image that could be blank")
-    blank = [_blank(image, store) for image in sample.images]
-    blind, seeing = await asyncio.gather(
-        _answers(sample, policy, "blind", blank, k), _answers(sample, policy, "without_tools", sample.images, k)
+    sample, shown = case.sample, case.trajectory.images
+    images: dict[View, Sequence[ImageRef]] = {}
+    if shown or sample.videos:
+        images["blind"] = [_blank(image, case.store) for image in shown]
+    if shown or not sample.videos:
+        images["without_tools"] = shown
+    answers = await asyncio.gather(*(_answers(sample, policy, view, images[view], k) for view in images))
+    right = {
+        view: sum(matches(_answer(one.text), sample.answer, sample.choices) for one in said)
+        for view, said in zip(images, answers, strict=True)
+    }
+    usage = sum((one.usage for said in answers for one in said), Usage())
+    return BlindScores(k, right.get("blind"), right.get("without_tools"), usage)
+
+
+def verdicts(scores: BlindScores, limits: Necessity) -> tuple[Check, ...]:
+    """The checks ``needs_image`` and ``needs_tools``, as far as they were measured; each keeps its share and count."""
+    measured = [
+        (NEEDS_IMAGE, scores.n_blind, limits.max_blind, Flaw.ANSWERABLE_BLIND, "to a blank image"),
+        (NEEDS_TOOLS, scores.n_without_tools, limits.max_without_tools, Flaw.ANSWERABLE_WITHOUT_TOOLS, "without tools"),
+    ]
+    return tuple(
+        record(_verdict(n, scores.k, most, flaw, how), name=name, version=VERSION)
+        for name, n, most, flaw, how in measured
+        if n is not None
     )
-    return BlindScores(
-        k=k,
-        n_blind=_n_right(blind, sample),
-        n_without_tools=_n_right(seeing, sample),
-        usage=sum((said.usage for said in (*blind, *seeing)), Usage()),
-    )
 
 
-def necessity(scores: Mapping[str, BlindScores]) -> tuple[MeasuredCheck, MeasuredCheck]:
-    """Checks that read the scores of a row's sample: ``needs_image`` and ``needs_tools``; each keeps its own.
+def _verdict(n_right: int, k: int, most: float | None, flaw: Flaw, how: str) -> Verdict:
+    detail = f"{n_right} of {k} answers {how} are right"
+    if most is not None and n_right / k > most:
+        return failed(flaw, detail, score=n_right / k, n_trials=k)
+    return passed(detail, score=n_right / k, n_trials=k)
 
-    A sample without scores is a fault (``KeyError``): its row is quarantined, not passed.
-    """
 
-    def needs_image(case: Case) -> Verdict:
-        found = scores[case.sample.sample_id]
-        detail = f"{found.n_blind} of {found.k} answers to a blank image are right"
-        if found.blind > MAX_BLIND:
-            return failed(Flaw.ANSWERABLE_BLIND, detail, score=found.blind)
-        return passed(detail, score=found.blind)
-
-    def needs_tools(case: Case) -> Verdict:
-        found = scores[case.sample.sample_id]
-        detail = f"{found.n_without_tools} of {found.k} answers without tools are right"
-        if found.without_tools > MAX_WITHOUT_TOOLS:
-            return failed(Flaw.ANSWERABLE_WITHOUT_TOOLS, detail, score=found.without_tools)
-        return passed(detail, score=found.without_tools)
-
-    return (
-        MeasuredCheck("needs_image", 1, needs_image, "The question cannot be answered with a blank image."),
-        MeasuredCheck("needs_tools", 1, needs_tools, "The question cannot be answered without tools."),
-    )
+def answer_seed(view: View, sample_id: str, n: int) -> int:
+    """The seed of the ``n``-th answer."""
+    return seed_from("necessity", view, sample_id, n)
 
 
 def _blank(image: ImageRef, store: ImageStore) -> ImageRef:
@@ -113,26 +121,21 @@ def _blank(image: ImageRef, store: ImageStore) -> ImageRef:
 
 
 async def _answers(
-    sample: Sample, policy: Policy, view: str, images: Sequence[ImageRef], k: int
+    sample: Sample, policy: Policy, view: View, images: Sequence[ImageRef], k: int
 ) -> tuple[Completion, ...]:
     system, user = _PROMPT.render(question=question_text(sample))
     messages = (message("system", system), message("user", *map(Picture, images), user))
+    row = digest(["necessity", view, sample.sample_id])
 
     async def one(n: int) -> Completion:
-        seed = seed_from("necessity", view, sample.sample_id, n)
-        row = digest(["necessity", view, sample.sample_id])
+        seed = answer_seed(view, sample.sample_id, n)
+        task = Task(row, "necessity", sample, tuple(images), {}, messages, seed, stage="unaided")
         try:
-            return await policy.write(
-                Turn(messages, (), seed, Task(row, "necessity", sample, tuple(images), {}, messages, seed))
-            )
+            return await policy.write(Turn(messages, (), seed, task))
         except PolicyFault as fault:
             raise RowFault(Reason.POLICY_FAILED, f"necessity, {view}: {fault}") from fault
 
     return tuple(await asyncio.gather(*map(one, range(k))))
-
-
-def _n_right(answers: Sequence[Completion], sample: Sample) -> int:
-    return sum(matches(_answer(said.text), sample.answer, sample.choices) for said in answers)
 
 
 def _answer(text: str) -> str:

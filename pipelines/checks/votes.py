@@ -6,8 +6,8 @@ from pipelines.checks.base import Flaw, Verdict, failed, passed
 from pipelines.judges import Votes
 
 
-def by_majority(votes: Votes, flaw: Flaw) -> Verdict:
-    """Passed when more than half of all votes say yes, the invalid ones counted; ``score`` is their share."""
-    if 2 * votes.n_yes > votes.n:
-        return passed(str(votes), score=votes.share)
-    return failed(flaw, str(votes), score=votes.share)
+def by_votes(votes: Votes, flaw: Flaw) -> Verdict:
+    """Passed when the judge says yes, by its calibration or by majority; ``score`` is the share of yes votes."""
+    if votes.says_yes:
+        return passed(str(votes), score=votes.share, n_trials=votes.n)
+    return failed(flaw, str(votes), score=votes.share, n_trials=votes.n)

@@ -2,8 +2,8 @@
 
 A program's key can be computed again from the row. A turn's cannot (the conversation isn't kept), but its seed can:
 seeds come from the family and the sample, a plan's from its prompt, a vote's from the question and the trajectory.
-Turns of earlier policies and prompts have the same seeds, so they are found as well. Not found: acts of checks that ask
-a policy in a way of their own.
+Turns of earlier policies and prompts have the same seeds, so they are found as well. An answer without aid has its
+sample's seed: every family that asked for it shows it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines import prompts
+from pipelines.checks.necessity import VIEWS, answer_seed
 from pipelines.digest import seed_from
 from pipelines.ledger import Ledger, Recorded, act_key
 from pipelines.protocols import PROTOCOLS
@@ -46,7 +47,7 @@ def acts_of(
     seeds = dict(_turns(row, sample["sample_id"], family))
     seeds |= _plans(sample["sample_id"], family)
     if trajectory_id:
-        seeds |= _votes(row, trajectory_id)
+        seeds |= _votes(row, trajectory_id) | _unaided(row, sample["sample_id"])
     programs = _programs(row, sample)
     found = [_row_act(seeds[act.request["seed"]], act) for act in ledger.with_seeds("policy", list(seeds))]
     found += [_row_act(programs[key], act) for key, act in ledger.look_up(list(programs)).items()]
@@ -73,6 +74,12 @@ def _votes(row: Mapping[str, Any], trajectory_id: str) -> dict[int, str]:
         for name in _question_names(row.get("checks") or ())
         for n in range(_MOST_VOTES)
     }
+
+
+def _unaided(row: Mapping[str, Any], sample_id: str) -> dict[int, str]:
+    """The answers that ``pipelines/checks/necessity.py`` asked for."""
+    n_answers = max((check.get("n_trials", 0) for check in row.get("checks") or ()), default=0)
+    return {answer_seed(view, sample_id, n): f"answer {n + 1}, {view}" for view in VIEWS for n in range(n_answers)}
 
 
 def _question_names(checks: Iterable[Mapping[str, Any]]) -> set[str]:

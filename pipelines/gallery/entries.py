@@ -100,7 +100,8 @@ def _entry(
         return [name_of(data) for data in encoded]
 
     crops = [(image, turn["code"]) for turn, seen in rounds for image in seen]
-    marked = [outlined(image, crops) if n == 0 and crops else image for n, image in enumerate(images)]
+    first, n_outlined = outlined(images[0], crops) if images and crops else (None, 0)
+    marked = [first, *images[1:]] if first is not None else images
     content = {
         "id": row.get("trajectory_id") or asked.get("sample_id") or "",
         "family": asked["family"],
@@ -111,6 +112,7 @@ def _entry(
         "question": asked.get("question") or "",
         "choices": list(asked.get("choices") or ()),
         "sizes": [f"{image.width} × {image.height}" for image in images],
+        "n_outlined": n_outlined,
         "n_videos": n_videos,
         "pictures": shown(marked, QUESTION_SIDE),
         "rounds": [{**_round(turn), "pictures": shown(seen, OBSERVATION_SIDE)} for turn, seen in rounds],

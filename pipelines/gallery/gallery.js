@@ -76,7 +76,7 @@ function whyRejected(why) {
 }
 
 function question(entry) {
-  const size = entry.sizes.length ? `${entry.sizes.join(", ")} px${entry.rounds.length ? "; what the programs cropped is outlined" : ""}` : "";
+  const size = entry.sizes.length ? `${entry.sizes.join(", ")} px${entry.n_outlined ? "; what the programs cropped is outlined" : ""}` : "";
   const choices = entry.choices.map((choice) => make("li", "", choice));
   return make("section", "",
     choices.length ? make("ul", "choices", ...choices) : "",

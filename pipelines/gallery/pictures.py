@@ -27,15 +27,18 @@ def encode(image: Image.Image, side: int) -> bytes:
     return buffer.getvalue()
 
 
-def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> Image.Image:
-    """A copy in which the places are outlined that ``crops`` show, each given with its code."""
+def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> tuple[Image.Image, int]:
+    """A copy in which the places are outlined that ``crops`` show, each given with its code; and how many there are.
+
+    What shows the whole image is no crop of it: there is nothing to outline.
+    """
     plain, width = _on_white(image), max(4, max(image.size) // 250)
+    places = [found.box for crop, code in crops if (found := locate(_on_white(crop), plain, code)) is not None]
+    parts = [place for place in places if place.area < plain.width * plain.height]
     marked = plain.copy()
-    for crop, code in crops:
-        found = locate(_on_white(crop), plain, code)
-        if found is not None:
-            ImageDraw.Draw(marked).rectangle(found.box.grown(width), outline=_OUTLINE, width=width)
-    return marked
+    for place in parts:
+        ImageDraw.Draw(marked).rectangle(place.grown(width), outline=_OUTLINE, width=width)
+    return marked, len(parts)
 
 
 def _on_white(image: Image.Image) -> Image.Image:

@@ -18,7 +18,10 @@ from pipelines.records import ImageRef, Usage
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """How a judge voted. ``n_invalid`` votes were no answer. ``reasons``: what the votes said, in their order."""
+    """How a judge voted. ``n_invalid`` votes were no answer. ``reasons``: what the votes said, in their order.
+
+    ``threshold`` is the share of yes votes from which on the judge says yes, where it was calibrated.
+    """
 
     judge: str
     n_yes: int
@@ -26,6 +29,7 @@ class Votes:
     n_invalid: int = 0
     reasons: tuple[str, ...] = ()
     usage: Usage = Usage()
+    threshold: float | None = None
 
     @property
     def n(self) -> int:
@@ -36,6 +40,11 @@ class Votes:
     def share(self) -> float:
         """Of all votes, those that said yes."""
         return self.n_yes / self.n if self.n else 0.0
+
+    @property
+    def says_yes(self) -> bool:
+        """What they come to: by the threshold, or without one by the majority of all votes."""
+        return 2 * self.n_yes > self.n if self.threshold is None else self.share >= self.threshold
 
     @property
     def agreement(self) -> float:

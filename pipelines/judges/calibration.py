@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 
 _N_RESAMPLES = 2000
 _LEAST_LABELS = 20
+MAJORITY = 0.505
+"""The threshold without a target: more than half of up to 99 votes."""
 
 Labels = NDArray[np.bool_]
+"""One per row, or a row of them per resample: measures go along the last axis."""
+Rates = NDArray[np.float64]
 
 
 class CalibrationFault(Exception):
@@ -51,7 +55,9 @@ class Calibration:
     """What the threshold was chosen for; None where it was given."""
 
 
-def calibrate(scores: Sequence[float], labels: Sequence[bool], *, threshold: float = 0.5, seed: int = 0) -> Calibration:
+def calibrate(
+    scores: Sequence[float], labels: Sequence[bool], *, threshold: float = MAJORITY, seed: int = 0
+) -> Calibration:
     """The judge at a given threshold. Raises ``CalibrationFault`` for fewer than 20 labels or labels of one kind."""
     score, label = _checked(scores, labels)
     passes = score >= threshold
@@ -67,7 +73,7 @@ def calibrate_for(
     Raises ``CalibrationFault`` when no threshold reaches it, naming the best.
     """
     score, label = _checked(scores, labels)
-    reached = {float(threshold): _precision(score >= threshold, label) for threshold in np.unique(score)}
+    reached = {float(threshold): float(_precision(score >= threshold, label)) for threshold in np.unique(score)}
     enough = [threshold for threshold, precision in reached.items() if precision >= target_precision]
     if not enough:
         best = max(reached, key=lambda threshold: reached[threshold])
@@ -92,24 +98,30 @@ def _checked(scores: Sequence[float], labels: Sequence[bool]) -> tuple[NDArray[n
     return score, label
 
 
-def _precision(passes: Labels, label: Labels) -> float:
-    return float(label[passes].mean()) if passes.any() else float("nan")
+def _precision(passes: Labels, label: Labels) -> Rates:
+    return _share((passes & label).sum(axis=-1), passes.sum(axis=-1))
 
 
-def _recall(passes: Labels, label: Labels) -> float:
-    return float(passes[label].mean()) if label.any() else float("nan")
+def _recall(passes: Labels, label: Labels) -> Rates:
+    return _share((passes & label).sum(axis=-1), label.sum(axis=-1))
 
 
-def _kappa(passes: Labels, label: Labels) -> float:
-    agreed = float((passes == label).mean())
-    p, q = float(passes.mean()), float(label.mean())
+def _kappa(passes: Labels, label: Labels) -> Rates:
+    agreed = (passes == label).mean(axis=-1)
+    p, q = passes.mean(axis=-1), label.mean(axis=-1)
     by_chance = p * q + (1 - p) * (1 - q)
-    return (agreed - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
+    return _share(agreed - by_chance, 1 - by_chance)
 
 
-def _interval(measure: Callable[[Labels, Labels], float], passes: Labels, label: Labels, seed: int) -> Interval:
+def _share(part: Rates, whole: Rates) -> Rates:
+    """NaN where there is no whole."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(whole > 0, np.divide(part, whole), np.nan)
+
+
+def _interval(measure: Callable[[Labels, Labels], Rates], passes: Labels, label: Labels, seed: int) -> Interval:
     draws = np.random.default_rng(seed).integers(0, len(label), (_N_RESAMPLES, len(label)))
-    resampled = np.array([measure(passes[draw], label[draw]) for draw in draws])
+    resampled = measure(passes[draws], label[draws])
     defined = resampled[~np.isnan(resampled)]
     low, high = np.percentile(defined, [2.5, 97.5]) if defined.size else (float("nan"), float("nan"))
-    return Interval(measure(passes, label), float(low), float(high))
+    return Interval(float(measure(passes, label)), float(low), float(high))

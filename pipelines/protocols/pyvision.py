@@ -26,6 +26,7 @@ from pipelines.protocols.boxed import fits_a_box, one_answer, write_box
 from pipelines.protocols.markup import code_or_answer, lines, program, unfenced, unmarked
 from pipelines.protocols.stream import TurnStream
 from pipelines.records import ImageRef, Observation, VideoRef
+from pipelines.tasks import video_info
 
 OPEN, CLOSE = "<interpreter>", "</interpreter>"
 
@@ -46,7 +47,7 @@ class PyVision:
         system, user = bundled_prompt("pyvision").render(
             question=question,
             has_images=bool(images),
-            videos=[f"video_clue_{index}: {_described(video)}" for index, video in enumerate(videos)],
+            videos=video_info(videos).splitlines(),
         )
         shown: list[Part] = []
         for index, image in enumerate(images):
@@ -102,8 +103,3 @@ def _with_answer(turn: ParsedTurn) -> ParsedTurn | Malformed:
     if isinstance(box, Malformed):
         return box
     return ParsedTurn(turn.thought.strip(), answer=box.answer if box else text)
-
-
-def _described(video: VideoRef) -> str:
-    seconds = f", {video.n_frames / video.fps:.1f} seconds" if video.fps > 0 else ""
-    return f"{video.n_frames} frames, {video.fps:g} frames per second{seconds}, {video.width}x{video.height} pixels"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.checks.base import CheckFunction
+from pipelines.checks.necessity import Necessity
 from pipelines.digest import digest, digest_bytes
 from pipelines.images import ImageStore
 from pipelines.policies.base import Turn
@@ -18,6 +19,7 @@ from pipelines.protocols.base import Protocol
 from pipelines.records import LossPolicy, Round, Sample
 from pipelines.selection import mixture
 from pipelines.tasks import Prepared, Task
+from pipelines.unaided import script as answer_unaided
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
 Writer = Literal["draft", "convert"]
@@ -70,6 +72,8 @@ class Recipe:
     """What the policy is told beside an observation, privileged like the hint: the trajectory does not show it."""
     n_wanted: int | None = None
     """Rows of the published mixture (Thyme App. B), from which default quotas are scaled."""
+    necessity: Necessity | None = None
+    """How it is measured whether rows need their image and their tools, where that costs nothing or is asked for."""
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +85,9 @@ class Recipe:
         object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
 
     def oracle(self, turn: Turn) -> str:
-        """The oracle's next turn: the plan's, or the trajectory's."""
+        """The oracle's next turn: the plan's, an answer without aid, or the trajectory's."""
+        if turn.task.stage == "unaided":
+            return answer_unaided(turn)
         if turn.task.stage == "plan" and self.plan is not None:
             return self.plan.script(turn)
         return self.script(turn)

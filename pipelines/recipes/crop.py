@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 
 from pipelines.checks import (
+    Necessity,
     answer_matches,
     crop_contains_target,
     crop_is_tight,
@@ -80,6 +81,7 @@ recipe = Recipe(
     prompt=bundled_prompt("crop"),
     protocol=Thyme(),
     n_wanted=28_000,
+    necessity=Necessity(max_without_tools=None),
     prepare=prepare,
     script=script,
     checks=(executes, shows_an_image, crop_contains_target, crop_is_tight, answer_matches, hint_stays_hidden),

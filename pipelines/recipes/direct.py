@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from pipelines.checks import answer_matches, consistency, hint_stays_hidden, no_program
+from pipelines.checks import Necessity, answer_matches, consistency, hint_stays_hidden, no_program
 from pipelines.closeups import closing_of, seen_in
 from pipelines.decision import plan
 from pipelines.images import ImageStore
@@ -69,4 +69,5 @@ recipe = Recipe(
     max_rounds=0,
     plan=plan(keeps=lambda decided: not decided.needs_work),
     n_wanted=100_000,
+    necessity=Necessity(max_without_tools=None),
 )

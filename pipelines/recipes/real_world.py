@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipelines.change import Operation
 from pipelines.checks import (
+    Necessity,
     answer_matches,
     consistency,
     executes,
@@ -21,8 +22,9 @@ from pipelines.checks import (
     shows_an_image,
 )
 from pipelines.closeups import closeup, closing_of, enlargement, label_of, place_of, seen_in
-from pipelines.decision import obstacles, plan
+from pipelines.decision import plan
 from pipelines.images import ImageStore
+from pipelines.obstacles import obstacles
 from pipelines.policies.base import Turn
 from pipelines.prompts import bundled_prompt
 from pipelines.protocols import Thyme
@@ -177,4 +179,5 @@ recipe = Recipe(
     max_rounds=1,
     plan=plan(keeps=lambda decided: decided.needs_work),
     n_wanted=50_000,
+    necessity=Necessity(),
 )

@@ -138,7 +138,10 @@ def _wait(console: Console, servers: Servers, server: Server) -> None:
     """Until it is ready; prints the settings."""
     with _death_cleaned_up(servers, server), console.status("starting") as shown:
         seconds = wait_until_ready(server, report=_Reporter(console, shown))
+    server = launch.pin(servers, server)
     console.print(f"ready after {seconds:.0f} s at {server.root_url}/v1", highlight=False, soft_wrap=True)
+    if not server.revision:
+        console.print("which revision it loaded is not known here; name it in DARKROOM_POLICY_REVISION")
     for name, value in server.settings.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
 
@@ -194,7 +197,7 @@ def _follow(servers: Servers, server: Server) -> None:
             typer.echo(log.read(), err=True, nl=False)
             time.sleep(0.5)
     with servers.lock():  # who stops it holds the lock until the record is gone
-        was_stopped = servers.find(server.model) != server
+        was_stopped = not launch.is_there(servers, server)
     if not was_stopped:
         with _death_cleaned_up(servers, server):
             raise ServingFault(f"the server of {server.model} has ended. {ending(server)}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 from pipelines.serving.engines import Engine
 from pipelines.serving.faults import ServingFault
-from pipelines.serving.models import ServedModel
+from pipelines.serving.models import ServedModel, hub_revision
 from pipelines.serving.processes import Held, stop_session
 from pipelines.serving.servers import Server, Servers
 
@@ -49,9 +51,26 @@ def stop(servers: Servers, server: Server, *, grace_seconds: float = GRACE_SECON
     with servers.lock():
         was_running = server.process.is_running
         stop_session(server.process, grace_seconds=grace_seconds)
-        if servers.find(server.model) == server:  # another starter may have replaced it since
+        if is_there(servers, server):  # another starter may have replaced it since
             servers.remove(server)
     return was_running
+
+
+def pin(servers: Servers, server: Server) -> Server:
+    """Notes which commit of a hub model a server that is ready has loaded: the ledger knows a model by its revision."""
+    if server.revision or Path(server.model).is_absolute():
+        return server
+    pinned = replace(server, revision=hub_revision(server.model, server.options))
+    with servers.lock():
+        if pinned.revision and is_there(servers, server):
+            servers.write(pinned)
+    return pinned
+
+
+def is_there(servers: Servers, server: Server) -> bool:
+    """Whether this very server, not a later one of its model, is on record."""
+    found = servers.find(server.model)
+    return found is not None and found.process == server.process
 
 
 def _running(servers: Servers, model: str) -> Server | None:
@@ -72,7 +91,7 @@ def _require_local(servers: Servers, server: Server) -> None:
 
 
 def _require_same(running: Server, model: ServedModel, engine: Engine, port: int | None) -> Server:
-    if running.revision != model.revision:
+    if model.is_folder and running.revision != model.revision:
         raise ServingFault(
             f"the files in {model.name} have changed since its server loaded them. Stop it first: "
             f"darkroom serve {model.name} --stop"

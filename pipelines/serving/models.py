@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from pipelines.digest import digest
 from pipelines.serving.faults import ServingFault
 
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
 
@@ -35,6 +38,27 @@ class ServedModel:
         """Raises ``ServingFault`` for a folder that holds no model."""
         if self.is_folder and not (Path(self.name) / "config.json").is_file():
             raise ServingFault(f"{self.name} has no config.json: MODEL is the folder that holds it and the weights")
+
+
+def hub_revision(name: str, options: Sequence[str]) -> str:
+    """The commit of a hub model that was just loaded: what ``--revision`` names (default: main), in the hub's cache.
+
+    Empty where the cache does not tell: another download folder, a server without a cache.
+    """
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    wanted = _value_of("--revision", options) or "main"
+    if _COMMIT.fullmatch(wanted):
+        return wanted
+    ref = Path(HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs" / wanted
+    return ref.read_text().strip() if ref.is_file() else ""
+
+
+def _value_of(flag: str, options: Sequence[str]) -> str:
+    """What the last ``--flag value`` or ``--flag=value`` says."""
+    found = [option.partition("=")[2] for option in options if option.startswith(f"{flag}=")]
+    found += [value for option, value in pairwise(options) if option == flag]
+    return found[-1] if found else ""
 
 
 def _fingerprint(folder: Path) -> str:

@@ -40,6 +40,7 @@ class Server:
     options: tuple[str, ...]
     """How it was started, besides model and address: two starts with the same options want the same server."""
     revision: str
+    """Of a folder: its fingerprint; of a hub model: the commit, once it is loaded; empty where that is not known."""
     log: str
     started: str
     """ISO 8601, UTC."""

@@ -10,6 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from assets.cli import app
+from pipelines.calibrations import BUNDLED
 from pipelines.engine import SAMPLES
 from pipelines.records import Sample
 from pipelines.tables import TableKey
@@ -103,6 +104,30 @@ def test_replay_prints_the_rate_and_ends_by_it(shipped: Path) -> None:
         assert said.exit_code == status
         assert "something" in said.output  # the table may break the line
         assert "0.00% of the rows" in said.output
+
+
+def test_calibrate_prints_the_figures_and_the_lines_without_use_and_keeps_the_threshold(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text((BUNDLED / "consistency.jsonl").read_text() + "nonsense\n")
+    said = runner.invoke(app, ["calibrate", "consistency", "--labelled", str(labels), "--precision", "0.85"])
+    assert said.exit_code == 0, said.output
+    for part in ("precision", "kappa", "labels.jsonl:71", "malformed_row", "Where judge and people disagree: 6"):
+        assert part in said.output, part
+    assert json.loads((workspace.calibrations / "consistency.json").read_text())["labelled"] == "labels.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("judge", "precision", "said"),
+    [("nobody", "0.5", "there is no judge"), ("consistency", "1", "no threshold reaches")],
+)
+def test_a_calibration_that_cannot_be_is_one_paragraph(judge: str, precision: str, said: str) -> None:
+    arguments = ["calibrate", judge, "--labelled", str(BUNDLED / "consistency.jsonl"), "--precision", precision]
+    found = runner.invoke(app, arguments)
+    assert found.exit_code == 1
+    assert said in found.output
+    assert "Traceback" not in found.output
 
 
 def test_explain_prints_everything_and_says_it_to_machines(shipped: Path) -> None:

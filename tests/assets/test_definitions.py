@@ -40,6 +40,11 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
         assert spec.owners, spec.key
 
 
+def test_every_family_is_a_group_that_the_graph_can_close() -> None:
+    groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
+    assert groups == {"source", "datasets", "train"} | set(load_recipes())
+
+
 def test_every_stage_has_a_blocking_conservation_check() -> None:
     graph = definitions().resolve_asset_graph()
     checked = {key.asset_key.to_user_string() for key in graph.asset_check_keys if graph.get(key).blocking}

@@ -59,6 +59,17 @@ def test_the_pages_show_counts_reasons_pictures_and_the_funnel(result: dg.Execut
     assert [(record["reason"], record["rows"]) for record in records] == [("not_applicable", 1)]
 
 
+def test_the_page_says_how_often_questions_are_answered_without_aid(result: dg.ExecuteInProcessResult) -> None:
+    for asset in ("crop/verdicts", "crop/trajectories"):
+        page = metadata(result, asset)
+        assert (page["needs_image_share_right"], page["needs_tools_share_right"]) == (0.0, 1.0)
+        rows = [record.data for record in page["necessity"]]
+        assert [(row["asked"], row["right"], row["taken out"]) for row in rows] == [
+            ("with a blank image", "0 of 16 answers", 0),
+            ("without tools", "16 of 16 answers", 0),
+        ]
+
+
 def test_every_conservation_check_passes(result: dg.ExecuteInProcessResult) -> None:
     evaluations = result.get_asset_check_evaluations()
     assert len(evaluations) == 6

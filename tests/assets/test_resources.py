@@ -17,7 +17,7 @@ AT = {"DARKROOM_POLICY": "openai", "DARKROOM_POLICY_URL": "http://127.0.0.1:1/v1
 @pytest.mark.parametrize(("said", "sends"), [("0", False), ("false", False), ("1", True), ("true", True), ("", True)])
 def test_what_a_server_refuses_can_be_left_out(workspace: Workspace, name: str, said: str, sends: bool) -> None:
     resource = PolicyResource.from_settings("POLICY", {**AT, f"DARKROOM_POLICY_{name}": said})
-    policy = resource.for_judging(load_recipes()["crop"], workspace)
+    policy = resource.for_judging("crop", workspace)
     assert isinstance(policy, OpenAIPolicy)
     assert getattr(policy.endpoint, name.lower()) is sends
 

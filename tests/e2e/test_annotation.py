@@ -20,9 +20,11 @@ import pytest
 from PIL import Image, ImageDraw
 
 from annotation.campaign import Campaign
-from annotation.connection import connect, studio_home
+from annotation.connection import connect, find_task_url, studio_home
+from annotation.gold import is_chosen
 from annotation.journal import Journal
 from annotation.pool import POOL
+from annotation.rounds import ROUNDS
 from annotation.server import StudioHome, wait_until_ready
 from annotation.stages import ACCEPTED, AnnotationStages
 from annotation.studio import Studio
@@ -43,7 +45,7 @@ def environments(root: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Iterator[Path]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("annotation") / "home"
     (folder / "annotation" / "images").mkdir(parents=True)
     for number in range(N_IMAGES):
@@ -51,14 +53,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Iterat
     (folder / "annotation" / "campaign.yaml").write_text(
         "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0.2\n"
     )
-    (folder / "environments").symlink_to(environments)
-    environments.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[StudioHome]:
-    studio = studio_home(Workspace.from_environment({"DARKROOM_HOME": str(home)}))
+def server(home: Path, environments: Path) -> Iterator[StudioHome]:
+    environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
+    studio = studio_home(Workspace.from_environment(environment))
     started = studio.start(postgres=os.environ.get("DARKROOM_TEST_POSTGRES_URL"))
     try:
         wait_until_ready(started, report=lambda seconds: None)
@@ -137,9 +138,12 @@ def finish(workspace: Workspace, studio: Studio, room: Room, pool: list[PoolImag
     while True:
         with Journal(workspace.annotation) as journal:
             Sync(journal, studio, campaign, say=lambda text: None).run(pool)
-            kept = AnnotationStages(workspace, campaign, journal, studio.task_url).read()
+            kept = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read()
+            n_planted = sum(bool(work.demand.gold) for _, works in journal.works(ROUNDS) for work in works)
         open_rounds(workspace, room)
         waiting = [one.state.round for one in kept if one.state.stage == "waiting"]
+        if sum(bool(one.state.golds) for one in kept) < n_planted:
+            waiting.append("golds")
         if not waiting or room.faults:
             return
         assert time.monotonic() < deadline, f"still waiting: {waiting}"
@@ -155,8 +159,8 @@ def open_rounds(workspace: Workspace, room: Room) -> None:
 def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int], room: Room) -> None:
     campaign = Campaign.load(workspace.annotation)
     with Journal(workspace.annotation) as journal:
-        stages = AnnotationStages(workspace, campaign, journal, studio.task_url)
-        report = stages.materialize(ACCEPTED)
+        stages = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {}))
+        report = stages.materialize()[ACCEPTED]
         kept = stages.read()
         hits = journal.hits()
     accepted = {numbers[row.image.sha256]: row for row in workspace.tables.read(ACCEPTED, Annotated)}
@@ -169,6 +173,13 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
     for row in accepted.values():
         people = [event.person for event in row.history if event.round != "rework"]
         assert len(set(people)) == len(people), "one person had two rounds of a record"
+    golds = {numbers[one.item.image.sha256]: one.state.golds for one in kept if one.state.golds}
+    chosen = {n for digest, n in numbers.items() if is_chosen(digest, campaign.name, campaign.gold_share)}
+    assert set(golds) == chosen - {7, 17}, "every planted error was looked at"
+    for number, checks in golds.items():
+        checkers = {event.person for event in accepted[number].history if event.attempt == 0}
+        assert all(check.person not in checkers for check in checks), "who knew the record got its planted copy"
+        assert all(check.caught for check in checks if check.error == "wrong_answer")
     refused = [one.reason for one in (fault for state in kept for fault in state.state.refused)]
     assert set(refused) == {"duplicate_submission"}
     assert len(hits) == room.tallies["refused boxes"] + room.tallies["tampering"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.change import Operation
-from pipelines.decision import obstacles, read_decision
+from pipelines.decision import read_decision
+from pipelines.obstacles import obstacles
 from pipelines.records import ImageRef, Truth, TruthBox
 from pipelines.rejects import Reason, RowFault
 

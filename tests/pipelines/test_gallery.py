@@ -46,6 +46,18 @@ def test_every_row_is_there_with_its_pictures(folder: Path, page: Path) -> None:
     assert entries[0]["checks"][0]["name"] == "executes"
 
 
+def test_only_what_was_outlined_is_said_to_be(folder: Path, page: Path) -> None:
+    write_gallery(page, [folder], title="crop", limit=1)
+    assert [entry["n_outlined"] for entry in embedded(page, "entries")] == [1]
+
+    def show_all(row) -> None:
+        row["images"][1] = row["images"][0]
+
+    edit_rows(folder, show_all)
+    write_gallery(page, [folder], title="crop", limit=1)
+    assert [entry["n_outlined"] for entry in embedded(page, "entries")] == [0]
+
+
 def test_rejects_come_with_stage_reason_evidence_and_picture(folder: Path, page: Path, workspace: Workspace) -> None:
     taken = Taken(read_taken_out(workspace.tables), workspace.images)
     written = write_gallery(page, [folder], title="all", taken=taken)

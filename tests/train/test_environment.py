@@ -2,6 +2,7 @@ import inspect
 
 import pytest
 
+from pipelines.sources.demo.films import films
 from sandbox import SandboxUnavailable
 from train.environment import WORKSHOP, SandboxEnvironment, Workshop
 
@@ -30,6 +31,14 @@ def test_a_program_shows_its_image_between_the_markers(environment, rows):
     assert [part["type"] for part in shown] == ["text", "image", "text"]
     assert (shown[0]["text"], shown[-1]["text"]) == ("<sandbox_output>", "</sandbox_output>")
     assert shown[1]["image"].tobytes() == rows[0]["images"][1].tobytes()
+
+
+def test_a_video_is_open_in_the_session(environment):
+    (row,) = [made.build() for made in films(0)[:1]]
+    environment.reset(trajectory_id="film", protocol="pyvision", images=[], videos=list(row.videos))
+    shown = environment.run_python("print(len(video_clue_0))\nplt.imshow(video_clue_0[3].asnumpy())\nplt.show()")
+    assert "48" in shown[0]["text"]
+    assert [part["type"] for part in shown].count("image") == 1
 
 
 def test_state_lives_across_the_programs_of_a_rollout(environment):

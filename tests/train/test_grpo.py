@@ -170,6 +170,14 @@ def test_a_prompt_is_the_opening_with_the_question_images(rows):
     assert (shown["answer"], shown["protocol"], shown["trajectory_id"]) == ("red", "thyme", "t0")
 
 
+def test_a_prompt_brings_its_videos_for_the_sandbox_alone(rows):
+    film = {"bytes": b"film", "path": "0.mp4"}
+    assert prompt(rows[0])["videos"] == []
+    shown = prompt({**rows[0], "videos": [film]})
+    assert shown["videos"] == [b"film"]
+    assert "film" not in str(shown["prompt"])
+
+
 def test_a_sample_with_several_trajectories_is_one_prompt(store, tiny, tmp_path):
     from train.grpo import _one_per_sample
 

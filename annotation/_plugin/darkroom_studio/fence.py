@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from darkroom_studio.blinding import blinded
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from rest_framework.authtoken.models import Token
 
@@ -26,7 +27,6 @@ WRITES = re.compile(
     r"|^/api/drafts/\d+/?$|^/api/dm/views/?(\d+/?)?(order/?)?$|^/user/|^/logout|^/api/current-user/|^/api/users/\d+/?$"
     r"|^/api/token/|^/__lsa/"
 )
-NAMES = ("annotators", "completed_by", "updated_by", "comment_authors", "created_username", "reviewers")
 
 
 class Fence:
@@ -88,31 +88,3 @@ def _allowed(request: HttpRequest, user: Any) -> bool:
 
 def _is_json(response: HttpResponse) -> bool:
     return not response.streaming and response.get("Content-Type", "").startswith("application/json")
-
-
-def blinded(value: Any, user_id: int) -> Any:
-    """``value`` without others' annotations and names, at any depth; what is the user's own stays.
-
-    >>> blinded({"annotations": [{"id": 1, "completed_by": 7}, {"id": 2, "completed_by": 8}]}, 8)
-    {'annotations': [{'id': 2, 'completed_by': 8}]}
-    """
-    if isinstance(value, list):
-        return [blinded(one, user_id) for one in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {}
-    for name, inner in value.items():
-        if name in ("annotations", "drafts") and isinstance(inner, list):
-            inner = [one for one in inner if not isinstance(one, dict) or _owner(one) == user_id]
-        elif name in NAMES and _id(inner) != user_id:
-            inner = [] if isinstance(inner, list) else None
-        kept[name] = blinded(inner, user_id)
-    return kept
-
-
-def _owner(annotation: dict[str, Any]) -> Any:
-    return _id(annotation.get("completed_by", annotation.get("user")))
-
-
-def _id(value: Any) -> Any:
-    return value.get("id") if isinstance(value, dict) else value

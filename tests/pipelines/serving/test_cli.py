@@ -55,6 +55,30 @@ def test_stdout_is_the_settings_and_nothing_else(gpu: None, stand_in: VirtualEnv
     assert "'max_model_len': '4096'" in Path(server.log).read_text()
 
 
+def test_a_hub_model_is_known_by_the_commit_that_was_loaded(
+    gpu: None, stand_in: VirtualEnvironment, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    refs = tmp_path / "hub" / f"models--{MODEL.name.replace('/', '--')}" / "refs"
+    refs.mkdir(parents=True)
+    (refs / "main").write_text("0c5f" * 10)
+    said = runner.invoke(app, [MODEL.name, "--detach"])
+    assert said.stdout.splitlines()[-1] == f"export DARKROOM_POLICY_REVISION={'0c5f' * 10}"
+    again = runner.invoke(app, [MODEL.name, "--detach"])
+    assert (again.exit_code, again.stdout) == (0, said.stdout)
+    assert runner.invoke(app, [MODEL.name, "--stop"]).exit_code == 0
+    assert servers.all() == []
+
+
+def test_a_revision_that_cannot_be_told_is_asked_for(
+    gpu: None, stand_in: VirtualEnvironment, servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "none"))
+    said = runner.invoke(app, [MODEL.name, "--detach"])
+    assert "DARKROOM_POLICY_REVISION" in said.stderr
+    assert "REVISION" not in said.stdout
+
+
 def test_status_exits_with_0_while_it_is_ready_and_with_1_once_it_is_gone(
     gpu: None, stand_in: VirtualEnvironment, servers: Servers
 ) -> None:

@@ -1,0 +1,165 @@
+"""Human annotation in the UI: the pool of images, the rounds' tables, and the sensor that keeps them going."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+
+from annotation.campaign import Campaign
+from annotation.connection import connect, find_task_url, studio_home
+from annotation.faults import AnnotationFault
+from annotation.journal import Journal
+from annotation.pool import POOL, materialize_pool
+from annotation.quality import Quality, measure
+from annotation.report import figures, people_rows, plots, summary
+from annotation.stages import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
+from annotation.sync import Sync
+from assets.conservation import check_conservation, conservation_spec
+from assets.families import progress_log
+from assets.previews import rejects_metadata, samples_examples, samples_preview, stage_metadata
+from assets.resources import WorkspaceResource
+from pipelines.records import Annotated, PoolImage
+from pipelines.stages import Report
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+
+GROUP, JOB = "annotation", "annotation"
+PULL_SECONDS = 60
+_DESCRIPTIONS = {
+    "annotations": "Records that people wrote: a question about something small, its answer, boxes and category.",
+    "cross_checks": "Records that somebody else answered blind, then accepted or fixed.",
+    "accepted_annotations": "Records that an expert accepted: prompts with answers, boxes and categories for RL.",
+    "refused_submissions": "Submissions that do not count: forged, late, twice, against the rules; with their tasks.",
+}
+
+
+def _key(table: TableKey) -> dg.AssetKey:
+    return dg.AssetKey(list(table.asset))
+
+
+@dg.asset(
+    key=_key(POOL),
+    group_name=GROUP,
+    kinds={"parquet"},
+    owners=["team:data"],
+    check_specs=[conservation_spec(_key(POOL))],
+    description="Images that people write questions about: large, sound, no twins, in no benchmark.",
+)
+def annotation_pool(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
+    """Round 0."""
+    with workspace.open() as opened:
+        campaign = Campaign.load(opened.annotation)
+        report = materialize_pool(opened, campaign, opened.annotation, progress=progress_log(context))
+        return dg.MaterializeResult(
+            metadata={
+                **stage_metadata(report, path=str(opened.tables.path(POOL))),
+                **rejects_metadata(opened.tables.read_rejects(POOL)),
+            },
+            check_results=[check_conservation(opened.tables, POOL, n_in=report.n_in)],
+        )
+
+
+@dg.multi_asset(
+    specs=[
+        dg.AssetSpec(
+            _key(table),
+            deps=[_key(before)],
+            group_name=GROUP,
+            kinds={"parquet"},
+            owners=["team:data"],
+            description=_DESCRIPTIONS[table.asset[0]],
+        )
+        for table, before in zip((*ORDER, REFUSED), (POOL, *ORDER[:-1], POOL), strict=True)
+    ],
+    check_specs=[conservation_spec(_key(table)) for table in ORDER],
+    name="annotation_rounds",
+)
+def annotation_rounds(
+    context: dg.AssetExecutionContext, workspace: WorkspaceResource
+) -> Iterator[dg.MaterializeResult]:
+    """What people submitted, from one reading of the journal."""
+    with workspace.open() as opened, Journal(opened.annotation) as journal:
+        campaign = Campaign.load(opened.annotation)
+        stages = AnnotationStages(opened, campaign, journal, find_task_url(opened))
+        reports = stages.materialize()
+        quality = measure([kept.state for kept in stages.read()], hits=journal.hits(), people=journal.people().values())
+        context.log.info(summary(quality))
+        n_in = opened.tables.n_rows(POOL)
+        for table in ORDER:
+            yield _finished(opened, campaign, table, reports[table], n_in, quality)
+            n_in = opened.tables.n_rows(table)
+        yield dg.MaterializeResult(
+            asset_key=_key(REFUSED),
+            metadata=stage_metadata(reports[REFUSED], path=str(opened.tables.path(REFUSED))),
+        )
+
+
+def _finished(
+    workspace: Workspace, campaign: Campaign, table: TableKey, report: Report, n_in: int, quality: Quality
+) -> dg.MaterializeResult:
+    tables = workspace.tables
+    samples = [to_sample(row, campaign=campaign.name) for row in tables.read(table, Annotated)]
+    metadata: dict[str, Any] = {
+        **stage_metadata(report, path=str(tables.path(table))),
+        **rejects_metadata(tables.read_rejects(table)),
+        **samples_examples(samples, workspace.images),
+        "preview": samples_preview(samples, workspace.images),
+    }
+    if table == ACCEPTED:
+        metadata |= _quality_metadata(quality)
+    return dg.MaterializeResult(
+        asset_key=_key(table), metadata=metadata, check_results=[check_conservation(tables, table, n_in=n_in)]
+    )
+
+
+def _quality_metadata(quality: Quality) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"quality": dg.MetadataValue.md(summary(quality)), **figures(quality)}
+    if rows := people_rows(quality):
+        metadata["people"] = dg.MetadataValue.table([dg.TableRecord(row) for row in rows])
+    for name, png in plots(quality).items():
+        data = base64.b64encode(png).decode()
+        metadata[f"plot_{name}"] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{data})")
+    return metadata
+
+
+@dg.sensor(
+    name="annotation_sync",
+    job_name=JOB,
+    minimum_interval_seconds=PULL_SECONDS,
+    description="Takes in what people submitted, hands out what can be done next, and refreshes the tables.",
+)
+def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceResource) -> dg.RunRequest | dg.SkipReason:
+    """A tick that fails says why in the UI; the next one goes on from there."""
+    with workspace.open() as opened:
+        if not opened.tables.exists(POOL):
+            return dg.SkipReason("there is no pool yet: materialise annotation_pool")
+        if not _has_server(opened):
+            return dg.SkipReason("no Label Studio runs: darkroom annotate up")
+        with Journal(opened.annotation) as journal:
+            studio = connect(opened)
+            sync = Sync(journal, studio, Campaign.load(opened.annotation), say=context.log.info)
+            sync.run(opened.tables.read(POOL, PoolImage))
+            fingerprint = journal.fingerprint
+    if fingerprint == context.cursor:
+        return dg.SkipReason("nothing came in")
+    context.update_cursor(fingerprint)
+    return dg.RunRequest(run_key=fingerprint)
+
+
+def _has_server(workspace: Workspace) -> bool:
+    try:
+        connect(workspace).close()
+    except AnnotationFault:
+        found = studio_home(workspace).find()
+        return found is not None and found.process.is_running
+    return True
+
+
+def annotation_job() -> Any:
+    """The tables of the rounds."""
+    return dg.define_asset_job(
+        JOB,
+        selection=dg.AssetSelection.assets(*(_key(table) for table in (*ORDER, REFUSED))),
+        description="The rounds' tables, as the journal has them now.",
+    )

@@ -1,0 +1,188 @@
+"""A judge against people: the rows of a file of labels found in the workspace, the judge asked about each, the result.
+
+Every vote is on the ledger: a run that was stopped goes on where it was, and the votes that a family has paid for are
+not paid again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pipelines.checks
+from pipelines.calibrations import Calibrations, Frozen, freeze, inline_case
+from pipelines.cases import Case
+from pipelines.checks.base import JudgedCheck
+from pipelines.engine import SAMPLES
+from pipelines.isolation import row_fault
+from pipelines.judges import EmbeddedJudge, Judge, PolicyJudge
+from pipelines.judges.counted import CountedJudge
+from pipelines.judges.labels import Label, Labels, label_reject, read_labels
+from pipelines.policies import Policy, RecordedPolicy
+from pipelines.recipes import Recipe, load_recipes
+from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
+from pipelines.rejects import Reason, RowFault
+from pipelines.stages import Progress, map_rows
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+
+
+class JudgeUnknown(Exception):
+    """There is no judged check of that name; says which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A labelled row and the judge's share of yes votes on it."""
+
+    label: Label
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What came of a file of labels: the calibration and where it lies, the rows behind it, the lines without use."""
+
+    frozen: Frozen
+    path: Path
+    rows: Sequence[Judged]
+    rejects: Sequence[Reject]
+    n_lines: int
+    n_other: int
+    usage: Usage
+
+
+def judged_checks() -> dict[str, JudgedCheck]:
+    """Every check that asks a judge, by name: the toolkit's, and those of the recipes."""
+    bundled = [found for found in vars(pipelines.checks).values() if isinstance(found, JudgedCheck)]
+    recipes = [check for recipe in load_recipes().values() for check in recipe.checks if isinstance(check, JudgedCheck)]
+    return {check.name: check for check in [*bundled, *recipes]}
+
+
+def calibrate_judge(
+    workspace: Workspace,
+    name: str,
+    path: Path,
+    *,
+    policy: Policy | None = None,
+    n_votes: int = 1,
+    target_precision: float | None = None,
+    progress: Progress | None = None,
+) -> Calibrated:
+    """Asks the judge of the check ``name`` about every labelled row and writes its calibration; families use it from
+    then on. ``policy`` None is the embedded judge.
+
+    Raises ``JudgeUnknown``, ``LabelsUnreadable``, ``PolicyUnavailable``, ``CalibrationFault``; it writes nothing then.
+    """
+    known = judged_checks()
+    if name not in known:
+        raise JudgeUnknown(f"there is no judge {name!r}; there are {', '.join(sorted(known))}")
+    return asyncio.run(_calibrate(workspace, known[name], path, policy, n_votes, target_precision, progress))
+
+
+async def _calibrate(
+    workspace: Workspace,
+    check: JudgedCheck,
+    path: Path,
+    policy: Policy | None,
+    n_votes: int,
+    target_precision: float | None,
+    progress: Progress | None,
+) -> Calibrated:
+    labels, rows = read_labels(path, check.name), _Rows(workspace)
+    async with AsyncExitStack() as stack:
+        judge: Judge = EmbeddedJudge()
+        concurrency = 1
+        if policy is not None:
+            recorded = await stack.enter_async_context(RecordedPolicy(policy, workspace.ledger))
+            await recorded.check()
+            judge, concurrency = PolicyJudge(recorded, n_votes=n_votes), policy.concurrency
+        counted = CountedJudge(judge)
+        made = await map_rows(
+            labels.labels,
+            lambda label: _ask(label, check, counted, rows),
+            concurrency=concurrency,
+            progress=progress,
+        )
+    return _frozen(workspace, check, judge, labels, made, path, target_precision, counted.usage)
+
+
+def _frozen(
+    workspace: Workspace,
+    check: JudgedCheck,
+    judge: Judge,
+    labels: Labels,
+    made: Sequence[Judged | Reject],
+    path: Path,
+    target_precision: float | None,
+    usage: Usage,
+) -> Calibrated:
+    judged = [row for row in made if isinstance(row, Judged)]
+    rejects = [*labels.rejects, *(row for row in made if isinstance(row, Reject))]
+    frozen = freeze(
+        check,
+        judge,
+        [row.label for row in judged],
+        [row.score for row in judged],
+        labelled=path.name,
+        target_precision=target_precision,
+    )
+    written = Calibrations(workspace.calibrations).write(frozen)
+    return Calibrated(frozen, written, judged, rejects, labels.n_lines, labels.n_other, usage)
+
+
+async def _ask(label: Label, check: JudgedCheck, judge: Judge, rows: _Rows) -> Judged | Reject:
+    try:
+        verdict = await check.ask(rows.case(label), judge)
+        if not verdict.n_trials:
+            raise RowFault(Reason.NOT_APPLICABLE, f"the judge is not asked about this row: {verdict.detail}")
+    except Exception as fault:  # noqa: BLE001  # sorted by row_fault
+        return label_reject(row_fault(fault), label.where, label.line.model_dump_json(), label.line)
+    return Judged(label, verdict.score or 0.0)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The runs of the workspace's families, as cases; a family's tables are read when it is first asked for."""
+
+    workspace: Workspace
+    recipes: Mapping[str, Recipe] = field(default_factory=load_recipes)
+    _cases: dict[str, dict[str, Case]] = field(default_factory=dict)
+
+    def case(self, label: Label) -> Case:
+        """The row that a label is about. Raises ``RowFault`` (row_unknown)."""
+        line = label.line
+        if line.question is not None:
+            return inline_case(label, self.workspace.images)
+        if line.family not in self.recipes:
+            raise RowFault(Reason.ROW_UNKNOWN, f"there is no family {line.family!r}")
+        found = self._family(line.family).get(line.row)
+        if found is None:
+            raise RowFault(Reason.ROW_UNKNOWN, f"no run of {line.family} is or comes from {line.row!r}")
+        return found
+
+    def _family(self, family: str) -> dict[str, Case]:
+        if family not in self._cases:
+            folder = self.workspace.tables.root / family / "runs"
+            partitions = sorted(path.stem for path in folder.glob("[!.]*.parquet") if ".rejects" not in path.name)
+            self._cases[family] = {
+                name: case for partition in partitions for name, case in self._of(family, partition).items()
+            }
+        return self._cases[family]
+
+    def _of(self, family: str, partition: str) -> dict[str, Case]:
+        tables = self.workspace.tables
+        samples = {sample.sample_id: sample for sample in tables.read(TableKey(SAMPLES, partition), Sample)}
+        drafts = tables.read(TableKey((family, "drafts"), partition), Draft)
+        hints = {draft.trajectory_id: json.loads(draft.hint) for draft in drafts}
+        cases: dict[str, Case] = {}
+        for run in tables.read(TableKey((family, "runs"), partition), Trajectory):
+            sample = samples.get(run.sample_id)
+            if sample is not None and run.trajectory_id in hints:  # else its table is older than theirs
+                case = Case(sample, run, hints[run.trajectory_id], self.workspace.images)
+                cases |= {run.trajectory_id: case, f"{sample.source}:{sample.source_row}": case}
+        return cases

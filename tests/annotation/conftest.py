@@ -1,0 +1,65 @@
+"""What tests of annotation share: a desk, events and states written down by hand, and one campaign played out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from annotation.quality import Quality, measure
+from annotation.rounds import State
+from annotation.submissions import Fields
+from pipelines.geometry import Box
+from pipelines.records import AnnotationEvent, Change
+from tests.annotation.desk import Desk
+from tests.annotation.simulation import Campaign, simulate
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
+settings.load_profile("unhurried")
+
+WRITTEN = Fields("What is it?", "a heron", "object", None, (Box(0, 0, 10, 10),))
+Event = Callable[..., AnnotationEvent]
+MakeState = Callable[..., State]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """One item on its way, without a server."""
+    return Desk(tmp_path / "annotation")
+
+
+@pytest.fixture
+def event() -> Event:
+    """``event("cross_check", "bo", "fix", changes=[("answer", "a", "b")], at="09:30")``, and more by name."""
+
+    def make(round_: str, person: str, verdict: str = "", /, **more: Any) -> AnnotationEvent:
+        changes = tuple(Change(*change) for change in more.pop("changes", ()))
+        at = f"2026-03-02T{more.pop('at')}:00Z" if "at" in more else ""
+        known = {"attempt": 0, "lead_seconds": None, "reasons": (), "comment": "", "blind_answer": ""}
+        known |= {"blind_match": None, "task_id": 1, "annotation_id": 1, **more}
+        return AnnotationEvent(round=round_, person=person, verdict=verdict, at=at, changes=changes, **known)
+
+    return make
+
+
+@pytest.fixture
+def state() -> MakeState:
+    """A state with these events; it waits to be annotated unless told otherwise."""
+
+    def make(*events: AnnotationEvent, **more: Any) -> State:
+        return State(more.pop("item_id", "item"), history=list(events), **more)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def campaign() -> Campaign:
+    return simulate()
+
+
+@pytest.fixture(scope="session")
+def quality(campaign: Campaign) -> Quality:
+    return measure(campaign.states, hits=campaign.hits, people=campaign.people)
