@@ -1,5 +1,7 @@
-"""``POST {"overlaps": {"<task>": <annotations that complete it>}}``: Label Studio's own PATCH leaves a task finished that
-no longer is, and label streams do not serve it."""
+"""``POST {"overlaps": {"<task>": <annotations that complete it>}}``.
+
+Label Studio's own PATCH leaves a task finished that no longer is, and label streams do not serve it.
+"""
 
 from __future__ import annotations
 
