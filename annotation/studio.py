@@ -56,8 +56,11 @@ class Studio:
     def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
         self.url = url.rstrip("/")
         self._pauses = pauses
-        self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds)  # type: ignore[no-untyped-call]  # the SDK has no types here
-        self._http = httpx.Client(base_url=self.url, headers={"Authorization": f"Token {token}"}, timeout=seconds)
+        local = httpx.URL(self.url).host in ("127.0.0.1", "::1", "localhost")  # no proxy knows this machine's servers
+        headers = {"Authorization": f"Token {token}"}
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=seconds, trust_env=not local)
+        # the SDK has no types here
+        self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds, httpx_client=self._http)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Closes the connections."""

@@ -32,7 +32,8 @@ def test_every_asset_of_the_graph_is_there() -> None:
     stages = ("drafts", "runs", "verdicts", "trajectories", "rejects")
     family = {f"{family}/{stage}" for family in load_recipes() for stage in stages}
     training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint"}
-    assert keys(definitions()) == {"samples"} | family | training
+    annotation = {"annotation_pool", "annotations", "cross_checks", "accepted_annotations", "refused_submissions"}
+    assert keys(definitions()) == {"samples", "expert_reviews"} | family | annotation | training
 
 
 def test_every_asset_is_described_grouped_and_owned() -> None:
@@ -44,7 +45,7 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
-    assert groups == {"source", "datasets", "train"} | set(load_recipes())
+    assert groups == {"source", "datasets", "annotation", "train"} | set(load_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:
