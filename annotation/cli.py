@@ -46,6 +46,7 @@ max_share: 0.05           # of the image's area, for every box
 def _workspace() -> Iterator[Workspace]:
     """The workspace; what a user can mend is said in one paragraph and ends with status 1."""
     from annotation.faults import AnnotationFault
+    from pipelines.decontamination import DecontaminationFault
     from pipelines.serving.faults import ServingFault
     from pipelines.tables import TableMissing
     from pipelines.workspace import Workspace
@@ -53,7 +54,7 @@ def _workspace() -> Iterator[Workspace]:
     try:
         with Workspace.from_environment() as workspace:
             yield workspace
-    except (AnnotationFault, ServingFault, TableMissing) as fault:
+    except (AnnotationFault, DecontaminationFault, ServingFault, TableMissing) as fault:
         Console(stderr=True).print(Text.assemble(("error: ", "bold red"), str(fault)))
         raise typer.Exit(1) from fault
 

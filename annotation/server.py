@@ -225,9 +225,10 @@ def _parsed(postgres: str) -> sa.URL:
     try:
         url = sa.make_url(postgres)
     except sa.exc.ArgumentError as fault:
-        raise AnnotationFault(f"{postgres!r} is no URL; expected postgresql://USER:PASSWORD@HOST:PORT/NAME") from fault
+        raise AnnotationFault("that is no URL; expected postgresql://USER:PASSWORD@HOST:PORT/NAME") from fault
     if not url.drivername.startswith("postgresql") or not url.database or not url.host:
-        raise AnnotationFault(f"expected postgresql://USER:PASSWORD@HOST:PORT/NAME, found {_shown(postgres)}")
+        found = url.render_as_string(hide_password=True)
+        raise AnnotationFault(f"expected postgresql://USER:PASSWORD@HOST:PORT/NAME, found {found}")
     return url
 
 

@@ -172,10 +172,7 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
         (7, 17), (2, "rejected in cross_check for too_easy")
     )
     for row in accepted.values():
-        authors = {event.person for event in row.history if event.round in ("annotate", "rework")}
-        checks = [(event.attempt, event.person) for event in row.history if event.round in ("cross_check", "accept")]
-        assert not authors & {person for _, person in checks}, "somebody judged their own record"
-        assert len(set(checks)) == len(checks), "somebody judged a record twice"
+        check_hands(row)
     golds = {numbers[one.item.image.sha256]: one.state.golds for one in kept if one.state.golds}
     chosen = {n for digest, n in numbers.items() if is_chosen(digest, campaign.name, campaign.gold_share)}
     assert set(golds) == chosen - {7, 17}, "every planted error was looked at"
@@ -188,6 +185,19 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
     assert len(hits) == room.tallies["refused boxes"] + room.tallies["tampering"]
     assert room.tallies["tampering"] > 0
     check_nothing_is_there_twice(workspace, studio)
+
+
+def check_hands(row: Annotated) -> None:
+    """Nobody judged a record that they had written, or one attempt twice."""
+    authors: set[str] = set()
+    judged: set[tuple[int, str]] = set()
+    for event in row.history:
+        if event.round in ("annotate", "rework"):
+            authors.add(event.person)
+        else:
+            assert event.person not in authors, row.history
+            assert (event.attempt, event.person) not in judged, row.history
+            judged.add((event.attempt, event.person))
 
 
 def summary(row: Annotated) -> Any:
