@@ -139,8 +139,7 @@ def add_users(
     """
     from annotation.connection import connect
 
-    with _workspace() as workspace:
-        studio = connect(workspace)
+    with _workspace() as workspace, connect(workspace) as studio:
         known = {person.email for person in studio.people()}
         for email in emails:
             chosen = password or secrets.token_urlsafe(9)
@@ -154,9 +153,9 @@ def list_users() -> None:
     """Show the accounts."""
     from annotation.connection import connect
 
-    with _workspace() as workspace:
+    with _workspace() as workspace, connect(workspace) as studio:
         table = Table("account", "name", "role")
-        for person in connect(workspace).people():
+        for person in studio.people():
             table.add_row(person.email, person.name, person.role or "none")
         console.print(table)
 
@@ -189,8 +188,9 @@ def sync(
         console.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} left out")
         pool = workspace.tables.read(POOL, PoolImage)
         while True:
-            run = Sync(journal, connect(workspace), campaign, say=console.print)
-            synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+            with connect(workspace) as studio:
+                run = Sync(journal, studio, campaign, say=console.print)
+                synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
             went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
             console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
             _print_places(_stages(workspace, campaign, journal))
@@ -224,7 +224,8 @@ def review(
     with _workspace() as workspace, Journal(workspace.annotation) as journal:
         recipes = [recipe for name, recipe in load_recipes().items() if not family or name in family]
         queue = ReviewQueue(workspace, Campaign.load(workspace.annotation), journal)
-        synced = queue.sync(connect(workspace), recipes, n_rows=rows)
+        with connect(workspace) as studio:
+            synced = queue.sync(studio, recipes, n_rows=rows)
         queue.materialize(recipes)
         console.print(
             f"went out: {sum(synced.imported.values()):,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}"

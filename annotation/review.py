@@ -78,7 +78,7 @@ class ReviewQueue:
             rows = [_review(recipe.family, verdict) for _, verdict in found]
             key = reviews_key(recipe.family)
             inputs = digest([to_row(row) for row in rows])
-            perform = partial(Outcome[Review], rows, (), len(rows))
+            perform = partial(Outcome, rows, (), len(rows))
             reports[recipe.family] = run_stage(self.workspace.tables, key, Review, inputs=inputs, perform=perform)
             lines += [line for _, verdict in found for line in labels_of(recipe, verdict)]
         self.labels.parent.mkdir(parents=True, exist_ok=True)

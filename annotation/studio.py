@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
 
 import httpx
 from label_studio_sdk import LabelStudio
@@ -51,7 +52,7 @@ class Changed(NamedTuple):
 
 
 class Studio:
-    """One server, with the toolkit's own account."""
+    """One server, with the toolkit's own account. Use it as a context manager."""
 
     def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
         self.url = url.rstrip("/")
@@ -61,6 +62,12 @@ class Studio:
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=seconds, trust_env=not local)
         # the SDK has no types here
         self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds, httpx_client=self._http)  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
 
     def close(self) -> None:
         """Closes the connections."""

@@ -153,7 +153,8 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult:
         with workspace.open() as opened, Journal(opened.annotation) as journal:
             queue = ReviewQueue(opened, Campaign.load(opened.annotation), journal)
-            synced = queue.sync(connect(opened), recipes, n_rows=config.n_rows)
+            with connect(opened) as studio:
+                synced = queue.sync(studio, recipes, n_rows=config.n_rows)
             reports = queue.materialize(recipes)
             context.log.info("%d came in, %s went out", synced.n_revisions, synced.imported)
             waiting = read_verdicts(journal, REVIEW).n_waiting
@@ -186,8 +187,7 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
             return dg.SkipReason("there is no pool yet: materialise annotation_pool")
         if not _has_server(opened):
             return dg.SkipReason("no Label Studio runs: darkroom annotate up")
-        with Journal(opened.annotation) as journal:
-            studio = connect(opened)
+        with Journal(opened.annotation) as journal, connect(opened) as studio:
             sync = Sync(journal, studio, Campaign.load(opened.annotation), say=context.log.info)
             sync.run(opened.tables.read(POOL, PoolImage))
             fingerprint = journal.fingerprint

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -20,18 +21,22 @@ import pytest
 from PIL import Image, ImageDraw
 
 from annotation.campaign import Campaign
-from annotation.connection import connect, find_task_url, studio_home
+from annotation.connection import TOKEN, URL, connect, find_task_url, studio_home
 from annotation.gold import is_chosen
 from annotation.journal import Journal
 from annotation.pool import POOL
+from annotation.review import ReviewQueue
 from annotation.rounds import ROUNDS
 from annotation.server import StudioHome, wait_until_ready
 from annotation.stages import ACCEPTED, AnnotationStages
 from annotation.studio import Studio
 from annotation.sync import Sync
-from pipelines.records import Annotated, PoolImage
+from pipelines.publish import publish
+from pipelines.recipes import load_recipes
+from pipelines.records import Annotated, PoolImage, Trajectory
+from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
-from tests.e2e.annotators import Person, Room, answer_of, plan_of, question_of
+from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of
 
 N_IMAGES = 60
 SIZE = (2304, 1296)
@@ -242,10 +247,12 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: Studio) -> None:
 
 def test_the_server_keeps_everything_over_a_restart(server: StudioHome, home: Path) -> None:
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        before = connect(workspace, {}).people()
+        with connect(workspace, {}) as studio:
+            before = studio.people()
         assert server.stop()
         wait_until_ready(server.start(), report=lambda seconds: None)
-        assert connect(workspace, {}).people() == before
+        with connect(workspace, {}) as studio:
+            assert studio.people() == before
 
 
 def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: StudioHome) -> None:
@@ -258,3 +265,36 @@ def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: StudioHome) 
         body = {"email": "x@example.com", "password": "xx-secret-1", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
         said = client.post("/user/signup/", data=body, headers={"Referer": started.url})
         assert said.status_code == 403
+
+
+def test_experts_verdicts_on_trajectories_come_back_as_a_check(
+    server: StudioHome, crop_home: Path, workspace: Workspace
+) -> None:
+    shutil.copytree(crop_home, workspace.home)
+    started = server.find()
+    assert started is not None
+    environment = {URL: started.url, TOKEN: server.admin.token}
+    recipe = load_recipes()["crop"]
+    with Journal(workspace.annotation) as journal, connect(workspace, environment) as studio:
+        made = studio.add_person("reviewer@example.com", role="expert", password="a secret of the reviewer")
+        queue = ReviewQueue(workspace, Campaign(name="reviews"), journal)
+        assert queue.sync(studio, [recipe], n_rows=2).imported == {"review": 2}
+        assert queue.sync(studio, [recipe], n_rows=2).imported == {}, "nothing goes out twice"
+        known = journal.project("review")
+        assert known is not None
+        with httpx.Client(base_url=started.url, headers={"Authorization": f"Token {made['token']}"}) as client:
+            for result in ([choice("verdict", "accept")], [choice("verdict", "reject"), choice("reason", "leaks")]):
+                task = client.post("/api/dm/actions", params={"id": "next_task", "project": known[0]}, json={}).json()
+                assert "What does sign number" in task["data"]["page"]
+                said = client.post(f"/api/tasks/{task['id']}/annotations/", json={"result": result, "lead_time": 9.0})
+                assert said.status_code == 201
+        queue.sync(studio, [recipe], n_rows=2)
+        assert queue.materialize([recipe])["crop"].n_out == 2
+    before = workspace.tables.n_rows(TableKey(("crop", "trajectories"), "small-0000"))
+    report, shipped = publish(workspace, recipe, ["small-0000"])
+    assert (report.n_out, report.reasons["check_failed: expert_review"]) == (before - 1, 1)
+    rows = workspace.tables.read(report.key, Trajectory)
+    assert [check.passed for row in rows for check in row.checks if check.name == "expert_review"] == [True]
+    assert (
+        "Experts looked at 2 rows, chosen by a seed, and accept 1: 50 %" in (shipped.folder / "README.md").read_text()
+    )
