@@ -176,6 +176,7 @@ def sync(
     from annotation.connection import connect
     from annotation.journal import Journal
     from annotation.pool import POOL, materialize_pool
+    from annotation.pre_annotations import read_predictions
     from annotation.sync import Sync
     from pipelines.records import PoolImage
 
@@ -189,7 +190,7 @@ def sync(
         pool = workspace.tables.read(POOL, PoolImage)
         while True:
             with connect(workspace) as studio:
-                run = Sync(journal, studio, campaign, say=console.print)
+                run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.print)
                 synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
             went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
             console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)

@@ -12,6 +12,7 @@ from annotation.connection import connect, find_task_url, studio_home
 from annotation.faults import AnnotationFault
 from annotation.journal import Journal
 from annotation.pool import POOL, materialize_pool
+from annotation.pre_annotations import DRAFTS, PreAnnotating, read_predictions
 from annotation.quality import Quality, measure
 from annotation.queues import read_verdicts
 from annotation.report import figures, people_rows, plots, summary
@@ -22,7 +23,7 @@ from annotation.sync import Sync
 from assets.conservation import check_conservation, conservation_spec
 from assets.families import progress_log
 from assets.previews import rejects_metadata, samples_examples, samples_preview, stage_metadata
-from assets.resources import WorkspaceResource
+from assets.resources import PolicyResource, WorkspaceResource
 from pipelines.recipes import Recipe
 from pipelines.records import Annotated, PoolImage
 from pipelines.reviews import ASSET as REVIEWS_ASSET
@@ -65,6 +66,32 @@ def annotation_pool(context: dg.AssetExecutionContext, workspace: WorkspaceResou
                 **rejects_metadata(opened.tables.read_rejects(POOL)),
             },
             check_results=[check_conservation(opened.tables, POOL, n_in=report.n_in)],
+        )
+
+
+@dg.asset(
+    key=_key(DRAFTS),
+    deps=[_key(POOL)],
+    group_name=GROUP,
+    kinds={"llm", "parquet"},
+    owners=["team:data"],
+    check_specs=[conservation_spec(_key(DRAFTS))],
+    description="Records that a policy drafted for people to correct; optional, and marked as drafts on their pages.",
+)
+def pre_annotations(
+    context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
+) -> dg.MaterializeResult:
+    """Drafts of the first round."""
+    with workspace.open() as opened:
+        campaign = Campaign.load(opened.annotation)
+        drafting = PreAnnotating(opened, campaign, progress_log(context))
+        report = drafting.materialize(policy.for_drafting(opened))
+        return dg.MaterializeResult(
+            metadata={
+                **stage_metadata(report, path=str(opened.tables.path(DRAFTS))),
+                **rejects_metadata(opened.tables.read_rejects(DRAFTS)),
+            },
+            check_results=[check_conservation(opened.tables, DRAFTS, n_in=opened.tables.n_rows(POOL))],
         )
 
 
@@ -188,8 +215,9 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
         if not _has_server(opened):
             return dg.SkipReason("no Label Studio runs: darkroom annotate up")
         with Journal(opened.annotation) as journal, connect(opened) as studio:
-            sync = Sync(journal, studio, Campaign.load(opened.annotation), say=context.log.info)
-            sync.run(opened.tables.read(POOL, PoolImage))
+            pool = opened.tables.read(POOL, PoolImage)
+            drafts = read_predictions(opened, pool)
+            Sync(journal, studio, Campaign.load(opened.annotation), drafts, say=context.log.info).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:
         return dg.SkipReason("nothing came in")

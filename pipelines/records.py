@@ -236,6 +236,20 @@ class PoolImage:
 
 
 @dataclass(frozen=True, slots=True)
+class PreAnnotation:
+    """What a policy drafted about an image of the pool, for people to correct."""
+
+    sha256: str
+    question: str
+    answer: str
+    category: str
+    count: int | None
+    boxes: tuple[TruthBox, ...]
+    model: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What a checker or an expert changed of a record: a field, before and after (boxes as JSON)."""
 
@@ -417,6 +431,16 @@ REJECT = _schema(
     row=_text,
 )
 POOL_IMAGE = _schema(image=_image, source=_text, source_row=_text, license=_text)
+PRE_ANNOTATION = _schema(
+    sha256=_text,
+    question=_text,
+    answer=_text,
+    category=_text,
+    count=_int,
+    boxes=pa.list_(_box),
+    model=_text,
+    usage=_usage,
+)
 ANNOTATED = _schema(
     image=_image,
     source=_text,
@@ -448,6 +472,7 @@ SCHEMAS: Mapping[type[Any], pa.Schema] = {
     Draft: DRAFT,
     Trajectory: TRAJECTORY,
     PoolImage: POOL_IMAGE,
+    PreAnnotation: PRE_ANNOTATION,
     Annotated: ANNOTATED,
     Review: REVIEW,
     Reject: REJECT,

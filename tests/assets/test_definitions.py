@@ -32,7 +32,14 @@ def test_every_asset_of_the_graph_is_there() -> None:
     stages = ("drafts", "runs", "verdicts", "trajectories", "rejects")
     family = {f"{family}/{stage}" for family in load_recipes() for stage in stages}
     training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint"}
-    annotation = {"annotation_pool", "annotations", "cross_checks", "accepted_annotations", "refused_submissions"}
+    annotation = {
+        "annotation_pool",
+        "pre_annotations",
+        "annotations",
+        "cross_checks",
+        "accepted_annotations",
+        "refused_submissions",
+    }
     assert keys(definitions()) == {"samples", "expert_reviews"} | family | annotation | training
 
 
