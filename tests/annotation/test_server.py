@@ -93,6 +93,24 @@ def test_a_server_elsewhere_is_taken(workspace: Workspace) -> None:
     assert find_task_url(workspace, environment)(3, 4) == "http://studio.example.com/projects/3/data?task=4"
 
 
+def test_the_database_of_the_first_start_is_kept(home: StudioHome) -> None:
+    url = "postgresql://ann:secret@db.example.com/studio"
+    assert home._chosen_database(url) == url
+    assert home._chosen_database(None) == url
+    assert stat.S_IMODE((home.folder / "postgres.url").stat().st_mode) == 0o600
+    with pytest.raises(AnnotationFault, match="lie in postgresql://ann:") as caught:
+        home._chosen_database("postgresql://ann:secret@db.example.com/other")
+    assert "secret" not in str(caught.value)
+
+
+def test_data_in_sqlite_are_not_left_behind_unseen(home: StudioHome) -> None:
+    assert home._chosen_database(None) is None
+    (home.folder / "studio").mkdir(parents=True)
+    (home.folder / "studio" / "label_studio.sqlite3").touch()
+    with pytest.raises(AnnotationFault, match="lie in SQLite"):
+        home._chosen_database("postgresql://ann:secret@db.example.com/studio")
+
+
 def test_stopping_what_never_ran_says_so(home: StudioHome) -> None:
     assert home.stop() is False
 

@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from pipelines.recipes import load_recipes
 from pipelines.records import Annotated, PoolImage, Trajectory
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
+from scripts.postgres import postgres
 from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of
 
 N_IMAGES = 60
@@ -65,12 +67,23 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(home: Path, environments: Path) -> Iterator[StudioHome]:
     environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
     studio = studio_home(Workspace.from_environment(environment))
-    started = studio.start(postgres=os.environ.get("DARKROOM_TEST_POSTGRES_URL"))
-    try:
-        wait_until_ready(started, report=lambda seconds: None)
-        yield studio
-    finally:
-        studio.stop()
+    with database() as url:
+        started = studio.start(postgres=url)
+        try:
+            wait_until_ready(started, report=lambda seconds: None)
+            yield studio
+        finally:
+            studio.stop()
+
+
+@contextmanager
+def database() -> Iterator[str | None]:
+    """None for SQLite."""
+    if not os.environ.get("DARKROOM_TEST_POSTGRES"):
+        yield None
+        return
+    with postgres("studio") as url:
+        yield url
 
 
 def picture(number: int) -> Image.Image:

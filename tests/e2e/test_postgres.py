@@ -3,56 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from pipelines.ledger import Act, Ledger
 from pipelines.policies import Account, Purse
 from pipelines.records import Usage
-
-
-def programs() -> Path:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not found:
-        pytest.skip("postgresql is not installed; `make e2e` installs it")
-    return found[-1]
+from scripts.postgres import PostgresMissing, postgres
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """A folder that the user ``postgres`` may enter, as it may not what lies below pytest's own."""
-    made = Path(tempfile.mkdtemp(prefix="postgres-"))
-    yield made
-    shutil.rmtree(made)
-
-
-@pytest.fixture(scope="module")
-def url(folder: Path) -> Iterator[str]:
-    binaries = programs()
-    as_user: list[str] = []
-    if os.getuid() == 0:  # PostgreSQL refuses to run as root
-        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-        shutil.chown(folder, "postgres", "postgres")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    data = folder / "data"
-    run = lambda *command: subprocess.run([*as_user, *command], check=True, cwd=folder, capture_output=True)  # noqa: E731
-    run(str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "darkroom", "--no-sync")
-    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-    run(str(binaries / "pg_ctl"), "-D", str(data), "-w", "-o", options, "-l", str(folder / "log"), "start")
+def url() -> Iterator[str]:
     try:
-        yield f"postgresql+psycopg://darkroom@127.0.0.1:{port}/postgres"
-    finally:
-        run(str(binaries / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        with postgres() as found:
+            yield found.replace("postgresql://", "postgresql+psycopg://")
+    except PostgresMissing as fault:
+        pytest.skip(str(fault))
 
 
 def test_an_act_is_found_again_by_another_connection(url: str) -> None:
