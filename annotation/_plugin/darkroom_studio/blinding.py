@@ -27,6 +27,15 @@ def blinded(value: Any, user_id: int) -> Any:
     return kept
 
 
+def only_own(people: Any, user_id: int) -> Any:
+    """Of a list of accounts, the user's own.
+
+    >>> only_own([{"id": 7, "email": "ann@example.com"}, {"id": 8, "email": "bob@example.com"}], 8)
+    [{'id': 8, 'email': 'bob@example.com'}]
+    """
+    return [one for one in people if _id(one) == user_id] if isinstance(people, list) else people
+
+
 def _owner(annotation: dict[str, Any]) -> Any:
     return _id(annotation.get("completed_by", annotation.get("user")))
 
