@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
 from PIL import Image
 from websockets.sync.client import ClientConnection, connect
 
@@ -69,15 +68,15 @@ class Visitor:
         assert "exceptionDetails" not in found, (script, found["exceptionDetails"])
         return found["result"].get("value")
 
-    def until(self, script: str, *, seconds: float = PATIENCE_SECONDS) -> Any:
+    def until(self, script: str) -> Any:
         """Waits until an expression gives something true, also over a change of page; returns that."""
-        deadline, found = time.monotonic() + seconds, None
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             said = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
             if "exceptionDetails" not in said and (found := said["result"].get("value")):
                 return found
             time.sleep(0.1)
-        raise TimeoutError(f"not in {seconds:.0f} s: {script}; the page shows {self.text()[:1500]!r}")
+        raise TimeoutError(f"not in {PATIENCE_SECONDS:.0f} s: {script}; the page shows {self.text()[:1500]!r}")
 
     def until_said(self, text: str) -> None:
         """Waits until the page shows a text."""
@@ -100,6 +99,7 @@ class Visitor:
             const free = top && (node.contains(top) || top.contains(node)) && !node.disabled;
             return box.width && box.height && free ? [x, y] : null;
         }})()"""
+        self._mouse("mouseMoved", Point(1, 1), 0)  # hints that a hovering mouse shows would cover it
         before = None
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
@@ -142,14 +142,16 @@ class Visitor:
         self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text, **commands)
         self.call("Input.dispatchKeyEvent", type="keyUp", **about)
 
+    def zoom(self, at: Point, *, steps: int) -> None:
+        """Turns the wheel forward with Ctrl held."""
+        for _ in range(steps):
+            about = {"x": at.x, "y": at.y, "deltaX": 0, "deltaY": -100, "modifiers": MODIFIERS["Control"]}
+            self.call("Input.dispatchMouseEvent", type="mouseWheel", **about)
+
     def picture(self) -> Image.Image:
         """The window as it is, RGB."""
         shot = self.call("Page.captureScreenshot", format="png")
         return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
-
-    def pixels(self, corner: Point, opposite: Point) -> np.ndarray:
-        """A part of the window, uint8 of (height, width, 3)."""
-        return np.asarray(self.picture().crop((*map(round, corner), *map(round, opposite))))
 
     def answers(self, part: str) -> list[Answer]:
         """What was fetched so far from addresses with this part, with bodies; since the last change of page."""
@@ -160,16 +162,14 @@ class Visitor:
         self._finished = []
         return [answer for answer in self._answers if part in answer.url]
 
-    def forget(self) -> None:
-        """Everything fetched so far."""
-        self._finished, self._answers = [], []
-
     def _body(self, request: str) -> str:
         said = self.call("Network.getResponseBody", requestId=request)
         return base64.b64decode(said["body"]).decode(errors="replace") if said["base64Encoded"] else said["body"]
 
     def _note(self, event: dict[str, Any]) -> None:
         about = event.get("params", {})
+        if event.get("method") == "Page.frameNavigated" and "parentId" not in about["frame"]:
+            self._finished, self._answers = [], []  # the browser has let go of the bodies
         if event.get("method") == "Network.responseReceived":
             response = about["response"]
             self._responses[about["requestId"]] = (response["url"], response["status"])
@@ -186,11 +186,11 @@ def visitor(port: int, size: tuple[int, int]) -> Iterator[Visitor]:
     """A visitor who has nobody's cookies, in a window of this size, at the browser with this debugging port."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version") as said:
         root = json.load(said)["webSocketDebuggerUrl"]
-    with connect(root, max_size=None) as control:
+    with connect(root, max_size=None, ping_interval=None) as control:
         browser = Visitor(control)
         context = browser.call("Target.createBrowserContext")["browserContextId"]
         target = browser.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
-        with connect(f"ws://127.0.0.1:{port}/devtools/page/{target}", max_size=None) as connection:
+        with connect(f"ws://127.0.0.1:{port}/devtools/page/{target}", max_size=None, ping_interval=None) as connection:
             made = Visitor(connection)
             width, height = size
             made.call(
@@ -198,5 +198,7 @@ def visitor(port: int, size: tuple[int, int]) -> Iterator[Visitor]:
             )
             made.call("Page.enable")
             made.call("Network.enable")
-            yield made
-        browser.call("Target.disposeBrowserContext", browserContextId=context)
+            try:
+                yield made
+            finally:
+                browser.call("Target.disposeBrowserContext", browserContextId=context)

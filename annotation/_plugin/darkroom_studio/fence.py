@@ -81,7 +81,7 @@ def _bearer(request: HttpRequest) -> Any:
 def _seen(found: Any, path: str, user: Any) -> Any:
     if EVERYBODY.match(path):
         return only_own(found, user.id)
-    return blinded(open_only(found, user) if LIST.match(path) else found, user.id)
+    return blinded(open_only(found, user) if LIST.match(path) else found, user.id, email=user.email)
 
 
 def _allowed(request: HttpRequest, user: Any) -> bool:
