@@ -61,9 +61,10 @@ ui: $(INSTALLED) ## The Dagster UI on this graph, on http://127.0.0.1:3000 (PORT
 summary: $(INSTALLED) ## What is in DARKROOM_HOME: rows, rejects, curves, cost
 	$(BIN)/darkroom summary
 
-screenshots: $(INSTALLED) ## Take the README's pictures of the UI and of a trajectory (needs chromium)
+screenshots: $(INSTALLED) ## Take the README's pictures: the UI, a trajectory, annotation (needs chromium)
 	scripts/install_debian_packages chromium
 	$(BIN)/python scripts/screenshots.py docs/images
+	$(BIN)/python -m scripts.annotation_screenshots docs/images
 
 lock: ## Resolve pyproject.toml anew into requirements.lock (versions only)
 	scripts/lock $(PYTHON)

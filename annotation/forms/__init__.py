@@ -6,6 +6,7 @@ Tasks bring ``image`` (a URL of the server), ``rules``, ``reasons``, ``question_
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jinja2
@@ -29,6 +30,9 @@ _ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
 )
 GUIDE = Path(__file__).parent.parent / "GUIDE.md"
+_LOOK = Path(__file__).parent / "guide.css"
+_NAMED = re.compile(r"(?m)(?<=^## )(.*) \(`\w+`\)$")
+"""A section's heading names its round in the end, for whoever reads the whole guide."""
 
 
 def form(round: str) -> str:
@@ -53,5 +57,6 @@ def instructions(round: str) -> str:
     chosen = [
         section for section in sections if section.partition("\n")[0].endswith(tuple(f"(`{one}`)" for one in wanted))
     ]
-    html: str = MarkdownIt().enable("table").render("\n\n## ".join([introduction, *chosen]))
-    return html
+    text = _NAMED.sub(r"\1", "\n\n## ".join([introduction, *chosen]))
+    # Label Studio's style sheet takes numbers, bullets and distances away
+    return f'<div class="dr-guide"><style>{_LOOK.read_text()}</style>{MarkdownIt().enable("table").render(text)}</div>'

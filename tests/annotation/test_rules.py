@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from annotation._plugin.darkroom_studio.blinding import blinded
+from annotation._plugin.darkroom_studio.blinding import blinded, only_own
 from annotation._plugin.darkroom_studio.rules import problems
 from tests.annotation.desk import box, choice, record
 
@@ -64,3 +64,14 @@ def test_a_person_sees_nobody_elses_work_or_name() -> None:
     assert [one["id"] for one in seen["drafts"]] == [6]
     assert "Ann" not in str(seen)
     assert (seen["annotators"], seen["updated_by"], seen["data"]) == ([], [], {"image": "x"})
+
+
+def test_a_draft_that_is_signed_with_ones_own_address_stays() -> None:
+    drafts = {"drafts": [{"id": 5, "user": "ann@example.com"}, {"id": 6, "user": "bob@example.com"}]}
+    seen = blinded(drafts, 8, email="bob@example.com")
+    assert [one["id"] for one in seen["drafts"]] == [6]
+
+
+def test_of_a_list_of_accounts_ones_own_stays() -> None:
+    assert only_own([{"id": 7, "email": "ann@example.com"}, {"id": 8}], 8) == [{"id": 8}]
+    assert only_own({"detail": "not found"}, 8) == {"detail": "not found"}

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from darkroom_studio.blinding import blinded
+from darkroom_studio.blinding import blinded, only_own
+from darkroom_studio.doors import LIST, closed_page, open_only
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from rest_framework.authtoken.models import Token
 
@@ -27,6 +28,9 @@ WRITES = re.compile(
     r"|^/api/drafts/\d+/?$|^/api/dm/views/?(\d+/?)?(order/?)?$|^/user/|^/logout|^/api/current-user/|^/api/users/\d+/?$"
     r"|^/api/token/|^/__lsa/"
 )
+BLINDED = ("/api/tasks", "/api/dm/", "/api/projects", "/api/users")
+ACCOUNT = re.compile(r"^/api/users/(\d+)\b")
+EVERYBODY = re.compile(r"^/api/users/?$")
 
 
 class Fence:
@@ -36,7 +40,7 @@ class Fence:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Refuses, or passes on; of tasks, a person sees no one's annotations but their own."""
+        """Refuses, or passes on; a person sees no one's annotations and names but their own."""
         user = person(request)
         if user is None or user.is_staff:
             return self.get_response(request)
@@ -44,9 +48,10 @@ class Fence:
             return JsonResponse(
                 {"status_code": 403, "detail": "Only the admin of this server may do that."}, status=403
             )
-        response = self.get_response(request)
-        if request.path.startswith(("/api/tasks", "/api/dm/", "/api/projects/")) and _is_json(response):
-            response.content = json.dumps(blinded(json.loads(response.content or b"null"), user.id)).encode()
+        response = closed_page(request.path, user) or self.get_response(request)
+        if request.path.startswith(BLINDED) and _is_json(response):
+            found = json.loads(response.content or b"null")
+            response.content = json.dumps(_seen(found, request.path, user)).encode()
             response.headers.pop("Content-Length", None)
         return response
 
@@ -73,14 +78,22 @@ def _bearer(request: HttpRequest) -> Any:
     return found[0] if found else None
 
 
+def _seen(found: Any, path: str, user: Any) -> Any:
+    if EVERYBODY.match(path):
+        return only_own(found, user.id)
+    return blinded(open_only(found, user) if LIST.match(path) else found, user.id, email=user.email)
+
+
 def _allowed(request: HttpRequest, user: Any) -> bool:
     path, method = request.path, request.method
+    if (account := ACCOUNT.match(path)) and int(account[1]) != user.id:
+        return False
     if method in READS:
         return bool(OPEN_READS.match(path)) or not CLOSED_READS.match(path)
     if path.rstrip("/") == "/api/dm/actions":
         return request.GET.get("id") == "next_task"
-    if re.match(r"^/api/users/\d+/?$", path):
-        return path.rstrip("/").endswith(f"/{user.id}") and method == "PATCH"
+    if account:
+        return method == "PATCH"
     if re.match(r"^/api/annotations/", path):
         return method in ("PATCH", "PUT")
     return bool(WRITES.match(path))

@@ -16,7 +16,11 @@ from tasks.models import Annotation, Task
 
 SUBMIT = re.compile(r"^/api/tasks/(\d+)/annotations/?$")
 EDIT = re.compile(r"^/api/annotations/(\d+)/?$")
-LIVE = "<script>" + (Path(__file__).parent / "live.js").read_text() + "</script>"
+HERE = Path(__file__).parent
+PAGE = {  # what goes into pages, and before which tag
+    "</head>": f"<style>{(HERE / 'page.css').read_text()}</style><script>{(HERE / 'panels.js').read_text()}</script>",
+    "</body>": f"<script>{(HERE / 'live.js').read_text()}</script>",
+}
 
 
 class Gate:
@@ -26,14 +30,16 @@ class Gate:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Refuses, or passes on; pages of projects get the live line about the boxes."""
+        """Refuses, or passes on; pages get our scripts and style."""
         task = _task(request)
         if task is not None and (found := _problems(request, task)):
             record_hit(person(request), task.id, found)
             return _refusal(found)
         response = self.get_response(request)
-        if request.path.startswith("/projects/") and response.get("Content-Type", "").startswith("text/html"):
-            response.content = response.content.replace(b"</body>", LIVE.encode() + b"</body>", 1)
+        # all pages are one program: a project may be opened from any of them without another page being asked for
+        if request.user.is_authenticated and response.get("Content-Type", "").startswith("text/html"):
+            for tag, script in PAGE.items():
+                response.content = response.content.replace(tag.encode(), (script + tag).encode(), 1)
             response.headers.pop("Content-Length", None)
         return response
 
@@ -75,12 +81,12 @@ def _has_seat(task: Any, user: Any) -> bool:
 
 
 def _refusal(found: list[str]) -> JsonResponse:
-    # 403 + PAUSED is the one kind of error whose text Label Studio 1.23 shows to the annotator; a 400 gives only
-    # "Annotation is not saved, please try again".
+    # 403 + PAUSED is the one kind of error whose text Label Studio 1.23 shows to the annotator, in a window that stays
+    # if there are validation errors; a 400 gives only "Annotation is not saved, please try again".
     return JsonResponse(
         {
             "status_code": 403,
-            "detail": " ".join(found),
+            "detail": "Not saved; what you entered is still here.",
             "validation_errors": {"non_field_errors": found},
             "display_context": {"reason": "PAUSED"},
         },

@@ -1,10 +1,10 @@
-// A line above the buttons: how large the largest box is, while it is being drawn.
+// A line beside the buttons: how large the largest box is, while it is being drawn.
 (function () {
   var line = document.createElement("div");
   line.id = "darkroom-share";
   line.setAttribute("role", "status");
-  line.style.cssText = "position:fixed;right:16px;bottom:64px;z-index:999;padding:6px 12px;border-radius:6px;" +
-    "font:600 13px sans-serif;color:#fff;display:none";
+  line.style.cssText = "position:fixed;left:330px;bottom:10px;z-index:999;padding:6px 12px;border-radius:6px;" +
+    "font:600 13px sans-serif;color:#fff;display:none;pointer-events:none";
   document.body.appendChild(line);
   setInterval(function () {
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
@@ -19,7 +19,7 @@
     var bad = !shares.length || largest > gate.max_share || rotated;
     line.textContent = !shares.length ? "no box yet"
       : rotated ? "a box is rotated: boxes must be upright"
-      : "largest box " + (100 * largest).toFixed(2) + " % of " + (100 * gate.max_share).toFixed(0) + " %";
+      : "largest box " + (100 * largest).toFixed(2) + "% of the image, limit " + +(100 * gate.max_share).toFixed(2) + "%";
     line.style.background = bad ? "#b71c1c" : "#1b5e20";
     line.style.display = "block";
   }, 400);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from darkroom_studio.roles import OPEN_TO, role_of, round_of
+from darkroom_studio.roles import is_open
 from projects.mixins import ProjectMixin as Base
 
 
@@ -13,7 +13,4 @@ class ProjectMixin(Base):
 
     def has_permission(self, user: Any) -> bool:
         """Asked for the project, its tasks and its stream."""
-        if not super().has_permission(user):
-            return False
-        found = round_of(self)
-        return user.is_staff or not found or role_of(user) in OPEN_TO[found]
+        return bool(super().has_permission(user)) and is_open(self, user)

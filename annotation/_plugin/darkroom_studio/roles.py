@@ -25,3 +25,9 @@ def round_of(project: Any) -> str:
     """The round of a project; empty for a project that is not the toolkit's."""
     words = (project.description or "").split()
     return words[1] if len(words) > 1 and words[0] == "darkroom" else ""
+
+
+def is_open(project: Any, user: Any) -> bool:
+    """Whether somebody may see the project; other teams' projects are left alone."""
+    found = round_of(project)
+    return user.is_staff or not found or role_of(user) in OPEN_TO[found]

@@ -1,0 +1,119 @@
+"""Takes the README's pictures of the annotation pages: a server of its own, a wall of pictures, three people's work.
+
+python -m scripts.annotation_screenshots docs/images
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from annotation.campaign import Campaign
+from annotation.connection import connect, studio_home
+from annotation.journal import Journal
+from annotation.pool import materialize_pool
+from annotation.server import wait_until_ready
+from annotation.sync import Sync
+from pipelines.geometry import Box
+from pipelines.workspace import Workspace
+from scripts.screenshots import browser
+from tests.e2e.labelling import Labelling, pool_of, write_campaign
+from tests.e2e.visitor import Point, visitor
+
+SIZE = (1400, 860)
+SCENE = 11
+AUTHOR, CHECKER, PASSWORD = "mara@example.com", "jonas@example.com", "for the pictures 1"
+QUESTION, ANSWER = "Which street is named on the red sign to the right of the pagoda?", "Canal Walk"
+LARGE = Box(80, 60, 800, 640)
+"""The pagoda and its sign."""
+
+
+def main(folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/images")) -> None:
+    """Writes annotate_refused.png, annotate.png and cross_check.png into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environments = Workspace.from_environment().environments
+    with tempfile.TemporaryDirectory() as home, serving(Path(home), environments) as workspace, browser() as port:
+        studio = connect(workspace, {})
+        for email in (AUTHOR, CHECKER):
+            studio.add_person(email, role="annotator", password=PASSWORD)
+        _sync(workspace)
+        with visitor(port, SIZE) as made:
+            _write(Labelling(made, studio.url), workspace, folder)
+        _sync(workspace)
+        with visitor(port, SIZE) as made:
+            _check(Labelling(made, studio.url), workspace, folder)
+
+
+@contextmanager
+def serving(home: Path, environments: Path) -> Iterator[Workspace]:
+    """A campaign of one wall, and its server while it is looked at."""
+    write_campaign(home, (SCENE,))
+    environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
+    with Workspace.from_environment(environment) as workspace:
+        server = studio_home(workspace)
+        try:
+            wait_until_ready(server.start(), report=lambda seconds: None)
+            materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
+            yield workspace
+        finally:
+            server.stop()
+
+
+def _sync(workspace: Workspace) -> None:
+    campaign = Campaign.load(workspace.annotation)
+    with Journal(workspace.annotation) as journal:
+        Sync(journal, connect(workspace, {}), campaign).run(list(pool_of(workspace).values()))
+
+
+def _project(workspace: Workspace, round: str) -> int:
+    with Journal(workspace.annotation) as journal:
+        found = journal.project(round)
+    assert found is not None, "a sync makes every round's project"
+    return found[0]
+
+
+def _write(page: Labelling, workspace: Workspace, folder: Path) -> None:
+    (item,) = pool_of(workspace).values()
+    page.log_in(AUTHOR, PASSWORD)
+    page.open_round(_project(workspace, "annotate"))
+    page.draw(LARGE, item.image)
+    page.choose("OCR")
+    page.write("Question", QUESTION)
+    page.write("Answer", ANSWER)
+    page.submit()
+    page.visitor.until_said("Not saved")
+    _save(page, folder / "annotate_refused.png")
+    page.close("Not saved")
+    page.delete(LARGE, item.image)
+    page.visitor.press("t")
+    sign = Box(624, 365, 784, 413)
+    page.draw(sign, item.image)
+    page.visitor.until_said("limit 5%")
+    start, end = page.corners(sign, item.image)
+    page.visitor.zoom(Point((start.x + end.x) / 2, (start.y + end.y) / 2), steps=3)
+    _save(page, folder / "annotate.png")
+    page.submit()
+    page.until_saved()
+
+
+def _check(page: Labelling, workspace: Workspace, folder: Path) -> None:
+    page.log_in(CHECKER, PASSWORD)
+    page.open_round(_project(workspace, "cross_check"))
+    page.write("Your own answer", ANSWER)
+    page.choose("Accept")
+    _save(page, folder / "cross_check.png")
+
+
+def _save(page: Labelling, path: Path) -> None:
+    page.frame()
+    page.visitor.picture().save(path, optimize=True)
+    print(path)
+
+
+if __name__ == "__main__":
+    typer.run(main)

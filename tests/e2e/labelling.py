@@ -1,0 +1,153 @@
+"""A person at Label Studio's pages, and a small campaign of walls full of pictures for them to work on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from annotation.pool import POOL
+from pipelines.geometry import Box
+from pipelines.records import ImageRef, PoolImage
+from pipelines.sources.base import SourceRow
+from pipelines.sources.demo.scenes import scenes
+from pipelines.workspace import Workspace
+from tests.e2e.visitor import Point, Visitor
+
+CAMPAIGN = "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0\n"
+FRAME = (
+    "(box => box && [box.x, box.y, box.width, box.height])"
+    "(document.querySelector('.lsf-image')?.getBoundingClientRect())"
+)
+SHOWN = "window.Htx?.annotationStore?.selected && document.querySelector('.lsf-image img')?.naturalWidth > 0"
+REGIONS = "Htx.annotationStore.selected.regionStore.regions.filter(one => one.type === 'rectangleregion')"
+
+
+def write_campaign(home: Path, numbers: tuple[int, ...]) -> dict[str, SourceRow]:
+    """Puts these scenes of the demo into a campaign; gives them by the names of their files."""
+    folder = home / "annotation" / "images"
+    folder.mkdir(parents=True)
+    drawn = scenes(max(numbers) + 1, 0)
+    rows = {f"{number:02d}.jpg": drawn[number].build() for number in numbers}
+    for name, row in rows.items():
+        image = row.images[0]
+        assert isinstance(image, bytes)
+        (folder / name).write_bytes(image)
+    (home / "annotation" / "campaign.yaml").write_text(CAMPAIGN)
+    return rows
+
+
+def pool_of(workspace: Workspace) -> dict[str, PoolImage]:
+    """The campaign's images by the digests that their addresses end in."""
+    return {item.image.sha256: item for item in workspace.tables.read(POOL, PoolImage)}
+
+
+class Labelling:
+    """One person, logged in or not, on one server."""
+
+    def __init__(self, visitor: Visitor, url: str) -> None:
+        self.visitor = visitor
+        self.url = url
+
+    def log_in(self, email: str, password: str, page: str = "/projects/") -> None:
+        """On the page that whoever is not logged in is sent to."""
+        self.visitor.open(self.url + page)
+        self.visitor.until("document.readyState === 'complete' && !!document.querySelector('input[name=email]')")
+        self.visitor.type("input[name=email]", email)
+        self.visitor.type("input[name=password]", password)
+        self.visitor.press("Enter")
+
+    def open_round(self, project: int) -> str:
+        """Opens the link that annotators use, reads the instructions, closes them; gives what they said."""
+        self.visitor.until("document.readyState === 'complete' && !location.pathname.startsWith('/user/login')")
+        self.visitor.open(f"{self.url}/projects/{project}/data?labeling=1")
+        self.visitor.until_said("Labeling Instructions")
+        said = self.visitor.text().partition("Labeling Instructions")[2]
+        self.close("Labeling Instructions")
+        self.visitor.until(SHOWN)
+        return said
+
+    def close(self, text: str) -> None:
+        """Closes the window with this text."""
+        self.visitor.click("[aria-label='Close modal']")
+        self.visitor.until(f"!document.body.innerText.includes({json.dumps(text)})")
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The task's data."""
+        found: Mapping[str, Any] = json.loads(self.visitor.run("JSON.stringify(Htx.task.dataObj)"))
+        return found
+
+    def frame(self) -> tuple[float, float, float, float]:
+        """Where the image is in the window (x, y, width, height), once it has stopped moving."""
+        readings: list[Any] = []
+        while len(readings) < 4 or len(set(readings[-4:])) > 1:
+            readings.append(tuple(self.visitor.until(FRAME)))
+            assert len(readings) < 400, f"the image does not lie still: {readings[-4:]}"
+            time.sleep(0.15)
+        found: tuple[float, float, float, float] = readings[-1]
+        return found
+
+    def corners(self, box: Box, image: ImageRef) -> tuple[Point, Point]:
+        """Two corners of a box of the image, in the window."""
+        x, y, width, height = self.frame()
+        across, down = width / image.width, height / image.height
+        return Point(x + box.x1 * across, y + box.y1 * down), Point(x + box.x2 * across, y + box.y2 * down)
+
+    def shown(self, box: Box, image: ImageRef) -> Image.Image:
+        """What the window shows of a box of the image."""
+        start, end = self.corners(box, image)
+        return self.visitor.picture().crop((round(start.x), round(start.y), round(end.x), round(end.y)))
+
+    def draw(self, box: Box, image: ImageRef) -> None:
+        """Draws a box with the mouse."""
+        start, end = self.corners(box, image)
+        before = self.visitor.run(f"{REGIONS}.length")
+        self.visitor.drag([start, Point((start.x + end.x) / 2, (start.y + end.y) / 2), end])
+        self.visitor.until(f"{REGIONS}.length === {before + 1}")
+
+    def delete(self, box: Box, image: ImageRef) -> None:
+        """Clicks on the one box that is there, and deletes it."""
+        start, end = self.corners(box, image)
+        self.visitor.drag([Point((start.x + end.x) / 2, (start.y + end.y) / 2)])
+        self.visitor.until("Htx.annotationStore.selected.selectedRegions.length")
+        self.visitor.press("Backspace")
+        self.visitor.until(f"!{REGIONS}.length")
+
+    def choose(self, title: str) -> None:
+        """Clicks on a choice."""
+        self.visitor.click(f"(document.querySelector('input[name=\"{title}\"]').closest('label'))")
+        self.visitor.until(f"document.querySelector('input[name=\"{title}\"]').checked")
+
+    def write(self, heading: str, text: str) -> None:
+        """Fills in the field below a heading."""
+        self.visitor.type(field(heading), text)
+
+    def written(self, heading: str) -> str:
+        """What the field below a heading holds."""
+        return str(self.visitor.until(f"{field(heading)}.value"))
+
+    def chosen(self) -> list[str]:
+        """The titles of what is chosen, in the order of the page."""
+        found: list[str] = self.visitor.run("[...document.querySelectorAll('.dr-side input:checked')].map(n => n.name)")
+        return found
+
+    def submit(self) -> None:
+        """Presses the button."""
+        self.visitor.click("button[name=submit]")
+
+    def until_saved(self) -> None:
+        """Waits until Label Studio says so."""
+        self.visitor.until_said("Annotation saved successfully")
+
+
+def field(heading: str) -> str:
+    """An expression for the field below a heading; Label Studio changes its element and name as it is edited."""
+    return (
+        f"([...document.querySelectorAll('.dr-side h4')].find(node => node.textContent.includes({json.dumps(heading)}))"
+        "?.nextElementSibling.querySelector('textarea, input'))"
+    )

@@ -1,0 +1,264 @@
+"""The annotation pages in a real browser on a real Label Studio, worked with mouse and keys: write, check, accept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from annotation.campaign import Campaign
+from annotation.connection import connect, find_task_url, studio_home
+from annotation.geometry import to_pixels
+from annotation.journal import Journal
+from annotation.pool import materialize_pool
+from annotation.server import wait_until_ready
+from annotation.stages import AnnotationStages, Kept
+from annotation.studio import Studio
+from annotation.sync import Sync
+from pipelines.geometry import Box
+from pipelines.records import PoolImage
+from pipelines.sources.base import SourceRow
+from pipelines.workspace import Workspace
+from scripts.screenshots import browser
+from tests.e2e.labelling import REGIONS, Labelling, pool_of, write_campaign
+from tests.e2e.visitor import visitor
+
+SIZE = (1400, 900)
+AUTHOR, CHECKER, THIRD, EXPERT = "ann@example.com", "bob@example.com", "cy@example.com", "eve@example.com"
+AUTHORS_NAME = "Annabel Quill"
+PASSWORD = "a secret of theirs 1"
+QUESTION, ANSWER = "What does the *small* sign [on the wall] say?", "No. 7_a <b>"
+
+
+@dataclass(frozen=True)
+class Campaigning:
+    """A campaign under way: its server, its data, and what the pictures show."""
+
+    workspace: Workspace
+    studio: Studio
+    rows: dict[str, SourceRow]
+
+    def sync(self) -> list[Kept]:
+        """One sync; gives where every record stands."""
+        campaign = Campaign.load(self.workspace.annotation)
+        with Journal(self.workspace.annotation) as journal:
+            Sync(journal, self.studio, campaign, say=lambda text: None).run(list(pool_of(self.workspace).values()))
+            return AnnotationStages(self.workspace, campaign, journal, find_task_url(self.workspace, {})).read()
+
+    def project(self, round: str) -> int:
+        with Journal(self.workspace.annotation) as journal:
+            found = journal.project(round)
+        assert found is not None
+        return found[0]
+
+    def item(self, page: Labelling) -> PoolImage:
+        """The image that a page shows."""
+        return pool_of(self.workspace)[page.data["image"].rpartition("/")[2]]
+
+    def target(self, item: PoolImage) -> Box:
+        """The small thing that the picture's own question is about."""
+        box = self.rows[item.source_row].truth.boxes[0]
+        return Box(box.x1, box.y1, box.x2, box.y2)
+
+    def picture(self, item: PoolImage) -> Image.Image:
+        return self.workspace.images.open(item.image).convert("RGB")
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Campaigning]:
+    home = tmp_path_factory.mktemp("annotation") / "home"
+    data = Path(os.environ.get("DARKROOM_HOME") or root / "data").absolute()
+    environments = os.environ.get("DARKROOM_ENVIRONMENTS") or str(data / "environments")
+    rows = write_campaign(home, (1, 2, 5, 11))
+    with Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}) as workspace:
+        server = studio_home(workspace)
+        try:
+            wait_until_ready(server.start(), report=lambda seconds: None)
+            studio = connect(workspace, {})
+            studio.add_person(AUTHOR, role="annotator", password=PASSWORD, name=AUTHORS_NAME)
+            for email, role in ((CHECKER, "annotator"), (THIRD, "annotator"), (EXPERT, "expert")):
+                studio.add_person(email, role=role, password=PASSWORD)
+            materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
+            made = Campaigning(workspace, studio, rows)
+            made.sync()
+            yield made
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def port(chromium: str) -> Iterator[int]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def page(campaign: Campaigning, port: int) -> Iterator[Labelling]:
+    """Somebody who is not logged in."""
+    with visitor(port, SIZE) as made:
+        yield Labelling(made, campaign.studio.url)
+
+
+def test_a_wrong_password_lets_nobody_in(page: Labelling) -> None:
+    page.log_in(AUTHOR, "another secret 2")
+    page.visitor.until_said("don't match")
+    assert page.visitor.run("location.pathname").startswith("/user/login")
+
+
+def test_a_round_for_experts_tells_an_annotator_so(page: Labelling, campaign: Campaigning) -> None:
+    page.log_in(CHECKER, PASSWORD, f"/projects/{campaign.project('accept')}/data?labeling=1")
+    page.visitor.until_said("This round is not open to you")
+    assert "It is for the role expert; your account has the role annotator." in page.visitor.text()
+    page.visitor.click("a[href='/projects/']")
+    page.visitor.until_said("2 Check records")
+    assert "3 Accept records" not in page.visitor.text()
+
+
+def test_the_image_is_shown_pixel_by_pixel_below_the_boxes(page: Labelling, campaign: Campaigning) -> None:
+    page.log_in(THIRD, PASSWORD)
+    page.open_round(campaign.project("annotate"))
+    item = campaign.item(page)
+    around = campaign.target(item).grown(150).clipped(item.image.width, item.image.height)
+    page.frame()
+    seen = page.shown(around, item.image)
+    wanted = campaign.picture(item).crop(around).resize(seen.size, Image.Resampling.BOX)
+    assert np.asarray(wanted, int).std() > 10, "a flat patch proves nothing"
+    assert np.corrcoef(np.asarray(seen, int).ravel(), np.asarray(wanted, int).ravel())[0, 1] > 0.9
+
+
+def test_what_was_begun_is_there_again_after_a_reload(page: Labelling, campaign: Campaigning) -> None:
+    page.log_in(THIRD, PASSWORD)
+    page.open_round(campaign.project("annotate"))
+    item = campaign.item(page)
+    page.draw(campaign.target(item).grown(20), item.image)
+    page.choose("Attribute")
+    page.visitor.until("performance.getEntriesByType('resource').some(one => one.name.includes('/drafts'))")
+    page.open_round(campaign.project("annotate"))
+    assert campaign.item(page) == item
+    page.visitor.until(f"{REGIONS}.length === 1")
+    assert page.chosen() == ["Attribute"]
+
+
+def test_a_record_is_written_checked_and_accepted_by_hand(campaign: Campaigning, port: int) -> None:
+    with visitor(port, SIZE) as made:
+        item = write(Labelling(made, campaign.studio.url), campaign)
+    stands = {one.item: one.state for one in campaign.sync()}[item]
+    assert (stands.round, stands.refused) == ("cross_check", [])
+    with visitor(port, SIZE) as made:
+        check(Labelling(made, campaign.studio.url), campaign, item)
+    assert {one.item: one.state for one in campaign.sync()}[item].round == "accept"
+    with visitor(port, SIZE) as made:
+        accept(Labelling(made, campaign.studio.url), campaign, item)
+    ends = {one.item: one.state for one in campaign.sync()}[item]
+    assert (ends.stage, ends.refused) == ("accepted", [])
+    assert ends.fields is not None
+    assert (ends.fields.question, ends.fields.answer, ends.fields.category) == (QUESTION, ANSWER, "ocr")
+    said = [(event.round, event.person, event.verdict, event.blind_match) for event in ends.history]
+    assert said == [
+        ("annotate", AUTHOR, "", None),
+        ("cross_check", CHECKER, "accept", True),
+        ("accept", EXPERT, "accept", None),
+    ]
+
+
+def write(page: Labelling, campaign: Campaigning) -> PoolImage:
+    """The author: a box that is too large is refused, a small one is saved as it was drawn."""
+    page.log_in(AUTHOR, PASSWORD)
+    guide = page.open_round(campaign.project("annotate"))
+    assert "Box every target, tightly." in guide
+    assert "(annotate)" not in guide
+    item = campaign.item(page)
+    width, height = item.image.width, item.image.height
+    shown = page.visitor.text()
+    assert f"This image has {width:,} × {height:,} pixels." in shown
+    assert f"{int(0.05 * width * height):,} pixels" in shown
+    assert "no box yet" in shown
+    large = Box(width // 8, height // 8, width // 2, height // 2)
+    page.draw(large, item.image)
+    page.visitor.until_said("largest box 14.")
+    page.choose("OCR")
+    page.write("Question", QUESTION)
+    page.write("Answer", ANSWER)
+    page.submit()
+    page.visitor.until_said("Not saved; what you entered is still here.")
+    assert "of the image; the limit is 5%." in page.visitor.text()
+    page.close("Not saved")
+    assert (page.written("Question"), page.written("Answer"), page.chosen()) == (QUESTION, ANSWER, ["OCR"])
+    assert page.visitor.run(f"{REGIONS}.length") == 1
+    page.delete(large, item.image)
+    page.visitor.until_said("no box yet")
+    page.visitor.press("t")
+    target = campaign.target(item).grown(12)
+    page.draw(target, item.image)
+    page.visitor.until_said("limit 5%")
+    page.submit()
+    page.until_saved()
+    check_saved(page, campaign, target, item)
+    return item
+
+
+def check_saved(page: Labelling, campaign: Campaigning, target: Box, item: PoolImage) -> None:
+    """What the page posted and the server answered: one upright box, where the mouse was."""
+    saved = next(json.loads(one.body) for one in page.visitor.answers("/annotations?") if one.status == 201)
+    box = next(one for one in saved["result"] if one["type"] == "rectanglelabels")
+    assert (box["original_width"], box["original_height"]) == (item.image.width, item.image.height)
+    drawn = to_pixels(box["value"], item.image.width, item.image.height)
+    step = item.image.width / page.frame()[2] + 1  # a pixel of the window, and one for rounding
+    assert max(abs(a - b) for a, b in zip(drawn, target, strict=True)) <= step, (drawn, target)
+    assert saved["lead_time"] > 0
+
+
+def check(page: Labelling, campaign: Campaigning, item: PoolImage) -> None:
+    """The checker: sees nobody's name, answers before looking, finds the record in the form, accepts."""
+    page.log_in(CHECKER, PASSWORD)
+    guide = page.open_round(campaign.project("cross_check"))
+    assert "Checking somebody else's record" in guide
+    assert campaign.item(page) == item
+    page.visitor.until(f"{REGIONS}.length === 1")
+    check_author_is_hidden(page)
+    shown = page.visitor.text()
+    assert f"Question: {QUESTION}" in shown
+    assert ANSWER not in shown
+    page.choose("Accept")
+    page.submit()
+    page.visitor.until_said("Answer the question yourself first.")
+    page.visitor.click("([...document.querySelectorAll('button')].find(node => node.textContent.trim() === 'OK'))")
+    page.write("Your own answer", ANSWER)
+    page.visitor.click(".ant-collapse-header")
+    page.visitor.until_said(f"Answer: {ANSWER}")
+    page.choose("Fix")
+    assert (page.written("Question"), page.written("Answer")) == (QUESTION, ANSWER)
+    assert page.chosen() == ["Fix", "OCR"]
+    page.choose("Accept")
+    page.submit()
+    page.until_saved()
+
+
+def check_author_is_hidden(page: Labelling) -> None:
+    fetched = page.visitor.answers("/api/")
+    assert any("next_task" in one.url for one in fetched), "the page has asked for its task"
+    everything = {one.url: one.body for one in fetched}
+    everything["the page"] = page.visitor.run("document.documentElement.outerHTML")
+    for name in (AUTHOR, *AUTHORS_NAME.split()):
+        assert [where for where, text in everything.items() if name in text] == []
+    tasks: list[Any] = [json.loads(one.body) for one in fetched if "next_task" in one.url]
+    assert [task["annotations"] for task in tasks] == [[]] * len(tasks)
+
+
+def accept(page: Labelling, campaign: Campaigning, item: PoolImage) -> None:
+    """The expert."""
+    page.log_in(EXPERT, PASSWORD)
+    page.open_round(campaign.project("accept"))
+    assert campaign.item(page) == item
+    page.visitor.until_said(f"Answer: {ANSWER}")
+    page.visitor.until(f"{REGIONS}.length === 1")
+    page.choose("Accept")
+    page.submit()
+    page.until_saved()

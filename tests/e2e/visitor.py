@@ -1,0 +1,204 @@
+"""Somebody at a browser: real mouse and key events through the DevTools protocol, and what the page fetched meanwhile.
+
+Nothing sleeps for a fixed time: every act waits until its element is there, lies still and is on top.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from PIL import Image
+from websockets.sync.client import ClientConnection, connect
+
+PATIENCE_SECONDS = 120.0
+MODIFIERS = {"Control": 2}
+KEYS = {"Enter": 13, "Escape": 27, "Backspace": 8, "Tab": 9}
+
+
+class Point(NamedTuple):
+    """A place in the window, in CSS pixels."""
+
+    x: float
+    y: float
+
+
+class Answer(NamedTuple):
+    """What a server said to the page."""
+
+    url: str
+    status: int
+    body: str
+
+
+class Visitor:
+    """One tab."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+        self._number = 0
+        self._finished: list[str] = []
+        self._responses: dict[str, tuple[str, int]] = {}
+        self._answers: list[Answer] = []
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Calls a method of the protocol; notes what the page has fetched."""
+        self._number += 1
+        self._connection.send(json.dumps({"id": self._number, "method": method, "params": params}))
+        while True:
+            said = json.loads(self._connection.recv(PATIENCE_SECONDS))
+            if said.get("id") == self._number:
+                assert "error" not in said, (method, said["error"])
+                return said["result"]
+            self._note(said)
+
+    def open(self, url: str) -> None:
+        """Goes to an address."""
+        self.call("Page.navigate", url=url)
+
+    def run(self, script: str) -> Any:
+        """What an expression gives on the page."""
+        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, (script, found["exceptionDetails"])
+        return found["result"].get("value")
+
+    def until(self, script: str) -> Any:
+        """Waits until an expression gives something true, also over a change of page; returns that."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            said = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+            if "exceptionDetails" not in said and (found := said["result"].get("value")):
+                return found
+            time.sleep(0.1)
+        raise TimeoutError(f"not in {PATIENCE_SECONDS:.0f} s: {script}; the page shows {self.text()[:1500]!r}")
+
+    def until_said(self, text: str) -> None:
+        """Waits until the page shows a text."""
+        self.until(f"document.body.innerText.includes({json.dumps(text)})")
+
+    def text(self) -> str:
+        """What the page shows."""
+        return str(self.run("document.body ? document.body.innerText : ''"))
+
+    def find(self, element: str) -> Point:
+        """The middle of an element (an expression, or a CSS selector), once it lies still and nothing covers it."""
+        node = element if element.startswith("(") else f"document.querySelector({json.dumps(element)})"
+        script = f"""(() => {{
+            const node = {node};
+            if (!node) return null;
+            node.scrollIntoView({{block: 'nearest', inline: 'nearest'}});
+            const box = node.getBoundingClientRect();
+            const x = box.x + box.width / 2, y = box.y + box.height / 2;
+            const top = document.elementFromPoint(x, y);
+            const free = top && (node.contains(top) || top.contains(node)) && !node.disabled;
+            return box.width && box.height && free ? [x, y] : null;
+        }})()"""
+        self._mouse("mouseMoved", Point(1, 1), 0)  # hints that a hovering mouse shows would cover it
+        before = None
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            found = self.until(script)
+            if found == before:
+                return Point(*found)
+            before = found
+            time.sleep(0.1)
+        raise TimeoutError(f"{element} does not lie still")
+
+    def click(self, element: str) -> None:
+        """A click in the middle of an element."""
+        self.drag([self.find(element)])
+
+    def drag(self, points: Sequence[Point]) -> None:
+        """Presses the left button at the first point and lets it go at the last."""
+        self._mouse("mouseMoved", points[0], 0)
+        self._mouse("mousePressed", points[0], 1)
+        for point in points[1:]:
+            self._mouse("mouseMoved", point, 1)
+        self._mouse("mouseReleased", points[-1], 0)
+
+    def type(self, element: str, text: str) -> None:
+        """Clicks into a field, empties it, and enters a text."""
+        self.click(element)
+        self.until("['INPUT', 'TEXTAREA'].includes(document.activeElement.tagName)")
+        self.press("a", "Control")
+        self.press("Backspace")
+        self.call("Input.insertText", text=text)
+        self.until(f"document.activeElement.value === {json.dumps(text)}")
+
+    def press(self, key: str, modifier: str = "") -> None:
+        """Presses a key, with another one held."""
+        code = KEYS.get(key) or ord(key.upper())
+        name = key if key in KEYS else f"Key{key.upper()}" if key.isalpha() else f"Digit{key}"
+        # a key that enters a character brings its text; Ctrl+A is an editing command in headless mode
+        text = {"text": key} if key not in KEYS and not modifier else {"text": "\r"} if key == "Enter" else {}
+        commands = {"commands": ["selectAll"]} if (key, modifier) == ("a", "Control") else {}
+        about = {"key": key, "code": name, "windowsVirtualKeyCode": code, "modifiers": MODIFIERS.get(modifier, 0)}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text, **commands)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def zoom(self, at: Point, *, steps: int) -> None:
+        """Turns the wheel forward with Ctrl held."""
+        for _ in range(steps):
+            about = {"x": at.x, "y": at.y, "deltaX": 0, "deltaY": -100, "modifiers": MODIFIERS["Control"]}
+            self.call("Input.dispatchMouseEvent", type="mouseWheel", **about)
+
+    def picture(self) -> Image.Image:
+        """The window as it is, RGB."""
+        shot = self.call("Page.captureScreenshot", format="png")
+        return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+
+    def answers(self, part: str) -> list[Answer]:
+        """What was fetched so far from addresses with this part, with bodies; since the last change of page."""
+        for request in self._finished:
+            url, status = self._responses[request]
+            if part in url:
+                self._answers.append(Answer(url, status, self._body(request)))
+        self._finished = []
+        return [answer for answer in self._answers if part in answer.url]
+
+    def _body(self, request: str) -> str:
+        said = self.call("Network.getResponseBody", requestId=request)
+        return base64.b64decode(said["body"]).decode(errors="replace") if said["base64Encoded"] else said["body"]
+
+    def _note(self, event: dict[str, Any]) -> None:
+        about = event.get("params", {})
+        if event.get("method") == "Page.frameNavigated" and "parentId" not in about["frame"]:
+            self._finished, self._answers = [], []  # the browser has let go of the bodies
+        if event.get("method") == "Network.responseReceived":
+            response = about["response"]
+            self._responses[about["requestId"]] = (response["url"], response["status"])
+        elif event.get("method") == "Network.loadingFinished" and about["requestId"] in self._responses:
+            self._finished.append(about["requestId"])
+
+    def _mouse(self, kind: str, at: Point, buttons: int) -> None:
+        pressed = {"button": "none"} if kind == "mouseMoved" and not buttons else {"button": "left", "clickCount": 1}
+        self.call("Input.dispatchMouseEvent", type=kind, x=at.x, y=at.y, buttons=buttons, **pressed)
+
+
+@contextmanager
+def visitor(port: int, size: tuple[int, int]) -> Iterator[Visitor]:
+    """A visitor who has nobody's cookies, in a window of this size, at the browser with this debugging port."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version") as said:
+        root = json.load(said)["webSocketDebuggerUrl"]
+    with connect(root, max_size=None, ping_interval=None) as control:
+        browser = Visitor(control)
+        context = browser.call("Target.createBrowserContext")["browserContextId"]
+        target = browser.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        with connect(f"ws://127.0.0.1:{port}/devtools/page/{target}", max_size=None, ping_interval=None) as connection:
+            made = Visitor(connection)
+            width, height = size
+            made.call(
+                "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+            )
+            made.call("Page.enable")
+            made.call("Network.enable")
+            try:
+                yield made
+            finally:
+                browser.call("Target.disposeBrowserContext", browserContextId=context)
