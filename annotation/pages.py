@@ -9,7 +9,8 @@ from pipelines.records import ImageRef, Round, Sample, Trajectory
 
 STYLE = (
     "<style>.tr{font:15px/1.5 sans-serif;max-width:900px}.tr h3{margin:18px 0 4px;font-size:15px}"
-    ".tr pre{font-family:monospace;background:#f4f5f7;padding:10px;border-radius:6px;overflow-x:auto;font-size:13px;white-space:pre-wrap}"
+    ".tr pre{background:#f4f5f7;padding:10px;border-radius:6px;overflow-x:auto;white-space:pre-wrap}"
+    ".tr pre{font-family:monospace;font-size:13px}"
     ".tr img{max-width:100%;max-height:520px;border:1px solid #d0d4da;border-radius:4px;margin:4px 8px 4px 0}"
     ".tr .out{border-left:4px solid #9db4d0;padding-left:10px}.tr .q{font-size:17px;font-weight:600}</style>"
 )
