@@ -15,7 +15,7 @@ export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help install demo test coverage e2e lint bench ui summary screenshots lock clean
+.PHONY: help install demo annotate test coverage e2e lint bench ui summary screenshots lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench: $(INSTALLED) ## Measure the sandbox on this machine against plain Python 
 ui: $(INSTALLED) ## The Dagster UI on this graph, on http://127.0.0.1:3000 (PORT=… for another)
 	$(BIN)/darkroom home
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev --host 127.0.0.1 --port $(PORT)
+
+annotate: $(INSTALLED) ## Start Label Studio for human annotation (stop it: .venv/bin/darkroom annotate down)
+	$(BIN)/darkroom annotate up
 
 summary: $(INSTALLED) ## What is in DARKROOM_HOME: rows, rejects, curves, cost
 	$(BIN)/darkroom summary

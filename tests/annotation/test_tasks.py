@@ -60,6 +60,7 @@ def test_a_policys_draft_is_a_prediction_of_the_first_round_only() -> None:
     draft = {"model_version": "policy qwen", "result": []}
     first = record_task("k", IMAGE, State(ITEM), round="annotate", max_share=0.05, draft=draft)
     assert first["predictions"] == [draft]
+    assert "A model drafted what is filled in" in first["data"]["rules"]
     later = record_task("k", IMAGE, waiting("cross_check"), round="cross_check", max_share=0.05, draft=draft)
     assert later["predictions"][0]["model_version"] == "the record"
 

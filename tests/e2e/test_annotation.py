@@ -17,12 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import httpx
 import pytest
 from PIL import Image, ImageDraw
 
 from annotation.campaign import Campaign
 from annotation.connection import TOKEN, URL, connect, find_task_url, studio_home
+from annotation.faults import AnnotationFault
 from annotation.gold import is_chosen
 from annotation.journal import Journal
 from annotation.pool import POOL
@@ -32,15 +34,18 @@ from annotation.server import StudioHome, wait_until_ready
 from annotation.stages import ACCEPTED, AnnotationStages
 from annotation.studio import Studio
 from annotation.sync import Sync
+from assets.annotation import annotation_sync
+from assets.resources import WorkspaceResource
 from pipelines.publish import publish
 from pipelines.recipes import load_recipes
-from pipelines.records import Annotated, PoolImage, Trajectory
+from pipelines.records import Annotated, ImageRef, PoolImage, Trajectory
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 from scripts.postgres import postgres
 from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of
 
 N_IMAGES = 60
+OTHER_FORM = '<View><Image name="image" value="$image"/></View>'
 SIZE = (2304, 1296)
 PATIENCE_SECONDS = 600
 
@@ -311,3 +316,57 @@ def test_experts_verdicts_on_trajectories_come_back_as_a_check(
     assert (
         "Experts looked at 2 rows, chosen by a seed, and accept 1: 50 %" in (shipped.folder / "README.md").read_text()
     )
+
+
+def small_pool(workspace: Workspace) -> list[PoolImage]:
+    """Three images that nobody needs to see."""
+    pool = [PoolImage(ImageRef(letter * 64, 4000, 3000, "RGB", "JPEG"), "ours", letter, "CC0-1.0") for letter in "abc"]
+    facts = {"n_in": 3, "n_out": 3, "n_rejected": 0, "n_quarantined": 0, "n_retryable": 0, "reasons": {}, "usage": {}}
+    workspace.tables.write(POOL, PoolImage, pool, [], inputs="x", facts=facts)
+    return pool
+
+
+def test_a_project_that_was_deleted_and_a_form_that_was_changed_are_said_and_mended(
+    server: StudioHome, workspace: Workspace
+) -> None:
+    started, pool = server.find(), small_pool(workspace)
+    assert started is not None
+    environment = {URL: started.url, TOKEN: server.admin.token}
+    headers = {"Authorization": f"Token {server.admin.token}"}
+    with (
+        Journal(workspace.annotation) as journal,
+        connect(workspace, environment) as studio,
+        httpx.Client(base_url=started.url, headers=headers, timeout=60) as admin,
+    ):
+        sync = Sync(journal, studio, Campaign(name="mishaps"), say=lambda text: None)
+        assert sync.run(pool).imported == {"annotate": 3}
+        known = journal.project("annotate")
+        assert known is not None
+        assert admin.patch(f"/api/projects/{known[0]}/", json={"label_config": OTHER_FORM}).status_code == 200
+        with pytest.raises(AnnotationFault, match="--reset-forms"):
+            sync.run(pool)
+        assert sync.run(pool, reset_forms=True).imported == {}
+        assert admin.delete(f"/api/projects/{known[0]}/").status_code == 204
+        with pytest.raises(AnnotationFault, match="--recreate"):
+            sync.run(pool)
+        assert sync.run(pool, recreate=True).imported == {"annotate": 3}
+        assert sync.run(pool).imported == {}
+
+
+def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(
+    server: StudioHome, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = server.find()
+    assert started is not None
+    small_pool(workspace)
+    (workspace.annotation).mkdir(parents=True, exist_ok=True)
+    (workspace.annotation / "campaign.yaml").write_text("name: sensed")
+    monkeypatch.setenv(URL, started.url)
+    monkeypatch.setenv(TOKEN, server.admin.token)
+    with dg.instance_for_test() as instance:
+        context = dg.build_sensor_context(instance=instance, resources={"workspace": WorkspaceResource()})
+        asked = annotation_sync(context)
+        assert isinstance(asked, dg.RunRequest)
+        again = annotation_sync(context)
+        assert isinstance(again, dg.SkipReason)
+        assert again.skip_message == "nothing came in"
