@@ -39,6 +39,7 @@ create table if not exists revisions(
 create index if not exists revisions_by_task on revisions(task_id, seq);
 create table if not exists gone(annotation_id integer primary key);
 create table if not exists hits(place integer primary key, raw text not null);
+create table if not exists settled(only_row integer primary key check (only_row = 1), digest text not null);
 create table if not exists people(person_id integer primary key, email text not null, name text not null,
     role text not null);
 """
@@ -254,6 +255,17 @@ class Journal:
     def hits(self) -> list[dict[str, Any]]:
         """Everything that the gate refused."""
         return [json.loads(row[0]) for row in self._db.execute("select raw from hits order by place")]
+
+    @property
+    def settled(self) -> str:
+        """What the last complete sync had handed all work out for; empty before the first one."""
+        row = self._db.execute("select digest from settled").fetchone()
+        return row[0] if row else ""
+
+    def set_settled(self, digest: str) -> None:
+        """All work is handed out that follows from this."""
+        with self.transaction():
+            self._db.execute("insert or replace into settled values (1, ?)", (digest,))
 
     @property
     def fingerprint(self) -> str:

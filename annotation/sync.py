@@ -19,7 +19,9 @@ from annotation.journal import Demand, Journal, Work
 from annotation.rounds import ROUNDS, State, Walk
 from annotation.studio import Studio
 from annotation.tasks import record_task
+from pipelines.digest import digest
 from pipelines.records import PoolImage
+from pipelines.stages import code_digest
 
 Say = Callable[[str], None]
 
@@ -43,8 +45,15 @@ class Sync:
             exchange.read_people()
             for round in ROUNDS:
                 synced.n_revisions += exchange.take_in(round, reset_form=reset_forms, recreate=recreate)
-            self._push(exchange, pool, synced)
+            if self.journal.settled != self._situation(pool):  # walking every record takes a while
+                self._push(exchange, pool, synced)
+                self.journal.set_settled(self._situation(pool))
         return synced
+
+    def _situation(self, pool: Sequence[PoolImage]) -> str:
+        """All that determines which work should be handed out."""
+        images = sorted(item.image.sha256 for item in pool)
+        return digest([self.journal.fingerprint, images, self.campaign.model_dump(mode="json"), code_digest()])
 
     def _push(self, exchange: Exchange, pool: Sequence[PoolImage], synced: Synced) -> None:
         pending = self._pending(pool)

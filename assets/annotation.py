@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from annotation.campaign import Campaign
-from annotation.connection import connect, find_task_url, studio_home
+from annotation.connection import connect, find_task_url
 from annotation.faults import AnnotationFault
 from annotation.journal import Journal
 from annotation.pool import POOL, materialize_pool
@@ -212,9 +212,11 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
     with workspace.open() as opened:
         if not opened.tables.exists(POOL):
             return dg.SkipReason("there is no pool yet: materialise annotation_pool")
-        if not _has_server(opened):
-            return dg.SkipReason("no Label Studio runs: darkroom annotate up")
-        with Journal(opened.annotation) as journal, connect(opened) as studio:
+        try:
+            studio = connect(opened)
+        except AnnotationFault as fault:
+            return dg.SkipReason(str(fault))
+        with Journal(opened.annotation) as journal, studio:
             pool = opened.tables.read(POOL, PoolImage)
             drafts = read_predictions(opened, pool)
             Sync(journal, studio, Campaign.load(opened.annotation), drafts, say=context.log.info).run(pool)
@@ -223,15 +225,6 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
         return dg.SkipReason("nothing came in")
     context.update_cursor(fingerprint)
     return dg.RunRequest(run_key=fingerprint)
-
-
-def _has_server(workspace: Workspace) -> bool:
-    try:
-        connect(workspace).close()
-    except AnnotationFault:
-        found = studio_home(workspace).find()
-        return found is not None and found.process.is_running
-    return True
 
 
 def annotation_job() -> Any:
