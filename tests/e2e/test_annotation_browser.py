@@ -188,6 +188,7 @@ def write(page: Labelling, campaign: Campaigning) -> PoolImage:
     page.write("Answer", ANSWER)
     page.submit()
     page.visitor.until_said("Not saved; what you entered is still here.")
+    page.visitor.until("!Htx.annotationStore.selected.submissionStarted")  # else no draft is saved any more
     assert "of the image; the limit is 5%." in page.visitor.text()
     page.close("Not saved")
     assert (page.written("Question"), page.written("Answer"), page.chosen()) == (QUESTION, ANSWER, ["OCR"])
