@@ -15,7 +15,7 @@ Paths are relative to the file.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pydantic
 import yaml
@@ -45,8 +45,9 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     """How often a rejected record goes back (issue: at most twice)."""
     gold_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.05
     """Share of the cross-checks that are repeated with a planted error."""
-    pre_annotate: bool = False
-    """Whether a policy drafts boxes and questions for people to correct."""
+    pre_annotate: Literal["no", "pixels", "thousandths"] = "no"
+    """Whether a policy drafts records for people to correct, and the frame in which it gives boxes: pixels of the image
+    as it sees it (Qwen2.5-VL), or thousandths of its sides (Qwen3-VL)."""
     seed: int = 0
 
     @classmethod

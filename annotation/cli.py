@@ -46,6 +46,7 @@ max_share: 0.05           # of the image's area, for every box
 def _workspace() -> Iterator[Workspace]:
     """The workspace; what a user can mend is said in one paragraph and ends with status 1."""
     from annotation.faults import AnnotationFault
+    from pipelines.decontamination import DecontaminationFault
     from pipelines.serving.faults import ServingFault
     from pipelines.tables import TableMissing
     from pipelines.workspace import Workspace
@@ -53,7 +54,7 @@ def _workspace() -> Iterator[Workspace]:
     try:
         with Workspace.from_environment() as workspace:
             yield workspace
-    except (AnnotationFault, ServingFault, TableMissing) as fault:
+    except (AnnotationFault, DecontaminationFault, ServingFault, TableMissing) as fault:
         Console(stderr=True).print(Text.assemble(("error: ", "bold red"), str(fault)))
         raise typer.Exit(1) from fault
 
@@ -138,8 +139,7 @@ def add_users(
     """
     from annotation.connection import connect
 
-    with _workspace() as workspace:
-        studio = connect(workspace)
+    with _workspace() as workspace, connect(workspace) as studio:
         known = {person.email for person in studio.people()}
         for email in emails:
             chosen = password or secrets.token_urlsafe(9)
@@ -153,9 +153,9 @@ def list_users() -> None:
     """Show the accounts."""
     from annotation.connection import connect
 
-    with _workspace() as workspace:
+    with _workspace() as workspace, connect(workspace) as studio:
         table = Table("account", "name", "role")
-        for person in connect(workspace).people():
+        for person in studio.people():
             table.add_row(person.email, person.name, person.role or "none")
         console.print(table)
 
@@ -176,6 +176,7 @@ def sync(
     from annotation.connection import connect
     from annotation.journal import Journal
     from annotation.pool import POOL, materialize_pool
+    from annotation.pre_annotations import read_predictions
     from annotation.sync import Sync
     from pipelines.records import PoolImage
 
@@ -188,8 +189,9 @@ def sync(
         console.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} left out")
         pool = workspace.tables.read(POOL, PoolImage)
         while True:
-            run = Sync(journal, connect(workspace), campaign, say=console.print)
-            synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+            with connect(workspace) as studio:
+                run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.print)
+                synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
             went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
             console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
             _print_places(_stages(workspace, campaign, journal))
@@ -197,6 +199,44 @@ def sync(
                 return
             time.sleep(every)
             reset_forms = recreate = False
+
+
+@app.command()
+def review(
+    rows: Annotated[int, typer.Option(min=1, help="Of each family, chosen by the campaign's seed.")] = 20,
+    family: Annotated[
+        list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")
+    ] = None,
+) -> None:
+    """Hand accepted trajectories out to experts, and take their verdicts in.
+
+    What experts reject is left out when the datasets ship, the card says how many they accept, and
+    `darkroom calibrate` measures judges against them (<home>/annotation/reviews.jsonl). Run it again to take verdicts
+    in; more --rows later keep what was chosen.
+    """
+    from annotation.campaign import Campaign
+    from annotation.connection import connect
+    from annotation.journal import Journal
+    from annotation.queues import read_verdicts
+    from annotation.review import ROUND, ReviewQueue
+    from pipelines.recipes import load_recipes
+    from pipelines.reviews import acceptance, read_reviews
+
+    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+        recipes = [recipe for name, recipe in load_recipes().items() if not family or name in family]
+        queue = ReviewQueue(workspace, Campaign.load(workspace.annotation), journal)
+        with connect(workspace) as studio:
+            synced = queue.sync(studio, recipes, n_rows=rows)
+        queue.materialize(recipes)
+        console.print(
+            f"went out: {sum(synced.imported.values()):,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}"
+        )
+        table = Table("family", "reviewed", "accepted", "95 % interval")
+        for recipe in recipes:
+            share = acceptance(read_reviews(workspace.tables, recipe.family))
+            low, high = share.interval
+            table.add_row(recipe.family, str(share.of), str(share), f"{low:.0%} to {high:.0%}" if share.of else "–")
+        console.print(table)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from scipy.stats import hypergeom
 
 from annotation.people import PersonQuality
-from annotation.shares import Share
+from pipelines.shares import Share
 
 MEASURES: dict[str, Callable[[PersonQuality], Share]] = {
     "first_pass": lambda row: row.first_pass,

@@ -21,7 +21,7 @@ def studio_home(workspace: Workspace) -> StudioHome:
 def find_task_url(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Callable[[int, int], str]:
     """Where a task (project, number) can be looked at; a path alone where no server is known."""
     server = studio_home(workspace).find()
-    url = environment.get(URL) or (server.url if server else "")
+    url = (environment.get(URL) or (server.url if server else "")).rstrip("/")
     return lambda project, task: f"{url}/projects/{project}/data?task={task}"
 
 

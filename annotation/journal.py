@@ -153,6 +153,15 @@ class Journal:
             found |= {row[0] for row in self._db.execute(f"select key from demands where key in ({marks})", part)}
         return found
 
+    def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
+        """The tasks that count for ``keys``."""
+        found: dict[str, int] = {}
+        for start in range(0, len(keys), 500):
+            part = keys[start : start + 500]
+            marks = ",".join("?" * len(part))
+            found |= dict(self._db.execute(f"select key, task_id from tasks where key in ({marks})", part).fetchall())
+        return found
+
     def unready(self, round_: str) -> list[tuple[str, int, Demand]]:
         """Tasks of a round whose settings on the server are still to be made: key, task and demand."""
         rows = self._db.execute(

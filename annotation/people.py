@@ -17,9 +17,9 @@ from typing import Any
 
 from annotation.journal import Person
 from annotation.rounds import ROLE, State
-from annotation.shares import Share, share_of
 from annotation.versions import CHECKING, WRITING, Version, versions
 from pipelines.records import AnnotationEvent
+from pipelines.shares import Share, share_of
 
 BREAK_SECONDS = 1800.0
 """A longer pause is none of the work."""

@@ -57,9 +57,9 @@ def found_files(campaign: Campaign, folder: Path) -> Iterator[Found]:
             paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES)
         else:
             paths = sorted(Path(root.anchor).glob(str(root.relative_to(root.anchor))))
-            root = _fixed_part(root)
         if not paths:
             raise AnnotationFault(f"campaign.yaml: there is no image at {root}; paths are relative to {folder}")
+        root = root if root.is_dir() else _fixed_part(root)
         yield from (Found(path, place, str(path.relative_to(root))) for path in paths)
 
 

@@ -19,10 +19,10 @@ from annotation.journal import Person
 from annotation.matching import mean_iou
 from annotation.people import BREAK_SECONDS, PersonQuality, people_of, reasons_of
 from annotation.rounds import ROUNDS, State
-from annotation.shares import Share, share_of
 from annotation.versions import CHECKING, Version, versions
 from pipelines.geometry import Box
 from pipelines.records import AnnotationEvent
+from pipelines.shares import Share, share_of
 
 N_SKIPS = 2
 """People from whose skipping on an item is listed."""

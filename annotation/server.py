@@ -3,6 +3,7 @@
     <home>/environments/label-studio/     the installed program, and a migrated database to copy
     <home>/annotation/studio/             its data: database (unless PostgreSQL), media, what the gate refused
     <home>/annotation/server.json         where it answers and which process it is
+    <home>/annotation/postgres.url        the PostgreSQL that it was first started with, if any
     <home>/annotation/admin.json          the toolkit's own account (readable by its owner alone)
 
 Telemetry is off, sign-up is closed, and it listens on the loopback interface unless told otherwise.
@@ -90,11 +91,7 @@ class StudioHome:
         path = self.folder / "admin.json"
         if not path.exists():
             made = Admin("admin@darkroom.local", secrets.token_urlsafe(18), secrets.token_hex(20))
-            self.folder.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(".part")
-            part.touch(mode=0o600)
-            part.write_text(json.dumps(made._asdict(), indent=1))
-            os.replace(part, path)
+            _write_secret(path, json.dumps(made._asdict(), indent=1))
         return Admin(**json.loads(path.read_text()))
 
     def find(self) -> Server | None:
@@ -105,8 +102,10 @@ class StudioHome:
     def start(self, *, host: str = "127.0.0.1", port: int | None = None, postgres: str | None = None) -> Server:
         """Installs and starts what is missing; returns before it answers. A running server is returned as it is.
 
-        Raises ``AnnotationFault`` when the port is taken, ``ServingFault`` when the installation fails.
+        ``postgres`` is kept: later starts need not name it. Raises ``AnnotationFault`` when the port is taken or the
+        data lie in another database, ``ServingFault`` when the installation fails.
         """
+        postgres = self._chosen_database(postgres)
         running = self.find()
         if running is not None and running.process.is_running:
             return running
@@ -135,6 +134,28 @@ class StudioHome:
         (self.folder / "server.json").unlink(missing_ok=True)
         return was_running
 
+    def _chosen_database(self, postgres: str | None) -> str | None:
+        """The database of the first start, which must not change unseen: the other one would look empty."""
+        kept = self.folder / "postgres.url"
+        if kept.exists():
+            known = kept.read_text()
+            if postgres not in (None, known):
+                raise AnnotationFault(
+                    f"this campaign's accounts and projects lie in {_shown(known)}; to use another database, move them "
+                    f"there and remove {kept}"
+                )
+            return known
+        if postgres is None:
+            return None
+        _parsed(postgres)
+        if (self.folder / "studio" / DATABASE).exists():
+            raise AnnotationFault(
+                f"this campaign's accounts and projects lie in SQLite; to begin anew on PostgreSQL, move "
+                f"{self.folder / 'studio'} and {self.folder / 'journal.sqlite'} away"
+            )
+        _write_secret(kept, postgres)
+        return postgres
+
     def _template(self) -> Path:
         """A migrated, empty database: migrating takes a minute, copying none."""
         template = self.environments / f"label-studio-{REQUIREMENTS[0].partition('==')[2]}.sqlite3"
@@ -157,10 +178,10 @@ class StudioHome:
             **QUIET,
             "PYTHONPATH": str(PLUGIN),
             "LABEL_STUDIO_BASE_DATA_DIR": str(self.folder / "studio"),
-            "DARKROOM_IMAGES": self.images_url,
-            "DARKROOM_ADMIN_EMAIL": admin.email,
-            "DARKROOM_ADMIN_PASSWORD": admin.password,
-            "DARKROOM_ADMIN_TOKEN": admin.token,
+            "STUDIO_IMAGES": self.images_url,
+            "STUDIO_ADMIN_EMAIL": admin.email,
+            "STUDIO_ADMIN_PASSWORD": admin.password,
+            "STUDIO_ADMIN_TOKEN": admin.token,
             **_database(postgres),
         }
 
@@ -225,14 +246,23 @@ def _parsed(postgres: str) -> sa.URL:
     try:
         url = sa.make_url(postgres)
     except sa.exc.ArgumentError as fault:
-        raise AnnotationFault(f"{postgres!r} is no URL; expected postgresql://USER:PASSWORD@HOST:PORT/NAME") from fault
+        raise AnnotationFault("that is no URL; expected postgresql://USER:PASSWORD@HOST:PORT/NAME") from fault
     if not url.drivername.startswith("postgresql") or not url.database or not url.host:
-        raise AnnotationFault(f"expected postgresql://USER:PASSWORD@HOST:PORT/NAME, found {_shown(postgres)}")
+        found = url.render_as_string(hide_password=True)
+        raise AnnotationFault(f"expected postgresql://USER:PASSWORD@HOST:PORT/NAME, found {found}")
     return url
 
 
 def _shown(postgres: str | None) -> str:
     return "sqlite" if postgres is None else sa.make_url(postgres).render_as_string(hide_password=True)
+
+
+def _write_secret(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.touch(mode=0o600)
+    part.write_text(text)
+    os.replace(part, path)
 
 
 def _copy_whole(source: Path, target: Path) -> None:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 from annotation.campaign import Campaign
 from annotation.journal import Journal
 from annotation.pool import POOL
+from annotation.pre_annotations import DRAFTS
 from annotation.rounds import Refused, State
 from annotation.sync import states, walk_of
 from pipelines.digest import digest
-from pipelines.records import Annotated, PoolImage, Reject, Sample, Truth, TruthBox, to_row
+from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
 from pipelines.rejects import Reason, reject
 from pipelines.stages import Outcome, Report, code_digest, run_stage
 from pipelines.tables import TableKey
@@ -60,7 +61,8 @@ class AnnotationStages:
         further are the next one's. Raises ``TableMissing`` without a pool."""
         tables = self.workspace.tables
         rules = self.campaign.model_dump(include={"name", "max_share", "max_rework"})
-        inputs = digest([tables.fingerprint(POOL), self.journal.fingerprint, rules, code_digest()])
+        drafts = tables.fingerprint(DRAFTS) if tables.exists(DRAFTS) else ""
+        inputs = digest([tables.fingerprint(POOL), drafts, self.journal.fingerprint, rules, code_digest()])
         read = cache(self.read)
         reports = {
             key: run_stage(tables, key, Annotated, inputs=inputs, perform=partial(self._perform, key, read))
@@ -78,10 +80,12 @@ class AnnotationStages:
         rows: list[Annotated] = []
         rejects: list[Reject] = []
         before = ORDER[ORDER.index(key) - 1] if key != ORDER[0] else None
+        tables = self.workspace.tables
+        drafted = {row.sha256 for row in tables.read(DRAFTS, PreAnnotation)} if tables.exists(DRAFTS) else set()
         incoming = [kept for kept in read() if before is None or has_come(kept.state, before)]
         for kept in incoming:
             if has_come(kept.state, key):
-                rows.append(annotated(kept, pre_annotated=False))
+                rows.append(annotated(kept, pre_annotated=kept.item.image.sha256 in drafted))
             else:
                 rejects.append(self._reject(kept, key))
         return Outcome(rows, rejects, len(incoming))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
 
 import httpx
 from label_studio_sdk import LabelStudio
@@ -33,22 +36,38 @@ TITLES = {
 }
 
 
+class Listed(NamedTuple):
+    """A task on the server."""
+
+    task_id: int
+    key: str
+    n_annotations: int
+
+
 class Changed(NamedTuple):
     """A task that was worked on, with all of its annotations as they are now."""
 
     task_id: int
-    updated_at: str
     annotations: Sequence[Mapping[str, Any]]
 
 
 class Studio:
-    """One server, with the toolkit's own account."""
+    """One server, with the toolkit's own account. Use it as a context manager."""
 
     def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
         self.url = url.rstrip("/")
         self._pauses = pauses
-        self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds)  # type: ignore[no-untyped-call]  # the SDK has no types here
-        self._http = httpx.Client(base_url=self.url, headers={"Authorization": f"Token {token}"}, timeout=seconds)
+        local = httpx.URL(self.url).host in ("127.0.0.1", "::1", "localhost")  # no proxy knows this machine's servers
+        headers = {"Authorization": f"Token {token}"}
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=seconds, trust_env=not local)
+        # the SDK has no types here
+        self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds, httpx_client=self._http)  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
 
     def close(self) -> None:
         """Closes the connections."""
@@ -127,23 +146,26 @@ class Studio:
         )
         return list(answer.task_ids or [])
 
-    def tasks_after(self, project_id: int, task_id: int) -> Iterator[tuple[int, str]]:
-        """(number, key) of every task that is younger than ``task_id``."""
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[Listed]:
+        """Every task that is younger than ``task_id``."""
         for task in self._tasks(project_id, "task_only", [("tasks:id", "greater", "Number", task_id)]):
-            yield int(task.id), str((task.data or {}).get("key", ""))
+            yield Listed(int(task.id), str((task.data or {}).get("key", "")), int(task.total_annotations or 0))
+
+    def now(self) -> datetime:
+        """The server's clock, to the second."""
+        response = self._ask(lambda: self._http.get("/health"))
+        return parsedate_to_datetime(response.headers["date"])
 
     def changed_since(self, project_id: int, watermark: str, *, n_seats: int) -> Iterator[Changed]:
         """Tasks with more annotations than seats, or skips, that changed after ``watermark`` (empty: ever)."""
         since = [("tasks:updated_at", "greater", "Datetime", watermark)] if watermark else []
         for column, least in (("tasks:total_annotations", n_seats), ("tasks:cancelled_annotations", 0)):
             for task in self._tasks(project_id, "all", [*since, (column, "greater", "Number", least)]):
-                annotations = [dict(one) for one in task.annotations or ()]
-                updated = task.updated_at
-                yield Changed(int(task.id), updated if isinstance(updated, str) else updated.isoformat(), annotations)
+                yield Changed(int(task.id), [dict(one) for one in task.annotations or ()])
 
-    def set_overlap(self, task_id: int, overlap: int) -> None:
-        """How many people's annotations make the task complete."""
-        self._send("PATCH", f"/api/tasks/{task_id}/", json={"overlap": overlap})
+    def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
+        """How many people's annotations complete each task; a task that had enough and now lacks some is open again."""
+        self._plugin("POST", "overlaps", json={"overlaps": {str(task): n for task, n in overlaps.items()}})
 
     def delete_task(self, task_id: int) -> None:
         """Takes a task away."""

@@ -7,47 +7,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from annotation import gold
 from annotation.campaign import Campaign
-from annotation.faults import AnnotationFault
+from annotation.exchange import BATCH, Exchange, Outgoing, Synced
 from annotation.journal import Demand, Journal, Work
 from annotation.rounds import ROUNDS, State, Walk
 from annotation.studio import Studio
-from annotation.tasks import N_SEATS, record_task
+from annotation.tasks import record_task
 from pipelines.records import PoolImage
 
-BATCH = 200
-"""Tasks in one import: a few seconds, on either database."""
-OVERLAP_SECONDS = 30
-"""Changes are asked for again from so long before the last one seen: a transaction may end after a later one."""
 Say = Callable[[str], None]
-
-
-@dataclass(slots=True)
-class Synced:
-    """What one sync did."""
-
-    n_revisions: int = 0
-    imported: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def anything(self) -> bool:
-        """Whether anything came in or went out."""
-        return bool(self.n_revisions or self.imported)
-
-
-class Outgoing(NamedTuple):
-    """A task to import: its demand and how to make it."""
-
-    demand: Demand
-    task: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,72 +39,18 @@ class Sync:
         """Raises ``AnnotationFault``, with all that came in before kept."""
         synced = Synced()
         with self.journal.lock():
-            self.journal.set_people(self.studio.people())
-            self._read_hits()
+            exchange = Exchange(self.journal, self.studio, self.campaign.name)
+            exchange.read_people()
             for round in ROUNDS:
-                self._ensure_project(round, reset_form=reset_forms, recreate=recreate)
-                self._find_tasks(round)
-                synced.n_revisions += self._pull(round)
-            self._push(pool, synced)
+                synced.n_revisions += exchange.take_in(round, reset_form=reset_forms, recreate=recreate)
+            self._push(exchange, pool, synced)
         return synced
 
-    def _read_hits(self) -> None:
-        after = len(self.journal.hits())
-        while hits := self.studio.hits(after):
-            self.journal.add_hits(after, hits)
-            after += len(hits)
-
-    def _ensure_project(self, round: str, *, reset_form: bool, recreate: bool) -> None:
-        known = self.journal.project(round)
-        if known is not None:
-            if reset_form:
-                self.studio.reset_form(known[0], round)
-            if self.studio.check_project(known[0], round):
-                return
-            if not recreate:
-                raise AnnotationFault(
-                    f"project {known[0]} of the round {round} is gone from {self.studio.url}. Restore the server from "
-                    "a backup; or make it anew with `darkroom annotate sync --recreate`: what was submitted is kept, "
-                    "unfinished work is handed out again"
-                )
-            self.journal.forget_project(round)
-        created = self.studio.create_project(self.campaign.name, round, n_seats=N_SEATS[round])
-        self.journal.set_project(round, created)
-
-    def _find_tasks(self, round: str) -> None:
-        """Enters tasks that are on the server and not in the journal: a sync was killed between import and entry."""
-        project_id, last, watermark = self._project(round)
-        found = list(self.studio.tasks_after(project_id, last))
-        if not found:
-            return
-        demanded = self.journal.demanded([key for _, key in found])
-        self.journal.add_tasks(project_id, [(key, task_id) for task_id, key in found if key in demanded])
-        last = max(task_id for task_id, _ in found)
-        self.journal.set_project(round, project_id, last_task=last, watermark=watermark)
-        self._set_overlaps(round)
-
-    def _pull(self, round: str) -> int:
-        project_id, last, watermark = self._project(round)
-        newest, n_new = watermark, 0
-        changes = self.studio.changed_since(project_id, _earlier(watermark), n_seats=N_SEATS[round])
-        while batch := list(islice(changes, BATCH)):
-            with self.journal.transaction():
-                for changed in batch:
-                    n_new += self.journal.add_revisions(changed.task_id, changed.annotations)
-            newest = max([newest, *(changed.updated_at for changed in batch)], key=_moment)
-        self.journal.set_project(round, project_id, last_task=last, watermark=newest)
-        return n_new
-
-    def _push(self, pool: Sequence[PoolImage], synced: Synced) -> None:
+    def _push(self, exchange: Exchange, pool: Sequence[PoolImage], synced: Synced) -> None:
         pending = self._pending(pool)
         while batch := list(islice(pending, BATCH)):
-            self.journal.demand((one.demand for one in batch), campaign=self.campaign.name)
-            by_round: dict[str, list[Outgoing]] = defaultdict(list)
-            for one in batch:
-                by_round[one.demand.round].append(one)
-            for round, outgoing in by_round.items():
-                self._import(round, outgoing)
-                synced.imported[round] = synced.imported.get(round, 0) + len(outgoing)
+            for round, n in exchange.hand_out(batch).items():
+                synced.imported[round] = synced.imported.get(round, 0) + n
             self.say(f"handed out {sum(synced.imported.values()):,} tasks")
 
     def _pending(self, pool: Iterable[PoolImage]) -> Iterator[Outgoing]:
@@ -165,32 +85,6 @@ class Sync:
             if planted is not None:
                 yield waiting._replace(round="cross_check", gold=planted.error), replace(state, fields=planted.fields)
 
-    def _import(self, round: str, outgoing: Sequence[Outgoing]) -> None:
-        project_id, last, watermark = self._project(round)
-        task_ids = self.studio.import_tasks(project_id, [one.task for one in outgoing])
-        if len(task_ids) != len(outgoing):
-            raise AnnotationFault(
-                f"{len(outgoing)} tasks were sent to project {project_id}, {len(task_ids)} arrived; sync again"
-            )
-        keys = [one.demand.key(self.campaign.name) for one in outgoing]
-        self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True))
-        self.journal.set_project(round, project_id, last_task=max(last, *task_ids), watermark=watermark)
-        self._set_overlaps(round)
-
-    def _set_overlaps(self, round: str) -> None:
-        """Tasks with more or fewer seats than their project reckons with get an overlap of their own."""
-        unready = self.journal.unready(round)
-        for key, task_id, demand in unready:
-            if demand.overlap != 1 + N_SEATS[round]:
-                self.studio.set_overlap(task_id, demand.overlap)
-                self.journal.set_ready([key])
-        self.journal.set_ready(key for key, _, _ in unready)
-
-    def _project(self, round: str) -> tuple[int, int, str]:
-        known = self.journal.project(round)
-        assert known is not None, "every round has its project before anything is asked of it"
-        return known
-
 
 def walk_of(journal: Journal, campaign: Campaign) -> Walk:
     """How the campaign's journal is read."""
@@ -214,14 +108,3 @@ def _current(works: Sequence[Work], state: State) -> Demand:
         (work.demand for work in works if not work.demand.gold and work.demand.round == state.round),
         key=lambda demand: (demand.attempt, demand.serial),
     )
-
-
-def _moment(at: str) -> datetime:
-    return datetime.fromisoformat(at.replace("Z", "+00:00")) if at else datetime.fromisoformat("1970-01-01T00:00+00:00")
-
-
-def _earlier(watermark: str) -> str:
-    if not watermark:
-        return ""
-    earlier = _moment(watermark) - timedelta(seconds=OVERLAP_SECONDS)
-    return earlier.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

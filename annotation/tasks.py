@@ -15,6 +15,7 @@ from pipelines.records import ImageRef
 N_SEATS = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0}
 """Seats that a round's project reckons with; a task that needs another number gets an overlap of its own."""
 PREFILLED = "the record"
+DRAFTED = "**A model drafted what is filled in.** Check every box and every word, or write something better."
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
 
 
@@ -29,6 +30,8 @@ def record_task(
     }
     if round in ("annotate", "rework"):
         data["rules"] = rules_shown(image, max_share)
+    if round == "annotate" and draft is not None:
+        data["rules"] += f"\n\n{DRAFTED}"
     if round == "rework":
         data["reasons"] = reasons_shown(state)
     if round in ("cross_check", "accept") and state.fields is not None:

@@ -1,30 +1,39 @@
 """Human annotation in the UI: the pool of images, the rounds' tables, and the sensor that keeps them going."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from annotation.campaign import Campaign
 from annotation.connection import connect, find_task_url, studio_home
 from annotation.faults import AnnotationFault
 from annotation.journal import Journal
 from annotation.pool import POOL, materialize_pool
+from annotation.pre_annotations import DRAFTS, PreAnnotating, read_predictions
 from annotation.quality import Quality, measure
+from annotation.queues import read_verdicts
 from annotation.report import figures, people_rows, plots, summary
+from annotation.review import ROUND as REVIEW
+from annotation.review import ReviewQueue
 from annotation.stages import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
 from annotation.sync import Sync
 from assets.conservation import check_conservation, conservation_spec
 from assets.families import progress_log
 from assets.previews import rejects_metadata, samples_examples, samples_preview, stage_metadata
-from assets.resources import WorkspaceResource
+from assets.resources import PolicyResource, WorkspaceResource
+from pipelines.recipes import Recipe
 from pipelines.records import Annotated, PoolImage
+from pipelines.reviews import ASSET as REVIEWS_ASSET
+from pipelines.reviews import acceptance, read_reviews
 from pipelines.stages import Report
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
 GROUP, JOB = "annotation", "annotation"
+EXPERT_REVIEWS = dg.AssetKey(list(REVIEWS_ASSET))
 PULL_SECONDS = 60
 _DESCRIPTIONS = {
     "annotations": "Records that people wrote: a question about something small, its answer, boxes and category.",
@@ -57,6 +66,32 @@ def annotation_pool(context: dg.AssetExecutionContext, workspace: WorkspaceResou
                 **rejects_metadata(opened.tables.read_rejects(POOL)),
             },
             check_results=[check_conservation(opened.tables, POOL, n_in=report.n_in)],
+        )
+
+
+@dg.asset(
+    key=_key(DRAFTS),
+    deps=[_key(POOL)],
+    group_name=GROUP,
+    kinds={"llm", "parquet"},
+    owners=["team:data"],
+    check_specs=[conservation_spec(_key(DRAFTS))],
+    description="Records that a policy drafted for people to correct; optional, and marked as drafts on their pages.",
+)
+def pre_annotations(
+    context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
+) -> dg.MaterializeResult:
+    """Drafts of the first round."""
+    with workspace.open() as opened:
+        campaign = Campaign.load(opened.annotation)
+        drafting = PreAnnotating(opened, campaign, progress_log(context))
+        report = drafting.materialize(policy.for_drafting(opened))
+        return dg.MaterializeResult(
+            metadata={
+                **stage_metadata(report, path=str(opened.tables.path(DRAFTS))),
+                **rejects_metadata(opened.tables.read_rejects(DRAFTS)),
+            },
+            check_results=[check_conservation(opened.tables, DRAFTS, n_in=opened.tables.n_rows(POOL))],
         )
 
 
@@ -123,6 +158,49 @@ def _quality_metadata(quality: Quality) -> dict[str, Any]:
     return metadata
 
 
+class ReviewSettings(dg.Config):
+    """What can be set for one run of the expert review."""
+
+    n_rows: int = Field(default=20, ge=0, description="Trajectories of every family that experts look at.")
+
+
+def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
+    """The asset that hands trajectories out to experts and takes their verdicts in."""
+
+    @dg.asset(
+        key=EXPERT_REVIEWS,
+        deps=[dg.AssetKey([recipe.family, "trajectories"]) for recipe in recipes],
+        group_name=GROUP,
+        kinds={"parquet"},
+        owners=["team:data"],
+        description="Experts' verdicts on a seeded sample of each family. What they reject does not ship.",
+    )
+    def expert_reviews(
+        context: dg.AssetExecutionContext, config: ReviewSettings, workspace: WorkspaceResource
+    ) -> dg.MaterializeResult:
+        with workspace.open() as opened, Journal(opened.annotation) as journal:
+            queue = ReviewQueue(opened, Campaign.load(opened.annotation), journal)
+            with connect(opened) as studio:
+                synced = queue.sync(studio, recipes, n_rows=config.n_rows)
+            reports = queue.materialize(recipes)
+            context.log.info("%d came in, %s went out", synced.n_revisions, synced.imported)
+            waiting = read_verdicts(journal, REVIEW).n_waiting
+            shares = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
+        rows = [
+            dg.TableRecord({"family": family, "reviewed": share.of, "accepted": share.n, "share": str(share)})
+            for family, share in shares.items()
+        ]
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": sum(report.n_out for report in reports.values()),
+                "waiting": waiting,
+                "acceptance": dg.MetadataValue.table(rows) if rows else dg.MetadataValue.text("no family"),
+            }
+        )
+
+    return expert_reviews
+
+
 @dg.sensor(
     name="annotation_sync",
     job_name=JOB,
@@ -136,10 +214,10 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
             return dg.SkipReason("there is no pool yet: materialise annotation_pool")
         if not _has_server(opened):
             return dg.SkipReason("no Label Studio runs: darkroom annotate up")
-        with Journal(opened.annotation) as journal:
-            studio = connect(opened)
-            sync = Sync(journal, studio, Campaign.load(opened.annotation), say=context.log.info)
-            sync.run(opened.tables.read(POOL, PoolImage))
+        with Journal(opened.annotation) as journal, connect(opened) as studio:
+            pool = opened.tables.read(POOL, PoolImage)
+            drafts = read_predictions(opened, pool)
+            Sync(journal, studio, Campaign.load(opened.annotation), drafts, say=context.log.info).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:
         return dg.SkipReason("nothing came in")

@@ -136,6 +136,6 @@ async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> No
     roles = [PolicyResource.from_settings(role) for role in ("POLICY", "CONVERT", "JUDGE")]
     asked = {role.model_dump_json(): role for role in roles if role.kind == "openai"}
     for role in asked.values():
-        policy = role.for_recipe(recipes[0], workspace.images)
+        policy = role.for_recipe(recipes[0], workspace)
         await policy.check()
         await policy.close()

@@ -3,6 +3,7 @@
 import typer
 
 from annotation.cli import app as annotation_app
+from assets.commands.annotating import draft
 from assets.commands.judging import calibrate
 from assets.commands.looking import explain, gallery, replay, summary
 from assets.commands.making import demo, home, ingest, materialize_command
@@ -18,6 +19,7 @@ app = typer.Typer(
     "Data lies in DARKROOM_HOME (default ./data). Start with `darkroom demo`, then `make ui`.",
 )
 app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; see what this kernel protects.")
+annotation_app.command()(draft)
 app.add_typer(annotation_app, name="annotate")
 app.command()(serve)
 app.command()(export)

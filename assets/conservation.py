@@ -21,6 +21,7 @@ def check_conservation(tables: Tables, key: TableKey, *, n_in: int) -> dg.AssetC
     """Compares ``n_in`` (from the stage before, or from the source) with what lies in the stage's files."""
     n_out, n_rejects = tables.n_rows(key), tables.n_rejects(key)
     return dg.AssetCheckResult(
+        asset_key=dg.AssetKey(list(key.asset)),
         check_name=NAME,
         passed=n_in == n_out + n_rejects,
         metadata={"rows_in": n_in, "rows_out": n_out, "rejected_or_quarantined": n_rejects},

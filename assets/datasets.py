@@ -13,6 +13,7 @@ from pipelines.engine import SAMPLES
 from pipelines.publish import publish
 from pipelines.recipes import Recipe, quotas
 from pipelines.records import Sample, Trajectory
+from pipelines.reviews import ASSET as REVIEWS
 from pipelines.screening import Screening
 from pipelines.tables import TableKey, TableMissing, Tables
 from pipelines.workspace import Workspace
@@ -45,7 +46,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
 
     @dg.asset(
         key=SFT_DATASET,
-        deps=[stage_key(recipe.family, "trajectories") for recipe in recipes],
+        deps=[*(stage_key(recipe.family, "trajectories") for recipe in recipes), dg.AssetKey(list(REVIEWS))],
         group_name="datasets",
         kinds={"huggingface", "parquet"},
         owners=["team:data"],

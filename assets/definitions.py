@@ -21,6 +21,7 @@ def definitions() -> dg.Definitions:
         assets=[
             samples_asset(partitions),
             *(asset for recipe in recipes for asset in family_assets(recipe, partitions)),
+            annotation.expert_reviews_asset(recipes),
             sft_dataset_asset(recipes, partitions),
             *dg.load_assets_from_modules([annotation, training]),
         ],

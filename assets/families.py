@@ -82,8 +82,8 @@ def _stage_asset(
     ) -> dg.MaterializeResult:
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
-            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened.images)
-            planner = policy.for_recipe(recipe, opened.images) if recipe.plan else None
+            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened)
+            planner = policy.for_recipe(recipe, opened) if recipe.plan else None
             return finished(context, family, family.draft(writer, planner, n_most=config.n_most))
 
     def rolled_out(
@@ -94,7 +94,7 @@ def _stage_asset(
     ) -> dg.MaterializeResult:
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
-            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened.images)
+            writer = (converter if recipe.writer == "convert" else policy).for_recipe(recipe, opened)
             return finished(context, family, family.run(writer))
 
     def judged(
@@ -107,8 +107,8 @@ def _stage_asset(
         with workspace.open() as opened:
             family = Family(opened, recipe, context.partition_key, progress_log(context))
             necessity = config.necessity(recipe, is_free=policy.kind == "oracle")
-            unaided = policy.for_recipe(recipe, opened.images) if necessity else None
-            voter = judge.for_judging(opened.images)
+            unaided = policy.for_recipe(recipe, opened) if necessity else None
+            voter = judge.for_judging(recipe.family, opened)
             report = family.check(voter, n_votes=judge.n_votes, unaided=unaided, necessity=necessity)
             return finished(context, family, report)
 

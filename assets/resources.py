@@ -9,8 +9,7 @@ import dagster as dg
 from pydantic import Field, ValidationError
 
 from pipelines.digest import digest
-from pipelines.images import ImageStore
-from pipelines.policies import Budget, Endpoint, OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable, Purse
+from pipelines.policies import Account, Budget, Endpoint, OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable, Purse
 from pipelines.recipes import Recipe
 from pipelines.stages import code_digest
 from pipelines.workspace import Workspace
@@ -25,14 +24,25 @@ SETTINGS = {
     "KEY": "key_variable",
     "TEMPERATURE": "temperature",
     "MAX_TOKENS": "max_tokens",
+    "SEND_STOP": "send_stop",
+    "SEND_SCHEMA": "send_schema",
     "CONCURRENCY": "concurrency",
     "PROMPT_PRICE": "usd_per_million_prompt_tokens",
     "COMPLETION_PRICE": "usd_per_million_completion_tokens",
     "MAX_PIXELS": "max_pixels",
     "BUDGET": "budget_usd",
+    "BUDGET_TOKENS": "budget_tokens",
+    "BUDGET_HOURS": "budget_hours",
+    "PURSE": "purse",
     "VOTES": "n_votes",
 }
 """Endings of a role's variables, and the fields that they set."""
+
+
+FAMILY = "{family}"
+"""In the name of a purse: the family that is at work."""
+
+_BUDGETS = ("BUDGET", "BUDGET_TOKENS", "BUDGET_HOURS")
 
 
 class WorkspaceResource(dg.ConfigurableResource):
@@ -60,23 +70,37 @@ class PolicyResource(dg.ConfigurableResource):
     temperature: float = Field(default=1.0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
     max_tokens: int = Field(default=2048, gt=0)
-    send_stop: bool = Field(default=True, description="Send stop strings; off for servers that refuse them.")
+    send_stop: bool = Field(
+        default=True, description="Send stop strings; off for servers that refuse them (…_SEND_STOP)."
+    )
+    send_schema: bool = Field(
+        default=True,
+        description="Send the JSON schema of decisions and votes; off for servers that refuse it (…_SEND_SCHEMA).",
+    )
     concurrency: int = Field(default=32, gt=0, description="The most requests in flight.")
     min_pixels: int | None = Field(default=None, description="Smaller pictures are enlarged before they are sent.")
     max_pixels: int | None = Field(default=None, description="Larger pictures are reduced before they are sent.")
     usd_per_million_prompt_tokens: float = Field(default=0.0, ge=0)
     usd_per_million_completion_tokens: float = Field(default=0.0, ge=0)
-    budget_usd: float | None = Field(default=None, description="The most that one stage may spend, in USD.")
-    budget_tokens: int | None = Field(default=None, description="The same in tokens.")
-    budget_hours: float | None = Field(default=None, description="The same in hours.")
+    budget_usd: float | None = Field(
+        default=None, description="The most that a purse may ever spend, in USD (…_BUDGET); spent: set a larger one."
+    )
+    budget_tokens: int | None = Field(default=None, description="The same in tokens (…_BUDGET_TOKENS).")
+    budget_hours: float | None = Field(default=None, description="The same in hours (…_BUDGET_HOURS).")
+    purse: str = Field(
+        default=FAMILY,
+        min_length=1,
+        max_length=100,
+        description="Who shares the budget: all stages and runs with this name; one per family by default (…_PURSE).",
+    )
     n_votes: int = Field(default=1, ge=1, description="Votes per question, where this policy judges.")
 
     @classmethod
     def from_settings(cls, role: Role = "POLICY", environment: Mapping[str, str] = os.environ) -> "PolicyResource":
         """As the environment says: ``DARKROOM_<role>`` and the variables that begin with it.
 
-        What is not set for ``CONVERT`` and ``JUDGE`` is as for ``POLICY``. Raises ``PolicyUnavailable``, naming the
-        variable, for a value that cannot be one.
+        What is not set for ``CONVERT`` and ``JUDGE`` is as for ``POLICY``; a role with a budget of its own has a
+        purse of its own. Raises ``PolicyUnavailable``, naming the variable, for a value that cannot be one.
         """
         prefixes = list(dict.fromkeys(["DARKROOM_POLICY", f"DARKROOM_{role}"]))
         kind = _last_set(environment, prefixes) or "oracle"
@@ -84,6 +108,9 @@ class PolicyResource(dg.ConfigurableResource):
             raise PolicyUnavailable(f"{prefixes[-1]} is {kind!r}; set it to 'oracle' or 'openai'")
         names = {field: [f"{prefix}_{suffix}" for prefix in prefixes] for suffix, field in SETTINGS.items()}
         given = {field: value for field, tried in names.items() if (value := _last_set(environment, tried))}
+        own = [environment.get(f"DARKROOM_{role}_{ending}") for ending in _BUDGETS]
+        if role != "POLICY" and any(own) and not environment.get(f"DARKROOM_{role}_PURSE"):
+            given["purse"] = f"{given.get('purse', FAMILY)}/{role.lower()}"
         try:
             return cls.model_validate({"kind": kind, **given})
         except ValidationError as fault:
@@ -91,22 +118,32 @@ class PolicyResource(dg.ConfigurableResource):
             name = next((name for name in reversed(names.get(str(first["loc"][0]), [])) if environment.get(name)), "")
             raise PolicyUnavailable(f"{name or prefixes[-1]} is {first['input']!r}: {first['msg']}") from fault
 
-    def for_recipe(self, recipe: Recipe, store: ImageStore) -> Policy:
+    def for_recipe(self, recipe: Recipe, workspace: Workspace) -> Policy:
         """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
         if self.kind == "oracle":
             return OraclePolicy(recipe.oracle, revision=digest([recipe.digest, code_digest()]))
-        return self._asked(store)
+        return self._asked(recipe.family, workspace)
 
-    def for_judging(self, store: ImageStore) -> Policy | None:
+    def for_judging(self, family: str, workspace: Workspace) -> Policy | None:
         """The policy that votes; None for the embedded judge. Raises ``PolicyUnavailable``."""
-        return None if self.kind == "oracle" else self._asked(store)
+        return None if self.kind == "oracle" else self._asked(family, workspace)
 
-    def _asked(self, store: ImageStore) -> Policy:
+    def for_drafting(self, workspace: Workspace) -> Policy:
+        """The policy that drafts records for annotators. Raises ``PolicyUnavailable``: the embedded one sees none."""
+        if self.kind == "oracle":
+            raise PolicyUnavailable(
+                "drafts of records need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
+                "DARKROOM_POLICY_MODEL"
+            )
+        return self._asked("pre_annotations", workspace)
+
+    def _asked(self, family: str, workspace: Workspace) -> Policy:
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
         budget = Budget(usd=self.budget_usd, tokens=self.budget_tokens, hours=self.budget_hours)
-        return OpenAIPolicy(self._endpoint(), store, purse=Purse(budget))
+        account = Account(workspace.ledger, self.purse.replace(FAMILY, family))
+        return OpenAIPolicy(self._endpoint(), workspace.images, purse=Purse(budget, account=account))
 
     def _endpoint(self) -> Endpoint:
         settings: dict[str, Any] = self.model_dump(
@@ -119,6 +156,7 @@ class PolicyResource(dg.ConfigurableResource):
                 "top_p",
                 "max_tokens",
                 "send_stop",
+                "send_schema",
                 "concurrency",
                 "min_pixels",
                 "max_pixels",

@@ -34,17 +34,21 @@ class MockEndpoint:
             counts: dict[str, Any] = json.load(response)
         return counts
 
-    def start(self, kind: str, folder: Path, n_rows: int, n_refused: int = 0) -> subprocess.Popen[str]:
-        arguments = [kind, self.url, str(folder), str(n_rows), str(n_refused)]
-        return subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.policy_client", *arguments], stdout=subprocess.PIPE, text=True
-        )
+    def typical_in_flight(self) -> int:
+        """The number of calls in flight, or fewer, for half of the time that any was."""
+        seconds_with = {int(n): seconds for n, seconds in self.counts()["seconds_with"].items() if int(n) > 0}
+        left = sum(seconds_with.values()) / 2
+        for n in sorted(seconds_with):
+            left -= seconds_with[n]
+            if left <= 0:
+                return n
+        return 0
 
-    def run(self, kind: str, folder: Path, n_rows: int, n_refused: int = 0) -> dict[str, Any]:
+    def run(self, kind: str, folder: Path, n_rows: int) -> dict[str, Any]:
         """What a client took, when it is done."""
-        process = self.start(kind, folder, n_rows, n_refused)
-        said, _ = process.communicate()
-        if process.returncode:
-            raise SystemExit(f"the {kind} client ended with {process.returncode}")
-        figures: dict[str, Any] = json.loads(said)
+        command = [sys.executable, "-m", "benchmarks.policy_client", kind, self.url, str(folder), str(n_rows)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"the {kind} client ended with {done.returncode}")
+        figures: dict[str, Any] = json.loads(done.stdout)
         return figures

@@ -1,9 +1,10 @@
 """One client at work on the mock endpoint, in a process of its own; prints what it took, as JSON.
 
-    python -m benchmarks.policy_client bare|darkroom|stage URL FOLDER N_ROWS N_REFUSED
+    python -m benchmarks.policy_client aiohttp|bare|darkroom URL FOLDER N_ROWS
 
-``bare`` is the openai client on its aiohttp transport and nothing else. ``darkroom`` is the whole layer: ledger, gate,
-budget, retries, accounting. ``stage`` is a stage of the engine: the same, and a table of rows and rejects at the end.
+``aiohttp`` posts and reads JSON, nothing else: the least that a client on this transport can do. ``bare`` is the openai
+client on its aiohttp transport and nothing else. ``darkroom`` is the whole layer: ledger, gate,
+budget, retries, accounting.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import openai
 
 from pipelines.images import ImageStore
@@ -22,19 +24,22 @@ from pipelines.messages import message
 from pipelines.policies import Endpoint, OpenAIPolicy, PolicyFault, RecordedPolicy, Turn
 from pipelines.records import Draft, Provenance, Reject, Sample, Truth
 from pipelines.rejects import Reason, reject
-from pipelines.stages import Outcome, map_rows, run_stage
-from pipelines.tables import TableKey, Tables
+from pipelines.stages import map_rows
 from pipelines.tasks import Task
 
 CONCURRENCY = 256
 SYSTEM = "Answer the question in <answer></answer>."
-KEY = TableKey(("counts", "drafts"), "mock")
 
 
-def questions(n_rows: int, n_refused: int) -> list[str]:
-    """The refused ones are spread over the rows."""
-    every = n_rows // n_refused if n_refused else n_rows + 1
-    return [f"What is row {n}?{' REFUSED' if n % every == every - 1 else ''}" for n in range(n_rows)]
+async def least(url: str, folder: Path, asked: list[str]) -> None:
+    gate = asyncio.Semaphore(CONCURRENCY)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONCURRENCY)) as session:
+
+        async def one(seed: int, question: str) -> None:
+            async with gate, session.post(f"{url}/chat/completions", json=_request(seed, question)) as response:
+                await response.json()
+
+        await asyncio.gather(*(one(seed, question) for seed, question in enumerate(asked)))
 
 
 async def bare(url: str, folder: Path, asked: list[str]) -> None:
@@ -44,20 +49,17 @@ async def bare(url: str, folder: Path, asked: list[str]) -> None:
     ) as client:
 
         async def one(seed: int, question: str) -> None:
-            system = {"role": "system", "content": SYSTEM}
-            user = {"role": "user", "content": [{"type": "text", "text": question}]}
             async with gate:
-                await client.chat.completions.create(
-                    model="mock",
-                    messages=[system, user],
-                    temperature=1.0,
-                    top_p=1.0,
-                    max_tokens=2048,
-                    seed=seed,
-                    stop=["</answer>"],
-                )
+                await client.chat.completions.create(**_request(seed, question))
 
         await asyncio.gather(*(one(seed, question) for seed, question in enumerate(asked)))
+
+
+def _request(seed: int, question: str) -> dict[str, Any]:
+    system = {"role": "system", "content": SYSTEM}
+    user = {"role": "user", "content": [{"type": "text", "text": question}]}
+    sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 2048, "seed": seed, "stop": ["</answer>"]}
+    return {"model": "mock", "messages": [system, user], **sampling}
 
 
 async def darkroom(url: str, folder: Path, asked: list[str]) -> list[Draft | Reject]:
@@ -66,15 +68,6 @@ async def darkroom(url: str, folder: Path, asked: list[str]) -> list[Draft | Rej
     with Ledger(f"sqlite:///{folder / 'ledger.sqlite'}") as ledger:
         async with RecordedPolicy(policy, ledger) as recorded:
             return await map_rows(rows, lambda row: _draft(row, recorded), concurrency=policy.concurrency)
-
-
-async def stage(url: str, folder: Path, asked: list[str]) -> list[Draft | Reject]:
-    made = await darkroom(url, folder, asked)
-    rows = [row for row in made if isinstance(row, Draft)]
-    rejects = [row for row in made if isinstance(row, Reject)]
-    outcome = Outcome(rows, rejects, len(asked))
-    run_stage(Tables(folder / "tables"), KEY, Draft, inputs="mock", perform=lambda: outcome)
-    return made
 
 
 async def _draft(sample: Sample, policy: RecordedPolicy) -> Draft | Reject:
@@ -93,21 +86,20 @@ def _sample(n: int, question: str) -> Sample:
 
 
 _CLIENTS: dict[str, Callable[[str, Path, list[str]], Awaitable[Any]]] = {
+    "aiohttp": least,
     "bare": bare,
     "darkroom": darkroom,
-    "stage": stage,
 }
 
 
-def main(kind: str, url: str, folder: str, n_rows: str, n_refused: str) -> None:
-    asked = questions(int(n_rows), int(n_refused))
+def main(kind: str, url: str, folder: str, n_rows: str) -> None:
+    asked = [f"What is row {n}?" for n in range(int(n_rows))]
     started, cpu_started = time.perf_counter(), time.process_time()
-    made = asyncio.run(_run(_CLIENTS[kind](url, Path(folder), asked)))
+    asyncio.run(_run(_CLIENTS[kind](url, Path(folder), asked)))
     figures = {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu_started,
         "memory_mb": _most_memory_mb(),
-        "n_rejects": sum(isinstance(row, Reject) for row in made or ()),
     }
     print(json.dumps(figures))
 

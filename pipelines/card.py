@@ -15,6 +15,7 @@ from pipelines.judging import Judging
 from pipelines.recipes.base import Recipe
 from pipelines.records import Sample, Trajectory
 from pipelines.replay import Replay
+from pipelines.shares import Share
 from pipelines.stages import Report
 
 CARD_TEMPLATE = Path(__file__).with_name("card.md.jinja").read_text()
@@ -32,6 +33,7 @@ def write_card(
     benchmarks: Sequence[str],
     replayed: Replay | None,
     judging: Judging,
+    reviewed: Share,
 ) -> str:
     """The card's text, with the front matter that the Hugging Face hub reads."""
     used = [samples[trajectory.sample_id] for trajectory in trajectories]
@@ -54,6 +56,7 @@ def write_card(
         funnel=funnel,
         mean_scores=_mean_scores(trajectories),
         judging=judging,
+        reviewed=reviewed,
         interval=_interval,
         example=_example(trajectories, samples),
     )

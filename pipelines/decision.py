@@ -74,7 +74,7 @@ def plan(*, keeps: Callable[[Decision], bool]) -> Plan:
         name = decided.operation.name.lower()
         raise RowFault(Reason.NOT_APPLICABLE, f"decided {int(decided.operation)} ({name}): {decided.issue}")
 
-    return Plan(prompt=bundled_prompt("decision"), read=read, script=script)
+    return Plan(prompt=bundled_prompt("decision"), read=read, script=script, schema=Decision.model_json_schema())
 
 
 def read_decision(text: str) -> Decision:

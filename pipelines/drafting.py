@@ -60,11 +60,21 @@ class Drafter:
         if plan is None:
             return {}
         policy = self.planner or self.writer
-        completion = await self._written(policy, _plan_task(plan, sample, prepared.images), (), spent)
+        task = _plan_task(plan, sample, prepared.images)
+        completion = await self._written(policy, task, (), spent, schema=plan.schema)
         return plan.read(completion.text, sample)
 
-    async def _written(self, policy: Policy, task: Task, stop: tuple[str, ...], spent: Spent) -> Completion:
-        completion = await write_turn(policy, Turn(task.opening, stop, seed_from(task.seed, 0), task))
+    async def _written(
+        self,
+        policy: Policy,
+        task: Task,
+        stop: tuple[str, ...],
+        spent: Spent,
+        *,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Completion:
+        turn = Turn(task.opening, stop, seed_from(task.seed, 0), task, schema=schema)
+        completion = await write_turn(policy, turn)
         spent.usage += completion.usage
         spent.text = completion.text
         return completion

@@ -40,6 +40,8 @@ _acts = sa.Table(
     sa.Column("made_at", sa.String(32), nullable=False),
 )
 
+_CREATING = 0x6461726B  # any number that nobody else locks
+
 
 class LedgerUnavailable(Exception):
     """The ledger's database cannot be opened."""
@@ -104,7 +106,7 @@ class Ledger:
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
         try:
             self._engine = _engine(self.url)
-            _create(self._engine)
+            create_table(self._engine, _acts)
         except (sa.exc.SQLAlchemyError, ImportError) as fault:
             raise _unavailable(self.url.set(query={}).render_as_string(), _first_line(fault)) from fault
 
@@ -113,6 +115,11 @@ class Ledger:
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The database, for what is kept beside the acts (``pipelines/policies/account.py``)."""
+        return self._engine
 
     def close(self) -> None:
         """Finishes what is being written and closes every connection."""
@@ -146,12 +153,13 @@ class Ledger:
     def with_seeds(self, kind: str, seeds: Sequence[int]) -> list[Recorded]:
         """The acts of a kind whose request names one of ``seeds``, oldest first. Reads all acts of the kind."""
         if self.url.get_backend_name() == "postgresql":
-            seed: sa.ColumnElement[Any] = sa.cast(
-                sa.cast(_acts.c.request, postgresql.JSON)["seed"].astext, sa.BigInteger
-            )
+            # its JSON functions refuse a whole act for one escaped NUL or lone surrogate in what a model wrote
+            among = "|".join(map(str, seeds)) or "none"
+            names_one: sa.ColumnElement[bool] = _acts.c.request.regexp_match(f'"seed": ({among})[,}}]')
         else:
-            seed = sa.func.json_extract(_acts.c.request, "$.seed")
-        return sorted(self._recorded(sa.and_(_acts.c.kind == kind, seed.in_(seeds))), key=lambda found: found.made_at)
+            names_one = sa.func.json_extract(_acts.c.request, "$.seed").in_(seeds)
+        found = self._recorded(sa.and_(_acts.c.kind == kind, names_one))
+        return sorted((act for act in found if act.request.get("seed") in seeds), key=lambda act: act.made_at)
 
     def _recorded(self, condition: sa.ColumnElement[bool]) -> list[Recorded]:
         with self._engine.connect() as connection:
@@ -238,11 +246,13 @@ def _unavailable(where: str, why: str) -> LedgerUnavailable:
     )
 
 
-def _create(engine: sa.Engine) -> None:
-    """The table, unless it is there: two processes may start at once, and ``create_all`` fails in one of them."""
+def create_table(engine: sa.Engine, table: sa.Table) -> None:
+    """The table, unless it is there. Processes may start at once: ``create_all`` fails in all but one of them."""
     with engine.begin() as connection:
-        connection.execute(sa.schema.CreateTable(_acts, if_not_exists=True))
-        for index in _acts.indexes:
+        if engine.dialect.name == "postgresql":  # where IF NOT EXISTS fails too when another creates it meanwhile
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING)))
+        connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+        for index in table.indexes:
             connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
 
 

@@ -7,6 +7,7 @@ A family's quota takes exactly so many rows (``pipelines/selection.py``); no ima
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipelines.card import CARD_TEMPLATE
 from pipelines.digest import digest
@@ -16,6 +17,7 @@ from pipelines.judging import judging_fingerprint
 from pipelines.recipes.base import Recipe
 from pipelines.records import Reject, Sample, Trajectory, to_row
 from pipelines.rejects import Reason, reject
+from pipelines.reviews import read_reviews, review_checks
 from pipelines.screening import Screening
 from pipelines.selection import Candidate, difficulty, select
 from pipelines.shipment import samples_of, ship
@@ -68,7 +70,8 @@ def _inputs(workspace: Workspace, recipe: Recipe, there: Sequence[TableKey], set
         [key.partition, tables.fingerprint(key), tables.fingerprint(TableKey(SAMPLES, key.partition))] for key in there
     ]
     judging = judging_fingerprint(tables, recipe.family, [key.partition for key in there])
-    rest = [judging, code_digest(), CARD_TEMPLATE, settings]
+    reviews = [to_row(review) for review in read_reviews(tables, recipe.family)]
+    rest = [judging, reviews, code_digest(), CARD_TEMPLATE, settings]
     return digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, *rest])
 
 
@@ -103,9 +106,22 @@ def _gather(
     screened = screening.screen(recipe.family, [(samples[row.sample_id], row) for row in kept.values()])
     for row_id, fault in screened.faults.items():
         rejects.append(_taken_out(recipe, kept.pop(row_id), fault.reason, fault.evidence))
+    rejects += _reviewed(workspace, recipe, kept)
     if n_rows is not None:
         rejects += _beyond(recipe, kept, samples, n_rows)
     return Outcome(list(kept.values()), rejects, n_in)
+
+
+def _reviewed(workspace: Workspace, recipe: Recipe, kept: dict[str, Trajectory]) -> list[Reject]:
+    """Gives rows that experts looked at their check, and takes those that they reject out of ``kept``."""
+    rejects = []
+    for row_id, check in review_checks(read_reviews(workspace.tables, recipe.family)).items():
+        if row_id not in kept:
+            continue
+        kept[row_id] = replace(kept[row_id], checks=(*kept[row_id].checks, check))
+        if not check.passed:
+            rejects.append(_taken_out(recipe, kept.pop(row_id), Reason.CHECK_FAILED, check.detail, check=check.name))
+    return rejects
 
 
 def _beyond(recipe: Recipe, kept: dict[str, Trajectory], samples: dict[str, Sample], n_rows: int) -> list[Reject]:
@@ -120,13 +136,14 @@ def _beyond(recipe: Recipe, kept: dict[str, Trajectory], samples: dict[str, Samp
     return [_taken_out(recipe, row, Reason.NOT_SELECTED, said) for row in out]
 
 
-def _taken_out(recipe: Recipe, trajectory: Trajectory, reason: Reason, evidence: str) -> Reject:
+def _taken_out(recipe: Recipe, trajectory: Trajectory, reason: Reason, evidence: str, *, check: str = "") -> Reject:
     return reject(
         reason,
         evidence,
         stage="sft_dataset",
         row=to_row(trajectory),
         family=recipe.family,
+        check=check,
         sample_id=trajectory.sample_id,
         trajectory_id=trajectory.trajectory_id,
     )

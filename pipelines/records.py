@@ -236,6 +236,20 @@ class PoolImage:
 
 
 @dataclass(frozen=True, slots=True)
+class PreAnnotation:
+    """What a policy drafted about an image of the pool, for people to correct."""
+
+    sha256: str
+    question: str
+    answer: str
+    category: str
+    count: int | None
+    boxes: tuple[TruthBox, ...]
+    model: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What a checker or an expert changed of a record: a field, before and after (boxes as JSON)."""
 
@@ -282,6 +296,20 @@ class Annotated:
     pre_annotated: bool
     """Whether a policy's draft was shown to the first person."""
     history: tuple[AnnotationEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One expert's verdict on a trajectory."""
+
+    trajectory_id: str
+    family: str
+    accepted: bool
+    reasons: tuple[str, ...]
+    comment: str
+    reviewer: str
+    at: str
+    lead_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +431,16 @@ REJECT = _schema(
     row=_text,
 )
 POOL_IMAGE = _schema(image=_image, source=_text, source_row=_text, license=_text)
+PRE_ANNOTATION = _schema(
+    sha256=_text,
+    question=_text,
+    answer=_text,
+    category=_text,
+    count=_int,
+    boxes=pa.list_(_box),
+    model=_text,
+    usage=_usage,
+)
 ANNOTATED = _schema(
     image=_image,
     source=_text,
@@ -417,6 +455,16 @@ ANNOTATED = _schema(
     pre_annotated=_bool,
     history=pa.list_(_annotation_event),
 )
+REVIEW = _schema(
+    trajectory_id=_text,
+    family=_text,
+    accepted=_bool,
+    reasons=pa.list_(_text),
+    comment=_text,
+    reviewer=_text,
+    at=_text,
+    lead_seconds=_float,
+)
 
 Record = Sample | Draft | Trajectory | Reject
 SCHEMAS: Mapping[type[Any], pa.Schema] = {
@@ -424,7 +472,9 @@ SCHEMAS: Mapping[type[Any], pa.Schema] = {
     Draft: DRAFT,
     Trajectory: TRAJECTORY,
     PoolImage: POOL_IMAGE,
+    PreAnnotation: PRE_ANNOTATION,
     Annotated: ANNOTATED,
+    Review: REVIEW,
     Reject: REJECT,
 }
 R = TypeVar("R")

@@ -16,6 +16,7 @@ from pipelines.judging import judging_of
 from pipelines.recipes.base import Recipe
 from pipelines.records import Sample, Trajectory
 from pipelines.replay import replay
+from pipelines.reviews import acceptance, read_reviews
 from pipelines.splits import SPLITS, Splits
 from pipelines.stages import Report
 from pipelines.tables import TableKey
@@ -56,6 +57,7 @@ def ship(
         benchmarks=_benchmarks(workspace),
         replayed=None if n_replayed == 0 else replay([folder], limit=n_replayed),
         judging=judging_of(workspace.tables, recipe.family, [key.partition for key in keys]),
+        reviewed=acceptance(read_reviews(workspace.tables, recipe.family)),
     )
     (folder / "README.md").write_text(card)
     facts = {"inputs": inputs, "n_rows": shipped.n_rows, "n_images": shipped.n_images, "n_bytes": shipped.n_bytes}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import av
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
@@ -14,6 +17,19 @@ from PIL import Image, ImageDraw
 from pipelines.records import Truth, TruthBox
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.workspace import Workspace
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no worker is left with it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/sandbox/"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n`` alone: without workers the tests run one after the other, and xdist need not be there."""
+    from tests.workers import BySharedState
+
+    return BySharedState(config, log)
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +98,50 @@ class SmallSource:
 @pytest.fixture
 def small_source() -> SmallSource:
     return SmallSource()
+
+
+@pytest.fixture(scope="session")
+def crop_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which the small source became the dataset ``crop``: made once, never changed, copied by ``shipped``."""
+    from tests.pipelines.shipping import ship  # the sandbox's tests need nothing of what it imports
+
+    home = tmp_path_factory.mktemp("crop_home")
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as opened:
+        ship(opened, SmallSource())
+    return home
+
+
+@pytest.fixture
+def shipped(crop_home: Path, workspace: Workspace) -> Path:
+    """The folder of the dataset ``crop`` in the test's own workspace, which holds all that led to it."""
+    shutil.copytree(crop_home, workspace.home)
+    return workspace.dataset("sft", "crop")
+
+
+@pytest.fixture(scope="session")
+def clip() -> Callable[..., bytes]:
+    """A video in which every frame looks different: ``n_frames`` cut-outs of smooth noise, at 8 frames a second."""
+
+    def make(
+        seed: int = 0,
+        *,
+        n_frames: int = 24,
+        size: tuple[int, int] = (160, 120),
+        format: str = "mp4",
+        codec: str = "mpeg4",
+    ) -> bytes:
+        noise = np.random.default_rng(seed).integers(0, 255, (40, 60, 3), dtype=np.uint8)
+        ground = Image.fromarray(noise).resize((size[0] * 3, size[1] * 3), Image.Resampling.BICUBIC)
+        buffer = io.BytesIO()
+        with av.open(buffer, "w", format=format) as container:
+            stream = container.add_stream(codec, rate=8, options={"qmin": "4", "qmax": "4"})
+            stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+            stream.codec_context.thread_count = 1
+            for number in range(n_frames):
+                x, y = number * size[0] * 2 // n_frames, number * size[1] * 2 // n_frames
+                frame = np.asarray(ground.crop((x, y, x + size[0], y + size[1])))
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
+            container.mux(stream.encode())
+        return buffer.getvalue()
+
+    return make

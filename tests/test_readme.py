@@ -15,7 +15,8 @@ from assets.resources import SETTINGS, Role
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-SOURCES = [path for folder in ("pipelines", "assets", "sandbox", "train") for path in (ROOT / folder).rglob("*.py")]
+PACKAGES = ("pipelines", "assets", "annotation", "sandbox", "train")
+SOURCES = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")]
 
 
 def test_every_make_target_of_the_readme_is_there() -> None:

@@ -51,8 +51,11 @@ def form(round: str) -> str:
 
 
 def instructions(round: str) -> str:
-    """The guide as HTML, as far as it is about this round: the introduction and the round's own sections."""
+    """The guide as HTML, as far as it is about this round: the introduction, where records are written or judged, and
+    the round's own sections."""
     introduction, *sections = GUIDE.read_text().split("\n## ")
+    if round in ("review", "verify"):
+        introduction = introduction.partition("\n")[0]
     wanted = ("annotate", "rework") if round == "rework" else (round,)
     chosen = [
         section for section in sections if section.partition("\n")[0].endswith(tuple(f"(`{one}`)" for one in wanted))

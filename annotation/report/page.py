@@ -18,8 +18,8 @@ from markupsafe import Markup
 from annotation.concerns import concerns
 from annotation.quality import Quality
 from annotation.rounds import ROUNDS
-from annotation.shares import Share
 from annotation.submissions import VERDICTS
+from pipelines.shares import Share
 
 _HERE = Path(__file__).parent
 

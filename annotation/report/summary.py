@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from annotation.quality import Quality
-from annotation.shares import Share
+from pipelines.shares import Share
 
 
 def figures(quality: Quality) -> dict[str, int | float]:

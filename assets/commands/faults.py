@@ -13,7 +13,9 @@ CONSOLE = Console()
 @contextmanager
 def faults_as_messages() -> Iterator[None]:
     """What a user can mend is said in one paragraph and ends with status 1; anything else keeps its traceback."""
+    from annotation.faults import AnnotationFault
     from assets.materialize import MaterializationFailed
+    from pipelines.decontamination import DecontaminationFault
     from pipelines.explain import RowAmbiguous, RowUnknown
     from pipelines.judges.calibration import CalibrationFault
     from pipelines.judges.labels import LabelsUnreadable
@@ -29,7 +31,9 @@ def faults_as_messages() -> Iterator[None]:
     try:
         yield
     except (
+        AnnotationFault,
         CalibrationFault,
+        DecontaminationFault,
         JudgeUnknown,
         LabelsUnreadable,
         LedgerUnavailable,

@@ -45,7 +45,7 @@ def calibrate(
                 workspace,
                 judge,
                 labelled,
-                policy=settings.for_judging(workspace.images),
+                policy=settings.for_judging("calibration", workspace),
                 n_votes=votes or settings.n_votes,
                 target_precision=precision,
                 progress=progress,

@@ -87,12 +87,20 @@ def home() -> None:
 
 
 def ingest(
-    folder: Annotated[Path, typer.Argument(help="Folder with the images.", exists=True, file_okay=False)],
+    folder: Annotated[Path, typer.Argument(help="Folder with the images or videos.", exists=True, file_okay=False)],
     questions: Annotated[
         Path | None, typer.Option(help="JSON lines, one question each; default: FOLDER/metadata.jsonl.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the source; default: the folder's name.")] = None,
-    image: Annotated[str, typer.Option(help="Column with the image's path (or a list), relative to FOLDER.")] = "image",
+    image: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the image's path (or a list), relative to FOLDER; default: image, none with --videos."
+        ),
+    ] = None,
+    videos: Annotated[
+        str | None, typer.Option(help="Column with the video's path (or a list), relative to FOLDER.")
+    ] = None,
     question: Annotated[str, typer.Option(help="Column with the question.")] = "question",
     answer: Annotated[str, typer.Option(help="Column with the answer.")] = "answer",
     choices: Annotated[str | None, typer.Option(help="Column with the list of choices, if there is one.")] = None,
@@ -102,7 +110,7 @@ def ingest(
     license: Annotated[str, typer.Option(help="Licence of the images and questions, for the card.")] = "",
     shards: Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster.")] = 1,
 ) -> None:
-    """Take your own images and questions in as a source.
+    """Take your own images or videos, and questions about them, in as a source.
 
     Every row becomes a sample, or is set aside with its file, line and reason; nothing stops the run. Example:
 
@@ -115,7 +123,8 @@ def ingest(
         if box_frame not in get_args(BoxFrame):
             raise SourceFault(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
         columns = Columns(
-            images=image,
+            images=image or (None if videos else "image"),
+            videos=videos,
             question=question,
             answer=answer,
             choices=choices,

@@ -19,6 +19,7 @@ from pipelines.duplicates.perceptual import BITS
 
 Hashes = NDArray[np.uint64]
 Positions = NDArray[np.int64]
+Keys = NDArray[np.uint32]
 
 _WIDEST = 22
 _CANDIDATE_COST = 3.0
@@ -34,13 +35,24 @@ class Pairs(NamedTuple):
 
 
 class _Band(NamedTuple):
+    """``keys`` of the indexed hashes, sorted, and where they come from; ``is_there`` tells for every possible key.
+
+    Most probes of a wide band find nothing: a table of a byte per key answers them from the processor's cache.
+    """
+
     shift: int
     width: int
+    keys: Keys
     order: Positions
-    starts: Positions
+    is_there: NDArray[np.bool_]
 
-    def keys(self, hashes: Hashes) -> Positions:
-        return _keys(hashes, self.shift, self.width)
+    def find(self, probes: Keys) -> tuple[Positions, Positions]:
+        """Every probe k and every indexed hash with its key: (k, position of the hash)."""
+        there = np.flatnonzero(self.is_there[probes])
+        found = probes[there]
+        starts, ends = (np.searchsorted(self.keys, found, side) for side in ("left", "right"))
+        which, places = expanded(starts, ends)
+        return there[which], self.order[places]
 
 
 class HammingIndex:
@@ -63,12 +75,9 @@ class HammingIndex:
         return Pairs(query, found, np.bitwise_count(queries[query] ^ self._hashes[found]))
 
     def _candidates(self, band: _Band, queries: Hashes) -> Iterator[Positions]:
-        keys = band.keys(queries)
+        keys = _keys(queries, band.shift, band.width)
         for flip in _flips(band.width, self._flips_per_band):
-            probes = keys ^ flip
-            starts, ends = band.starts[probes], band.starts[probes + 1]
-            query, found = expanded(starts, ends)
-            hashes = band.order[found]
+            query, hashes = band.find(keys ^ np.uint32(flip))
             near = np.bitwise_count(queries[query] ^ self._hashes[hashes]) <= self._max_distance
             yield np.stack([query[near], hashes[near]], axis=1)
 
@@ -81,14 +90,16 @@ def expanded(starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
     return which, starts[which] + np.arange(len(which)) - before
 
 
-def _keys(hashes: Hashes, shift: int, width: int) -> Positions:
-    return ((hashes >> np.uint64(shift)) & np.uint64((1 << width) - 1)).astype(np.int64)
+def _keys(hashes: Hashes, shift: int, width: int) -> Keys:
+    return ((hashes >> np.uint64(shift)) & np.uint64((1 << width) - 1)).astype(np.uint32)
 
 
 def _band(hashes: Hashes, shift: int, width: int) -> _Band:
     keys = _keys(hashes, shift, width)
-    counts = np.bincount(keys, minlength=1 << width)
-    return _Band(shift, width, np.argsort(keys, kind="stable"), np.concatenate([[0], np.cumsum(counts)]))
+    order = np.argsort(keys, kind="stable")
+    is_there = np.zeros(1 << width, np.bool_)
+    is_there[keys] = True
+    return _Band(shift, width, keys[order], order, is_there)
 
 
 def _flips(width: int, most: int) -> Iterator[int]:

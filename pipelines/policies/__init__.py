@@ -1,5 +1,6 @@
 """Policies write turns. ``OraclePolicy`` needs no key; ``OpenAIPolicy`` speaks to any OpenAI-compatible endpoint."""
 
+from pipelines.policies.account import Account
 from pipelines.policies.base import Completion, Frame, Identity, Policy, PolicyFault, PolicyUnavailable, Turn
 from pipelines.policies.budget import Budget, BudgetSpent, Purse
 from pipelines.policies.endpoint import Endpoint
@@ -8,6 +9,7 @@ from pipelines.policies.oracle import OraclePolicy
 from pipelines.policies.recorded import RecordedPolicy
 
 __all__ = [
+    "Account",
     "Budget",
     "BudgetSpent",
     "Completion",

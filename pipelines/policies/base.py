@@ -43,7 +43,8 @@ class Identity:
 class Turn:
     """What is asked of a policy: the conversation so far. Only the oracle looks at ``task`` and ``rounds``.
 
-    ``schema`` is the JSON schema of an answer that must be one (a judge's vote); endpoints that know it hold to it.
+    ``schema`` is the JSON schema of an answer that must be one (a judge's vote, a decision); endpoints that know it
+    hold to it.
     """
 
     messages: tuple[Message, ...]

@@ -2,6 +2,9 @@
 
 When it is spent no call begins any more; those in flight finish and are recorded, so it may be overdrawn by as many
 calls as were in flight. A server that reports no tokens spends none: give hours there.
+
+A purse with an account counts what was ever spent under that name (``pipelines/policies/account.py``), by every stage
+and in every run; one without counts its own calls.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pipelines.policies.account import Account, Spent
 from pipelines.policies.base import PolicyUnavailable
 from pipelines.records import Usage
 
@@ -29,21 +33,39 @@ class Budget:
     tokens: int | None = None
     """Of prompts and completions together."""
     hours: float | None = None
-    """Of wall clock, from the first call."""
+    """Of wall clock, from the first call; those of parallel stages add up."""
 
 
 class Purse:
-    """What is spent of a budget. One purse may serve several policies, and several stages one after the other."""
+    """What is spent of a budget. One purse may serve several policies, and several stages one after the other.
 
-    def __init__(self, budget: Budget | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    >>> purse = Purse(Budget(usd=20), account=Account(workspace.ledger, "crop"))
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        *,
+        account: Account | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.budget = budget or Budget()
-        self.spent = Usage()
-        self._clock = clock
+        self._account, self._clock = account, clock
+        self._own = Usage()
         self._began: float | None = None
 
     @property
+    def spent(self) -> Usage:
+        """By this purse, and by all others on its account."""
+        return self._own if self._account is None else self._own + self._account.others.usage
+
+    @property
     def hours(self) -> float:
-        """Since the first call."""
+        """Since the first call, and those of all others on its account."""
+        return self._own_hours + (0.0 if self._account is None else self._account.others.hours)
+
+    @property
+    def _own_hours(self) -> float:
         return 0.0 if self._began is None else (self._clock() - self._began) / 3600
 
     def require(self) -> None:
@@ -52,14 +74,22 @@ class Purse:
             self._began = self._clock()
         reached = self._reached()
         if reached:
+            purse = f" of the purse {self._account.name!r}" if self._account is not None else ""
             raise BudgetSpent(
-                f"the budget is spent: {reached}, in {self.spent.calls} calls. Run this again with a larger budget: it "
-                "goes on where it stopped, and calls of this run are not paid for a second time"
+                f"the budget{purse} is spent: {reached}, in {self.spent.calls} calls. Run this again with a larger "
+                "budget: it goes on where it stopped, and calls that were made are not paid for a second time"
             )
 
     def pay(self, usage: Usage) -> None:
         """A call was made."""
-        self.spent += usage
+        self._own += usage
+        if self._account is not None:
+            self._account.report(Spent(self._own, self._own_hours))
+
+    def settle(self) -> None:
+        """Puts on record what was spent, where there is an account."""
+        if self._account is not None:
+            self._account.settle()
 
     @property
     def is_spent(self) -> bool:

@@ -27,6 +27,8 @@ class Endpoint:
     max_tokens: int = 2048
     send_stop: bool = True
     """Whether to send the protocol's stop strings; a server that refuses them costs tokens, not correctness."""
+    send_schema: bool = True
+    """Whether to send the JSON schema of an answer that must be one; without it more answers are malformed."""
     concurrency: int = 32
     """The most calls in flight; fewer while the endpoint asks for fewer (``pipelines/policies/rate.py``)."""
     timeout_seconds: float = 300.0

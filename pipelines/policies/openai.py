@@ -1,12 +1,12 @@
 """Any OpenAI-compatible endpoint: ``vllm serve``, ``transformers serve``, a commercial API.
 
-The client is OpenAI's, on aiohttp: its ``post`` sends the request as it is, and the answer is read as plain JSON. The
-typed ``chat.completions.create`` gives the same and takes twice the CPU time (docs/policies.md). Messages keep their
-order (system, pictures, text, turns), so that an endpoint with a cache of prefixes reads each picture once.
+The client is OpenAI's, on aiohttp; requests go through its HTTP client (``pipelines/policies/exchange.py``). Messages
+keep their order (system, pictures, text, turns), so that an endpoint with a cache of prefixes reads each picture once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 from typing import Any
@@ -19,6 +19,7 @@ from pipelines.policies.base import Completion, Frame, Identity, PolicyFault, Po
 from pipelines.policies.budget import Purse
 from pipelines.policies.calls import Calls
 from pipelines.policies.endpoint import Endpoint
+from pipelines.policies.exchange import Exchange
 from pipelines.policies.pictures import Pictures, PixelLimits
 from pipelines.records import Usage
 from pipelines.rejects import storable
@@ -41,13 +42,15 @@ class OpenAIPolicy:
         self._key = key
         self._missing_key = not key and not endpoint.is_local
         self._calls = Calls(endpoint, self.purse, self._hidden)
+        http = openai.DefaultAioHttpClient()
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=key or "none",
             timeout=endpoint.timeout_seconds,
             max_retries=0,  # retries are ours (pipelines/policies/retries.py): the SDK's know of no gate
-            http_client=openai.DefaultAioHttpClient(),
+            http_client=http,
         )
+        self._exchange = Exchange(self._client, http, timeout_seconds=endpoint.timeout_seconds)
 
     @property
     def identity(self) -> Identity:
@@ -89,12 +92,13 @@ class OpenAIPolicy:
         frames = tuple(self._frame(part) for said in turn.messages for part in said.parts if isinstance(part, Picture))
 
         async def send() -> Completion:
-            return self._completion(await self._client.post("/chat/completions", cast_to=object, body=body), frames)
+            return self._completion(await self._exchange.ask(body), frames)
 
         return await self._calls.make(send, seed=turn.seed)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; what was spent is on record."""
+        await asyncio.to_thread(self.purse.settle)
         self._pictures.close()
         await self._client.close()
 
@@ -114,7 +118,7 @@ class OpenAIPolicy:
         }
         if at.send_stop:
             body["stop"] = list(turn.stop)
-        if turn.schema is not None:
+        if at.send_schema and turn.schema is not None:
             described = {"name": "answer", "schema": dict(turn.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": described}
         return {**body, **at.extra_body}

@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 
 import aiohttp
+import httpx2
 import openai
 
 from pipelines.digest import seed_from
@@ -23,7 +24,7 @@ FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 30.0
 """Of the waits that we choose; an endpoint may ask for longer ones."""
 
-TRY_FAULTS = (openai.OpenAIError, aiohttp.ClientError, PolicyFault, ValueError, TimeoutError)
+TRY_FAULTS = (openai.APIStatusError, httpx2.HTTPError, aiohttp.ClientError, PolicyFault, ValueError, TimeoutError)
 """What a try may raise. ``ValueError``: a body that is not the JSON that it says it is, a request that is no UTF-8."""
 
 _RETRIED = frozenset({408, 409, 425, 429})
@@ -54,10 +55,10 @@ def failure_of(fault: Exception) -> Failure:
     """What one of ``TRY_FAULTS`` means."""
     text = f"{type(fault).__name__}: {fault}"
     if isinstance(fault, openai.APIStatusError):
-        return _refusal(fault, text)
+        return _refusal(fault)
     if isinstance(fault, TimeoutError):
         return Failure("Timeout: no whole answer in time", may_succeed=True, is_endpoints=True)
-    if isinstance(fault, openai.APIConnectionError | aiohttp.ClientError):
+    if isinstance(fault, httpx2.HTTPError | aiohttp.ClientError):
         return Failure(f"{text}{_cause(fault)}", may_succeed=True, is_endpoints=True)
     if isinstance(fault, JSONDecodeError | UnicodeDecodeError):
         return Failure(f"the answer was cut off ({text})", may_succeed=True, is_endpoints=True)
@@ -90,13 +91,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _refusal(fault: openai.APIStatusError, text: str) -> Failure:
+def _refusal(fault: openai.APIStatusError) -> Failure:
     status = fault.status_code
-    if fault.body and fault.message == f"Error code: {status}":  # the SDK quotes nothing but `error.message`
-        text = f"{text} - {fault.body}"
     used_up = status == 429 and "insufficient_quota" in (fault.code, fault.type)
     return Failure(
-        text,
+        fault.message,
         may_succeed=(status in _RETRIED or status >= 500) and status not in _NEVER and not used_up,
         is_busy=status in _BUSY,
         is_endpoints=status >= 500 or status in _REFUSED,
@@ -106,7 +105,7 @@ def _refusal(fault: openai.APIStatusError, text: str) -> Failure:
 
 
 def _cause(fault: Exception) -> str:
-    """What lies underneath: the SDK's transport calls every lost connection a timeout."""
+    """What lies underneath: the transport calls every lost connection a timeout."""
     root: BaseException = fault
     while root.__cause__ is not None:
         root = root.__cause__

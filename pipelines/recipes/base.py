@@ -42,6 +42,8 @@ class Plan:
     """What the plan says, as slots of the recipe's prompt (JSON). Raises ``RowFault`` when it rules the sample out."""
     script: Script
     """The oracle's."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON schema of a plan that is JSON; endpoints that know it hold to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

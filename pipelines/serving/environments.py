@@ -79,8 +79,8 @@ class VirtualEnvironment:
         # 2: what the command prints to stdout is for `eval`, and uv's progress is not
         if subprocess.run(command, env=environment, stdout=2, check=False).returncode:
             raise ServingFault(
-                f"could not install {self.requirements[0]} into {self.folder}: `{' '.join(command)}` failed, see above. "
-                "The next start tries again; what was downloaded is kept in uv's cache"
+                f"could not install {self.requirements[0]} into {self.folder}: `{' '.join(command)}` failed, see above."
+                " The next start tries again; what was downloaded is kept in uv's cache"
             )
 
 

@@ -23,7 +23,6 @@ from pipelines.sources.demo import DemoSource
 from pipelines.sources.faults import SourceFault
 from pipelines.sources.jsonl import JsonLinesSource
 from pipelines.sources.mapping import Columns
-from pipelines.sources.tabular import TabularSource
 
 EMBEDDED = "demo"
 """The name of the source that is always there."""
@@ -52,6 +51,9 @@ class SourceConfig(BaseModel):
             folder = Path(self.path)
             questions = Path(self.questions) if self.questions else folder / "metadata.jsonl"
             return JsonLinesSource(name, questions, folder, self.columns, n_shards=self.n_shards, license=self.license)
+        # `datasets` takes a second to import, which no command waits for that reads no such source
+        from pipelines.sources.tabular import TabularSource
+
         return TabularSource(
             name,
             self.path,

@@ -25,19 +25,19 @@ PEOPLE = [
 class Desk:
     """One item's way through the rounds."""
 
-    def __init__(self, folder: Path, *, max_rework: int = 2) -> None:
+    def __init__(self, folder: Path, *, max_rework: int = 2, item: str = ITEM, size: tuple[int, int] = SIZE) -> None:
         self.journal = Journal(folder)
         self.journal.set_people(PEOPLE)
-        self._max_rework = max_rework
+        self._max_rework, self._item, self._size = max_rework, item, size
         self._tasks: dict[str, int] = {}
         self._annotation = 0
         self._raws: dict[int, list[dict[str, Any]]] = {}
 
     def state(self) -> State:
         """Where the item stands now."""
-        works = next((works for item, works in self.journal.works(ROUNDS) if item == ITEM), [])
+        works = next((works for item, works in self.journal.works(ROUNDS) if item == self._item), [])
         walk = Walk(max_share=0.05, max_rework=self._max_rework, people=self.journal.people())
-        return walk.state(ITEM, SIZE, works)
+        return walk.state(self._item, self._size, works)
 
     def hand_out(self) -> int:
         """Demands what is wanted, as a sync does; gives the task's number."""
@@ -88,6 +88,7 @@ class Desk:
 
 
 def box(x: float = 10, y: float = 20, width: float = 4, height: float = 3, **more: Any) -> dict[str, Any]:
+    """A box on an image of ``SIZE``; ``original_width=None`` leaves the frame out."""
     value = {"x": x, "y": y, "width": width, "height": height, "rotation": 0, "rectanglelabels": ["target"]}
     frame = {"original_width": SIZE[0], "original_height": SIZE[1], "image_rotation": 0}
     return {"from_name": "box", "type": "rectanglelabels", "value": value | more.pop("value", {}), **frame, **more}

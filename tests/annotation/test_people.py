@@ -7,8 +7,8 @@ import pytest
 from annotation.journal import Person
 from annotation.people import active_seconds, people_of
 from annotation.rounds import GoldCheck, Refused
-from annotation.shares import Share
 from pipelines.rejects import Reason
+from pipelines.shares import Share
 
 
 def row(states, email, **more):

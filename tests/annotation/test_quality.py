@@ -6,8 +6,8 @@ import pytest
 
 from annotation.quality import Step, measure
 from annotation.rounds import GoldCheck, Refused
-from annotation.shares import Share
 from pipelines.rejects import Reason
+from pipelines.shares import Share
 from tests.annotation.conftest import WRITTEN
 
 BOXES = ("boxes", "[[0, 0, 10, 10]]", "[[5, 0, 15, 10]]")

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 from assets.cli import app
 from pipelines.calibrations import BUNDLED
 from pipelines.engine import SAMPLES
+from pipelines.records import Sample
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
-from tests.pipelines.shipping import edit_rows, ship
+from tests.pipelines.shipping import edit_rows
 
 runner = CliRunner()
 
@@ -80,11 +81,6 @@ def test_without_a_dataset_the_command_that_makes_it_is_named(command: str) -> N
     said = runner.invoke(app, [command, "crop"])
     assert said.exit_code == 1
     assert "dg launch" in said.output
-
-
-@pytest.fixture
-def shipped(workspace: Workspace, small_source) -> Path:
-    return ship(workspace, small_source)
 
 
 def test_gallery_writes_the_page_with_the_rejects(shipped: Path, workspace: Workspace) -> None:
@@ -192,3 +188,58 @@ def test_an_unknown_source_names_those_that_there_are(signs: Path) -> None:
     assert said.exit_code == 1
     assert "'demo'" in said.output
     assert "'signs'" in said.output
+
+
+@pytest.fixture
+def films(tmp_path: Path, clip) -> Path:
+    """Questions about videos, made ugly: missing, no video, empty, cut off, of the wrong type, outside, none at all."""
+    folder = tmp_path / "films"
+    folder.mkdir()
+    whole = clip(0)
+    (folder / "whole.mp4").write_bytes(whole)
+    (folder / "other.mp4").write_bytes(clip(1))
+    (folder / "cut.mp4").write_bytes(whole[: len(whole) // 2])
+    (folder / "notes.mp4").write_text("no video")
+    (folder / "empty.mp4").write_bytes(b"")
+    shown = ["whole.mp4", ["whole.mp4", "other.mp4"], "nowhere.mp4", "notes.mp4", "empty.mp4", "cut.mp4", 7]
+    shown += ["../films/whole.mp4", None, "whole.mp4"]
+    lines = [{"clip": one, "question": "What moves?", "answer": "a dot"} for one in shown]
+    (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder
+
+
+def test_ingest_takes_videos_in_and_sets_ugly_ones_aside(films: Path, workspace: Workspace) -> None:
+    said = runner.invoke(app, ["ingest", str(films), "--videos", "clip"])
+    assert said.exit_code == 0, said.output
+    key = TableKey(SAMPLES, "films-0000")
+    samples = workspace.tables.read(key, Sample)
+    assert [(len(sample.images), len(sample.videos)) for sample in samples] == [(0, 1), (0, 2)]
+    rejects = {reject.source_row.partition(":")[2]: reject.reason for reject in workspace.tables.read_rejects(key)}
+    assert rejects == {
+        "3": "missing_video",
+        "4": "unreadable_video",
+        "5": "unreadable_video",
+        "6": "unreadable_video",
+        "7": "wrong_type",
+        "8": "malformed_row",
+        "9": "missing_video",
+        "10": "duplicate",
+    }
+
+
+def test_ingest_takes_images_and_videos_of_one_row_in(films: Path, signs: Path, workspace: Workspace) -> None:
+    (films / "0.jpg").write_bytes((signs / "0.jpg").read_bytes())
+    line = {"clip": "whole.mp4", "still": "0.jpg", "question": "What moves?", "answer": "a dot"}
+    (films / "both.jsonl").write_text(json.dumps(line))
+    both = ["--questions", str(films / "both.jsonl"), "--videos", "clip", "--image", "still"]
+    said = runner.invoke(app, ["ingest", str(films), *both])
+    assert said.exit_code == 0, said.output
+    (sample,) = workspace.tables.read(TableKey(SAMPLES, "films-0000"), Sample)
+    assert (len(sample.images), len(sample.videos)) == (1, 1)
+
+
+def test_a_column_of_videos_that_is_not_there_is_named(films: Path, workspace: Workspace) -> None:
+    said = runner.invoke(app, ["ingest", str(films), "--videos", "film"])
+    assert said.exit_code == 1
+    assert "no column 'film'" in said.output
+    assert not (workspace.sources / "films.yaml").exists()

@@ -8,7 +8,9 @@ import dagster as dg
 import pytest
 
 from assets.definitions import definitions
+from assets.families import stage_key
 from assets.jobs import SFT
+from pipelines.engine import SAMPLES, STAGES
 from pipelines.recipes import load_recipes
 from pipelines.records import Trajectory
 from pipelines.tables import TableKey
@@ -30,7 +32,15 @@ def test_every_asset_of_the_graph_is_there() -> None:
     stages = ("drafts", "runs", "verdicts", "trajectories", "rejects")
     family = {f"{family}/{stage}" for family in load_recipes() for stage in stages}
     training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint"}
-    assert keys(definitions()) == {"samples"} | family | training
+    annotation = {
+        "annotation_pool",
+        "pre_annotations",
+        "annotations",
+        "cross_checks",
+        "accepted_annotations",
+        "refused_submissions",
+    }
+    assert keys(definitions()) == {"samples", "expert_reviews"} | family | annotation | training
 
 
 def test_every_asset_is_described_grouped_and_owned() -> None:
@@ -42,7 +52,7 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
-    assert groups == {"source", "datasets", "train"} | set(load_recipes())
+    assert groups == {"source", "datasets", "annotation", "train"} | set(load_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:
@@ -69,7 +79,9 @@ def test_an_added_family_materialises_beside_the_others(
 ) -> None:
     monkeypatch.setenv("DARKROOM_RECIPES", str(RECIPES))
     job = definitions().resolve_job_def(SFT)
-    assert job.execute_in_process(instance=instance, partition_key=PARTITION).success
+    stages = [stage_key(family, stage) for family in ("crop", "shout") for stage in (*STAGES, "rejects")]
+    wanted = [dg.AssetKey(list(SAMPLES)), *stages]
+    assert job.execute_in_process(instance=instance, partition_key=PARTITION, asset_selection=wanted).success
     kept = {
         family: workspace.tables.read(TableKey((family, "trajectories"), PARTITION), Trajectory)
         for family in ("crop", "shout")

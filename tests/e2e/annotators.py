@@ -84,7 +84,7 @@ class Person:
             try:
                 while not self.room.go_home.is_set():
                     if not any(self._one(client, round) for round in rounds):
-                        self.room.go_home.wait(0.3)
+                        self.room.go_home.wait(1.0)
             except Exception as fault:  # the test looks at what happened in threads
                 self.room.faults.append(f"{self.email}: {type(fault).__name__}: {fault}")
 
@@ -100,7 +100,7 @@ class Person:
         number = self.room.numbers[task["data"]["image"].rpartition("/")[2]]
         if round == "cross_check":
             assert not any(one["completed_by"] != task.get("me") for one in task["annotations"]), "sees the author"
-        if self.tampers:
+        if self.tampers and self.room.tallies["tampering"] < 5:
             self._tamper(client, project, task["id"])
         self._submit(client, round, task, number)
         return True

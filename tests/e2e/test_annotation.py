@@ -7,33 +7,45 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import httpx
 import pytest
 from PIL import Image, ImageDraw
 
 from annotation.campaign import Campaign
-from annotation.connection import connect, find_task_url, studio_home
+from annotation.connection import TOKEN, URL, connect, find_task_url, studio_home
+from annotation.faults import AnnotationFault
 from annotation.gold import is_chosen
 from annotation.journal import Journal
 from annotation.pool import POOL
+from annotation.review import ReviewQueue
 from annotation.rounds import ROUNDS
 from annotation.server import StudioHome, wait_until_ready
 from annotation.stages import ACCEPTED, AnnotationStages
 from annotation.studio import Studio
 from annotation.sync import Sync
-from pipelines.records import Annotated, PoolImage
+from assets.annotation import annotation_sync
+from assets.resources import WorkspaceResource
+from pipelines.publish import publish
+from pipelines.recipes import load_recipes
+from pipelines.records import Annotated, ImageRef, PoolImage, Trajectory
+from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
-from tests.e2e.annotators import Person, Room, answer_of, plan_of, question_of
+from scripts.postgres import postgres
+from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of
 
 N_IMAGES = 60
+OTHER_FORM = '<View><Image name="image" value="$image"/></View>'
 SIZE = (2304, 1296)
 PATIENCE_SECONDS = 600
 
@@ -60,12 +72,23 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(home: Path, environments: Path) -> Iterator[StudioHome]:
     environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
     studio = studio_home(Workspace.from_environment(environment))
-    started = studio.start(postgres=os.environ.get("DARKROOM_TEST_POSTGRES_URL"))
-    try:
-        wait_until_ready(started, report=lambda seconds: None)
-        yield studio
-    finally:
-        studio.stop()
+    with database() as url:
+        started = studio.start(postgres=url)
+        try:
+            wait_until_ready(started, report=lambda seconds: None)
+            yield studio
+        finally:
+            studio.stop()
+
+
+@contextmanager
+def database() -> Iterator[str | None]:
+    """None for SQLite."""
+    if not os.environ.get("DARKROOM_TEST_POSTGRES"):
+        yield None
+        return
+    with postgres("studio") as url:
+        yield url
 
 
 def picture(number: int) -> Image.Image:
@@ -105,8 +128,9 @@ def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_pul
             for thread in threads:
                 thread.join(60)
         assert not room.faults, room.faults
-        Sync(Journal(workspace.annotation), studio, Campaign.load(workspace.annotation)).run(pool)
+        finish(workspace, studio, room, pool)
         check_results(workspace, studio, numbers, room)
+        studio.close()
 
 
 def everybody(studio: Studio, room: Room) -> list[Person]:
@@ -171,8 +195,7 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
         (7, 17), (2, "rejected in cross_check for too_easy")
     )
     for row in accepted.values():
-        people = [event.person for event in row.history if event.round != "rework"]
-        assert len(set(people)) == len(people), "one person had two rounds of a record"
+        check_hands(row)
     golds = {numbers[one.item.image.sha256]: one.state.golds for one in kept if one.state.golds}
     chosen = {n for digest, n in numbers.items() if is_chosen(digest, campaign.name, campaign.gold_share)}
     assert set(golds) == chosen - {7, 17}, "every planted error was looked at"
@@ -185,6 +208,19 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
     assert len(hits) == room.tallies["refused boxes"] + room.tallies["tampering"]
     assert room.tallies["tampering"] > 0
     check_nothing_is_there_twice(workspace, studio)
+
+
+def check_hands(row: Annotated) -> None:
+    """Nobody judged a record that they had written, or one attempt twice."""
+    authors: set[str] = set()
+    judged: set[tuple[int, str]] = set()
+    for event in row.history:
+        if event.round in ("annotate", "rework"):
+            authors.add(event.person)
+        else:
+            assert event.person not in authors, row.history
+            assert (event.attempt, event.person) not in judged, row.history
+            judged.add((event.attempt, event.person))
 
 
 def summary(row: Annotated) -> Any:
@@ -222,17 +258,19 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: Studio) -> None:
         for round in ("annotate", "cross_check", "accept", "rework"):
             known = journal.project(round)
             assert known is not None
-            keys = [key for _, key in studio.tasks_after(known[0], 0)]
+            keys = [listed.key for listed in studio.tasks_after(known[0], 0)]
             assert len(keys) == len(set(keys)), f"a task of {round} was imported twice"
             assert set(keys) == journal.demanded(keys), f"{round} has tasks that nobody demanded"
 
 
 def test_the_server_keeps_everything_over_a_restart(server: StudioHome, home: Path) -> None:
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        before = connect(workspace, {}).people()
+        with connect(workspace, {}) as studio:
+            before = studio.people()
         assert server.stop()
         wait_until_ready(server.start(), report=lambda seconds: None)
-        assert connect(workspace, {}).people() == before
+        with connect(workspace, {}) as studio:
+            assert studio.people() == before
 
 
 def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: StudioHome) -> None:
@@ -245,3 +283,90 @@ def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: StudioHome) 
         body = {"email": "x@example.com", "password": "xx-secret-1", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
         said = client.post("/user/signup/", data=body, headers={"Referer": started.url})
         assert said.status_code == 403
+
+
+def test_experts_verdicts_on_trajectories_come_back_as_a_check(
+    server: StudioHome, crop_home: Path, workspace: Workspace
+) -> None:
+    shutil.copytree(crop_home, workspace.home)
+    started = server.find()
+    assert started is not None
+    environment = {URL: started.url, TOKEN: server.admin.token}
+    recipe = load_recipes()["crop"]
+    with Journal(workspace.annotation) as journal, connect(workspace, environment) as studio:
+        made = studio.add_person("reviewer@example.com", role="expert", password="a secret of the reviewer")
+        queue = ReviewQueue(workspace, Campaign(name="reviews"), journal)
+        assert queue.sync(studio, [recipe], n_rows=2).imported == {"review": 2}
+        assert queue.sync(studio, [recipe], n_rows=2).imported == {}, "nothing goes out twice"
+        known = journal.project("review")
+        assert known is not None
+        with httpx.Client(base_url=started.url, headers={"Authorization": f"Token {made['token']}"}) as client:
+            for result in ([choice("verdict", "accept")], [choice("verdict", "reject"), choice("reason", "leaks")]):
+                task = client.post("/api/dm/actions", params={"id": "next_task", "project": known[0]}, json={}).json()
+                assert "What does sign number" in task["data"]["page"]
+                said = client.post(f"/api/tasks/{task['id']}/annotations/", json={"result": result, "lead_time": 9.0})
+                assert said.status_code == 201
+        queue.sync(studio, [recipe], n_rows=2)
+        assert queue.materialize([recipe])["crop"].n_out == 2
+    before = workspace.tables.n_rows(TableKey(("crop", "trajectories"), "small-0000"))
+    report, shipped = publish(workspace, recipe, ["small-0000"])
+    assert (report.n_out, report.reasons["check_failed: expert_review"]) == (before - 1, 1)
+    rows = workspace.tables.read(report.key, Trajectory)
+    assert [check.passed for row in rows for check in row.checks if check.name == "expert_review"] == [True]
+    assert (
+        "Experts looked at 2 rows, chosen by a seed, and accept 1: 50 %" in (shipped.folder / "README.md").read_text()
+    )
+
+
+def small_pool(workspace: Workspace) -> list[PoolImage]:
+    """Three images that nobody needs to see."""
+    pool = [PoolImage(ImageRef(letter * 64, 4000, 3000, "RGB", "JPEG"), "ours", letter, "CC0-1.0") for letter in "abc"]
+    facts = {"n_in": 3, "n_out": 3, "n_rejected": 0, "n_quarantined": 0, "n_retryable": 0, "reasons": {}, "usage": {}}
+    workspace.tables.write(POOL, PoolImage, pool, [], inputs="x", facts=facts)
+    return pool
+
+
+def test_a_project_that_was_deleted_and_a_form_that_was_changed_are_said_and_mended(
+    server: StudioHome, workspace: Workspace
+) -> None:
+    started, pool = server.find(), small_pool(workspace)
+    assert started is not None
+    environment = {URL: started.url, TOKEN: server.admin.token}
+    headers = {"Authorization": f"Token {server.admin.token}"}
+    with (
+        Journal(workspace.annotation) as journal,
+        connect(workspace, environment) as studio,
+        httpx.Client(base_url=started.url, headers=headers, timeout=60) as admin,
+    ):
+        sync = Sync(journal, studio, Campaign(name="mishaps"), say=lambda text: None)
+        assert sync.run(pool).imported == {"annotate": 3}
+        known = journal.project("annotate")
+        assert known is not None
+        assert admin.patch(f"/api/projects/{known[0]}/", json={"label_config": OTHER_FORM}).status_code == 200
+        with pytest.raises(AnnotationFault, match="--reset-forms"):
+            sync.run(pool)
+        assert sync.run(pool, reset_forms=True).imported == {}
+        assert admin.delete(f"/api/projects/{known[0]}/").status_code == 204
+        with pytest.raises(AnnotationFault, match="--recreate"):
+            sync.run(pool)
+        assert sync.run(pool, recreate=True).imported == {"annotate": 3}
+        assert sync.run(pool).imported == {}
+
+
+def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(
+    server: StudioHome, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = server.find()
+    assert started is not None
+    small_pool(workspace)
+    (workspace.annotation).mkdir(parents=True, exist_ok=True)
+    (workspace.annotation / "campaign.yaml").write_text("name: sensed")
+    monkeypatch.setenv(URL, started.url)
+    monkeypatch.setenv(TOKEN, server.admin.token)
+    with dg.instance_for_test() as instance:
+        context = dg.build_sensor_context(instance=instance, resources={"workspace": WorkspaceResource()})
+        asked = annotation_sync(context)
+        assert isinstance(asked, dg.RunRequest)
+        again = annotation_sync(context)
+        assert isinstance(again, dg.SkipReason)
+        assert again.skip_message == "nothing came in"

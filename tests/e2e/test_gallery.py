@@ -13,7 +13,7 @@ from pipelines.gallery import Taken, write_gallery
 from pipelines.taken_out import read_taken_out
 from pipelines.workspace import Workspace
 from scripts.screenshots import browser, tab
-from tests.pipelines.shipping import edit_rows, ship
+from tests.pipelines.shipping import edit_rows
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 Evaluate = Callable[[str], Awaitable[Any]]
@@ -63,8 +63,8 @@ def pressed(key: str) -> str:
 
 
 @pytest.fixture
-def folder(workspace: Workspace, small_source) -> Path:
-    return ship(workspace, small_source)
+def folder(shipped: Path) -> Path:
+    return shipped
 
 
 @pytest.fixture

@@ -3,47 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import socket
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from pipelines.ledger import Act, Ledger
-
-
-def programs() -> Path:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not found:
-        pytest.skip("postgresql is not installed; `make e2e` installs it")
-    return found[-1]
+from pipelines.policies import Account, Purse
+from pipelines.records import Usage
+from scripts.postgres import PostgresMissing, postgres
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    binaries, folder = programs(), tmp_path_factory.mktemp("postgres")
-    as_user: list[str] = []
-    if os.getuid() == 0:  # PostgreSQL refuses to run as root
-        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-        for part in (folder, *folder.parents[:2]):
-            os.chmod(part, 0o755)
-        shutil.chown(folder, "postgres", "postgres")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    data = folder / "data"
-    run = lambda *command: subprocess.run([*as_user, *command], check=True, cwd=folder, capture_output=True)  # noqa: E731
-    run(str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "darkroom", "--no-sync")
-    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-    run(str(binaries / "pg_ctl"), "-D", str(data), "-w", "-o", options, "-l", str(folder / "log"), "start")
+def url() -> Iterator[str]:
     try:
-        yield f"postgresql+psycopg://darkroom@127.0.0.1:{port}/postgres"
-    finally:
-        run(str(binaries / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        with postgres() as found:
+            yield found.replace("postgresql://", "postgresql+psycopg://")
+    except PostgresMissing as fault:
+        pytest.skip(str(fault))
 
 
 def test_an_act_is_found_again_by_another_connection(url: str) -> None:
@@ -60,6 +37,18 @@ def test_of_many_writers_the_first_one_stays(url: str) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(write, range(16)))) == 1
+
+
+def test_processes_that_start_at_once_find_one_table(url: str) -> None:
+    with Ledger(url) as ledger, ledger.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE acts")
+
+    def start(_: int) -> None:
+        with Ledger(url):
+            pass
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(start, range(16)))
 
 
 def test_once_performs_once(url: str) -> None:
@@ -87,3 +76,32 @@ def test_hundreds_of_acts_at_once_are_all_written(url: str) -> None:
     with Ledger(url) as ledger:
         assert [act.result["n"] for act in asyncio.run(all_at_once(ledger))] == list(range(600))
         assert ledger.totals()["group"].acts == 600
+
+
+def test_acts_are_found_by_their_seeds(url: str) -> None:
+    said = 'é, \U0001f600, a NUL \x00, a \ud800 alone, {"seed": 8}'
+    with Ledger(url) as ledger:
+        for n, seed in enumerate((7, 8, 2**31 - 1)):
+            ledger.put(f"{n:064}", "seeded", {"seed": seed, "messages": [said]}, Act({"n": n}))
+        ledger.put("c" * 64, "seeded", {"messages": [said]}, Act({}))
+        ledger.put("d" * 64, "other", {"seed": 7}, Act({}))
+        found = ledger.with_seeds("seeded", [7, 2**31 - 1, 99])
+        assert [(act.request["seed"], act.act.result["n"]) for act in found] == [(7, 0), (2**31 - 1, 2)]
+        assert found[0].request["messages"] == [said]
+        assert ledger.with_seeds("seeded", []) == []
+
+
+def test_a_purse_is_shared_by_all_who_write_to_it(url: str) -> None:
+    def spend(n: int) -> None:
+        with Ledger(url) as ledger:
+            purse = Purse(account=Account(ledger, "crop"))
+            for _ in range(10):
+                purse.pay(Usage(1, 10, 5, 0.01))
+            purse.settle()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(spend, range(8)))
+    with Ledger(url) as ledger:
+        spent = Account(ledger, "crop").others.usage
+    assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (80, 800, 400)
+    assert spent.cost_usd == pytest.approx(0.8)

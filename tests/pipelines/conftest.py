@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -127,34 +126,5 @@ def make_case(store: ImageStore, picture: Callable[..., Image.Image], provenance
         )
         told = {"region": "180, 100, 280, 170"} if hint is None else hint
         return Case(replace(asked, **sample), trajectory, told, store)
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def clip() -> Callable[..., bytes]:
-    """A video in which every frame looks different: ``n_frames`` cut-outs of smooth noise, at 8 frames a second."""
-
-    def make(
-        seed: int = 0,
-        *,
-        n_frames: int = 24,
-        size: tuple[int, int] = (160, 120),
-        format: str = "mp4",
-        codec: str = "mpeg4",
-    ) -> bytes:
-        noise = np.random.default_rng(seed).integers(0, 255, (40, 60, 3), dtype=np.uint8)
-        ground = Image.fromarray(noise).resize((size[0] * 3, size[1] * 3), Image.Resampling.BICUBIC)
-        buffer = io.BytesIO()
-        with av.open(buffer, "w", format=format) as container:
-            stream = container.add_stream(codec, rate=8, options={"qmin": "4", "qmax": "4"})
-            stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
-            stream.codec_context.thread_count = 1
-            for number in range(n_frames):
-                x, y = number * size[0] * 2 // n_frames, number * size[1] * 2 // n_frames
-                frame = np.asarray(ground.crop((x, y, x + size[0], y + size[1])))
-                container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
-            container.mux(stream.encode())
-        return buffer.getvalue()
 
     return make

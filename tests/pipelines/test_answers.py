@@ -130,10 +130,10 @@ def test_a_choice_without_letter_and_text_is_an_error(choice):
     ],
 )
 def test_a_wrong_answer_is_wrong(given, expected):
-    started = time.perf_counter()
+    started = time.process_time()
     assert not matches(given, expected)
     assert not matches(expected, given)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(

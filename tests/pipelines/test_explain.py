@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
@@ -14,14 +15,13 @@ from pipelines.ledger import Act
 from pipelines.records import Reject, Sample, Trajectory
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
-from tests.pipelines.shipping import PARTITION, ship
+from tests.pipelines.shipping import PARTITION
 
 STAGES = ["crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories"]
 
 
 @pytest.fixture
-def made(workspace: Workspace, small_source) -> Workspace:
-    ship(workspace, small_source)
+def made(shipped: Path, workspace: Workspace) -> Workspace:
     return workspace
 
 

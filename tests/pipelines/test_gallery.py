@@ -13,14 +13,14 @@ from pipelines.gallery import Taken, write_gallery
 from pipelines.gallery.entries import pieces
 from pipelines.taken_out import read_taken_out
 from pipelines.workspace import Workspace
-from tests.pipelines.shipping import edit_rows, ship
+from tests.pipelines.shipping import edit_rows
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&lt;\u2028"
 
 
 @pytest.fixture
-def folder(workspace: Workspace, small_source) -> Path:
-    return ship(workspace, small_source)
+def folder(shipped: Path) -> Path:
+    return shipped
 
 
 @pytest.fixture

@@ -230,3 +230,15 @@ def test_the_ledger_outlives_its_process(url):
         ledger.put("key", "policy", {}, Act({"n": 1}))
     with Ledger(url) as ledger:
         assert ledger.get("key") == Act({"n": 1})
+
+
+def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(url):
+    said = 'é, \U0001f600, a NUL \x00, a \ud800 alone, {"seed": 8}'
+    with Ledger(url) as ledger:
+        for n, seed in enumerate((7, 8)):
+            ledger.put(f"{n:064}", "policy", {"seed": seed, "messages": [said]}, Act({"n": n}))
+        ledger.put("c" * 64, "policy", {"messages": [said]}, Act({}))
+        ledger.put("d" * 64, "judge", {"seed": 7}, Act({}))
+        (found,) = ledger.with_seeds("policy", [7, 99])
+        assert (found.act.result, found.request["messages"]) == ({"n": 0}, [said])
+        assert ledger.with_seeds("policy", []) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import datasets
@@ -18,25 +19,35 @@ from pipelines.recipes.base import Recipe
 from pipelines.records import Trajectory
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
+from tests.conftest import SmallSource
 
 PARTITIONS = ("small-0000", "small-0001")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def recipe() -> Recipe:
     return load_recipes()["crop"]
 
 
-@pytest.fixture
-def made(workspace: Workspace, recipe: Recipe, small_source) -> Workspace:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, recipe: Recipe) -> Path:
     """The small source, taken in twice: the second partition holds nothing but duplicates of the first."""
-    for partition in PARTITIONS:
-        engine.intake(workspace, small_source, 0, partition)
-        family = Family(workspace, recipe, partition)
-        for stage in (family.draft, family.run):
-            stage(OraclePolicy(recipe.script, revision=recipe.digest))
-        family.check()
-        family.keep()
+    home = tmp_path_factory.mktemp("twice")
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        for partition in PARTITIONS:
+            engine.intake(workspace, SmallSource(), 0, partition)
+            family = Family(workspace, recipe, partition)
+            for stage in (family.draft, family.run):
+                stage(OraclePolicy(recipe.script, revision=recipe.digest))
+            family.check()
+            family.keep()
+    return home
+
+
+@pytest.fixture
+def made(home: Path, workspace: Workspace) -> Workspace:
+    """A copy of ``home`` for each test."""
+    shutil.copytree(home, workspace.home)
     return workspace
 
 

@@ -12,13 +12,12 @@ from PIL import Image
 from pipelines.replay import Replay, replay
 from pipelines.shipped import count_rows, find_datasets, read_rows
 from pipelines.tables import TableMissing
-from pipelines.workspace import Workspace
-from tests.pipelines.shipping import edit_rows, ship
+from tests.pipelines.shipping import edit_rows
 
 
 @pytest.fixture
-def folder(workspace: Workspace, small_source) -> Path:
-    return ship(workspace, small_source)
+def folder(shipped: Path) -> Path:
+    return shipped
 
 
 def differences(found: Replay) -> list[tuple[str, int]]:

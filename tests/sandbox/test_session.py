@@ -97,7 +97,7 @@ def test_code_that_swallows_the_interruption_is_killed_and_the_session_has_ended
     with pool.group(limits=Limits(seconds=0.5, grace=0.3)) as group, group.session() as session:
         started = time.monotonic()
         observation = session.run(code)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10
         assert (observation.status, observation.broken, session.alive) == ("timeout", True, False)
         later = session.run("print(1)")
         assert later.status == "killed"
@@ -262,12 +262,13 @@ print((cv2.imdecode(np.frombuffer(data, np.uint8), 1) == cv2.imread(image_path))
 def test_a_thread_that_outlives_its_call_computes_nothing_between_calls(session: Session) -> None:
     session.run(
         "import threading, time\nticks = []\n"
-        "def tick():\n    while True: ticks.append(1); time.sleep(0.01)\n"
+        "def tick():\n    while True: ticks.append(time.monotonic()); time.sleep(0.01)\n"
         "threading.Thread(target=tick, daemon=True).start()"
     )
-    before = int(session.run("print(len(ticks))").text)
+    session.run("while not ticks: time.sleep(0.01)")
     time.sleep(0.5)
-    assert int(session.run("print(len(ticks))").text) - before < 20
+    gaps = "print(max(later - earlier for earlier, later in zip(ticks, ticks[1:])))"
+    assert float(session.run(f"n = len(ticks)\nwhile len(ticks) == n: time.sleep(0.01)\n{gaps}").text) >= 0.5
 
 
 def test_many_sessions_run_in_one_event_loop(group: Group) -> None:
@@ -318,17 +319,17 @@ def test_sessions_that_wait_for_a_cpu_are_not_timed_out(pool: SandboxPool) -> No
         assert asyncio.run(run_all([group.session() for _ in range(10)])) == {"done\n"}
 
 
-def test_closing_a_session_ends_the_call_that_runs_in_it(group: Group) -> None:
-    async def close_early() -> str:
+def test_closing_a_session_ends_the_call_that_runs_in_it(pool: SandboxPool) -> None:
+    async def close_early(group: Group) -> str:
         session = group.session()
-        call = asyncio.ensure_future(session.arun("import time\ntime.sleep(4)"))
-        await asyncio.sleep(0.3)
+        call = asyncio.ensure_future(session.arun("import time\ntime.sleep(60)"))
+        while not pool.stats().running:
+            await asyncio.sleep(0.02)
         await asyncio.to_thread(session.close)
-        return (await call).status
+        return (await asyncio.wait_for(call, 30)).status
 
-    started = time.monotonic()
-    assert asyncio.run(close_early()) == "killed"
-    assert time.monotonic() - started < 2
+    with pool.group(limits=Limits(seconds=60)) as group:
+        assert asyncio.run(close_early(group)) == "killed"
 
 
 def test_a_session_can_be_opened_and_closed_within_an_event_loop(pool: SandboxPool) -> None:

@@ -24,9 +24,9 @@ def _admin() -> None:
     from rest_framework.authtoken.models import Token
     from users.models import User
 
-    email = os.environ["DARKROOM_ADMIN_EMAIL"]
+    email = os.environ["STUDIO_ADMIN_EMAIL"]
     user = User.objects.filter(email=email).first() or User.objects.create_user(email=email)
-    user.set_password(os.environ["DARKROOM_ADMIN_PASSWORD"])
+    user.set_password(os.environ["STUDIO_ADMIN_PASSWORD"])
     user.is_staff = user.is_superuser = True
     organization = Organization.objects.first()
     if organization is None:
@@ -41,7 +41,7 @@ def _admin() -> None:
     user.active_organization = organization
     user.save()
     Token.objects.filter(user=user).delete()
-    Token.objects.create(user=user, key=os.environ["DARKROOM_ADMIN_TOKEN"])
+    Token.objects.create(user=user, key=os.environ["STUDIO_ADMIN_TOKEN"])
 
 
 if __name__ == "__main__":

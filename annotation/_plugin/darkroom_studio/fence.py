@@ -19,7 +19,7 @@ from rest_framework.authtoken.models import Token
 READS = ("GET", "HEAD", "OPTIONS")
 CLOSED_READS = re.compile(
     r"^/api/(projects/\d+/(export|exports|imports|annotators)\b|tasks/\d+/annotations|annotations/\d+|webhooks|storages"
-    r"|invite|organizations/\d+/memberships)|^/darkroom/(people|hits)|^/django-rq|^/admin|^/projects/\d+/(settings|data/)"
+    r"|invite|organizations/\d+/memberships)|^/darkroom/(people|hits|overlaps)|^/django-rq|^/admin|^/projects/\d+/(settings|data/)"
     r"(export|import)?"
 )
 OPEN_READS = re.compile(r"^/projects/\d+/data/?$|^/projects/\d+/?$")

@@ -32,7 +32,7 @@ def image(request: HttpRequest, sha256: str) -> HttpResponse:
 
 @cache
 def _store() -> tuple[fsspec.AbstractFileSystem, str]:
-    return fsspec.core.url_to_fs(os.environ["DARKROOM_IMAGES"])
+    return fsspec.core.url_to_fs(os.environ["STUDIO_IMAGES"])
 
 
 def _kind(data: bytes) -> str:

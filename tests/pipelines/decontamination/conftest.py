@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from pipelines.decontamination import BenchmarkIndex, read_benchmarks
 from pipelines.sources.demo.material import photograph_image
 
 SHOWN = ("astronaut", "cat", "coffee", "motorcycle", "retina", "galaxies")
+FEW = ("cat", "coffee")
 QUESTION = "What is the {} doing in the middle of this picture, seen from where the photographer stood at that time?"
 SUFFIX = " Answer the question using a single word or phrase and nothing else, please, and give no reason at all."
 
@@ -37,20 +38,20 @@ def crop() -> Callable[..., Image.Image]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> BenchmarkIndex:
     """The index of ``photos``, built once."""
     folder = tmp_path_factory.mktemp("built")
-    return BenchmarkIndex.build(read_benchmarks(_listed(folder)), folder / "index")
+    return BenchmarkIndex.build(read_benchmarks(_listed(folder, SHOWN)), folder / "index")
 
 
 @pytest.fixture
 def benchmarks(tmp_path: Path) -> Path:
-    """The list of benchmarks: ``photos``, one question about each of ``SHOWN``."""
-    return _listed(tmp_path)
+    """The list of benchmarks: ``photos``, one question about each of ``FEW``."""
+    return _listed(tmp_path, FEW)
 
 
-def _listed(below: Path) -> Path:
+def _listed(below: Path, names: Sequence[str]) -> Path:
     folder = below / "photos"
     folder.mkdir()
     lines = []
-    for name in SHOWN:
+    for name in names:
         photograph_image(name).save(folder / f"{name}.png")
         lines.append({"image": f"{name}.png", "text": QUESTION.format(name) + SUFFIX, "id": name})
     (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, lines)))

@@ -20,7 +20,7 @@ from pipelines.decontamination import (
 )
 from pipelines.decontamination.phrases import Asked, PhraseIndex
 from pipelines.sources.demo.material import photograph_image, texture
-from tests.pipelines.decontamination.conftest import QUESTION, SHOWN, SUFFIX
+from tests.pipelines.decontamination.conftest import FEW, QUESTION, SHOWN, SUFFIX
 
 UNRELATED = ("camera", "coins", "tissue", "flower", "rocket", "handwriting")
 
@@ -174,4 +174,4 @@ def test_a_folder_of_pictures_is_a_benchmark(tmp_path, benchmarks):
     path = tmp_path / "listed.yaml"
     path.write_text(f"mine: {{kind: folder, path: {benchmarks.parent / 'photos'}}}")
     index = BenchmarkIndex.build(read_benchmarks(path), tmp_path / "index")
-    assert len(index.rows["mine"]) == len(SHOWN)
+    assert len(index.rows["mine"]) == len(FEW)

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -89,13 +89,13 @@ def ask(server, store, make_case, monkeypatch):
         sample = make_case().sample
         return Turn((*said, message("assistant", "Hm.")), ("</code>",), 7, Task("t", "crop", sample, (), {}, said, 7))
 
-    def write(images: tuple[ImageRef, ...] = (), **settings: Any) -> Completion:
+    def write(images: tuple[ImageRef, ...] = (), schema: dict[str, Any] | None = None, **settings: Any) -> Completion:
         endpoint = Endpoint(server.url, "model", **{"key_variable": "TEST_KEY", "max_retries": 2, **settings})
 
         async def once() -> Completion:
             policy = OpenAIPolicy(endpoint, store)
             try:
-                return await policy.write(turn(images))
+                return await policy.write(replace(turn(images), schema=schema))
             finally:
                 await policy.close()
 
@@ -262,6 +262,16 @@ def test_the_request_holds_every_sampling_parameter(server, ask):
 def test_stop_strings_can_be_kept_back(server, ask):
     ask(send_stop=False)
     assert "stop" not in server.last
+
+
+def test_the_schema_of_an_answer_that_must_be_json_is_sent(server, ask):
+    ask(schema={"type": "object"})
+    assert server.last["response_format"]["json_schema"]["schema"] == {"type": "object"}
+
+
+def test_the_schema_can_be_kept_back(server, ask):
+    ask(schema={"type": "object"}, send_schema=False)
+    assert "response_format" not in server.last
 
 
 def test_the_key_travels_in_its_header_alone(server, ask):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +15,20 @@ from PIL import Image, ImageDraw
 from pipelines import engine
 from pipelines.engine import Family
 from pipelines.policies import Completion, Identity, OraclePolicy, Turn
-from pipelines.recipes import load_recipes
+from pipelines.recipes import Recipe, load_recipes
 from pipelines.records import Reject, Trajectory, Truth, TruthBox
 from pipelines.sources.base import SourceRow
+from pipelines.sources.demo import DemoSource
 from pipelines.sources.demo.diagrams import diagrams
 from pipelines.sources.demo.figures import figures
+from pipelines.sources.demo.lazy import LazyRow
 from pipelines.sources.demo.maths import maths
 from pipelines.stages import Report
 from pipelines.workspace import Workspace
 
 PARTITION = "flawed-0000"
 PROBLEMS = "problems-0000"
+DEMO = "demo-0000"
 
 
 def _signed(seed: int, text: str, box: tuple[int, int, int, int], size: tuple[int, int]) -> Image.Image:
@@ -163,3 +167,34 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     with Workspace.from_environment({"DARKROOM_HOME": home}) as opened:
         engine.intake(opened, Problems(), 0, PROBLEMS)
         yield opened
+
+
+@dataclass(frozen=True)
+class DemoPart(DemoSource):
+    """The demo's rows of some kinds; ``photo/cat`` is a ``photo``. `make e2e` works on all of its rows."""
+
+    n_shards: int = 1
+    kinds: tuple[str, ...] = ()
+
+    def _all(self) -> list[LazyRow]:
+        return [row for row in super()._all() if row.name.split("/")[0] in self.kinds]
+
+
+@pytest.fixture(scope="module")
+def demo_chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Family]]:
+    """A family after all stages on the demo's rows of some kinds, written by the oracle."""
+    with ExitStack() as workspaces:
+
+        def run(recipe: Recipe, *kinds: str) -> Family:
+            home = str(tmp_path_factory.mktemp(recipe.family))
+            workspace = workspaces.enter_context(Workspace.from_environment({"DARKROOM_HOME": home}))
+            engine.intake(workspace, DemoPart(kinds=kinds), 0, DEMO)
+            family = Family(workspace, recipe, DEMO)
+            family.draft(OraclePolicy(recipe.oracle, revision=recipe.digest))
+            family.run(OraclePolicy(recipe.oracle, revision=recipe.digest))
+            family.check()
+            family.keep()
+            family.collect_rejects()
+            return family
+
+        yield run

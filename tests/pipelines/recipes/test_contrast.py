@@ -7,19 +7,14 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from pipelines import engine
 from pipelines.engine import Family
 from pipelines.fading import KINDS, fading
 from pipelines.legibility import contrast
-from pipelines.policies import OraclePolicy
 from pipelines.recipes.contrast import MAX_SIDE, prepare, recipe
 from pipelines.records import Reject, Sample, Trajectory, Truth, TruthBox
 from pipelines.rejects import Reason, RowFault
-from pipelines.sources.demo import DemoSource
 from pipelines.sources.demo.material import photograph_image
-from pipelines.workspace import Workspace
 
-PARTITION = "demo-0000"
 SPOON = TruthBox("spoon", 318, 234, 408, 327)
 
 
@@ -86,18 +81,9 @@ def test_a_sample_without_print_and_without_a_place_is_not_applicable(store):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Family:
-    """The chain on the embedded source, with one of its scenes."""
-    home = tmp_path_factory.mktemp("contrast")
-    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        engine.intake(workspace, DemoSource(n_shards=1, n_scenes=1), 0, PARTITION)
-        family = Family(workspace, recipe, PARTITION)
-        family.draft(OraclePolicy(recipe.oracle, revision=recipe.digest))
-        family.run(OraclePolicy(recipe.oracle, revision=recipe.digest))
-        family.check()
-        family.keep()
-        family.collect_rejects()
-        yield family
+def finished(demo_chain) -> Family:
+    """The chain on three kinds of the embedded source's rows."""
+    return demo_chain(recipe, "notice", "photo", "maths")
 
 
 def test_at_least_20_trajectories_come_out_of_the_embedded_source(finished):

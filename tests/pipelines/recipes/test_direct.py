@@ -70,3 +70,11 @@ def test_the_drafted_turn_reads_no_decision(flawed, scripted) -> None:
     written = [turn for turn in policy.turns if turn.task.stage == "rollout"]
     assert not any("fine as it is" in str(turn.messages) for turn in written)
     assert Thyme().parse(ANSWER).code is None
+
+
+def test_the_decision_is_asked_for_by_its_schema_and_the_turn_is_not(flawed, scripted) -> None:
+    policy = scripted(plan_or(ANSWER))
+    flawed("direct").draft(policy)
+    asked = {stage: [turn.schema for turn in policy.turns if turn.task.stage == stage] for stage in ("plan", "rollout")}
+    assert all(schema["properties"].keys() == {"issue", "operation", "primary"} for schema in asked["plan"])
+    assert asked["rollout"] == [None] * 5

@@ -13,14 +13,13 @@ from PIL import Image
 import sandbox
 from pipelines import engine
 from pipelines.engine import Family
-from pipelines.policies import Completion, Identity, OraclePolicy, Turn
+from pipelines.policies import Completion, Identity, Turn
 from pipelines.recipes.rotation import ANGLES, MAX_SIDE, prepare, recipe
 from pipelines.records import Draft, Reject, Sample, Trajectory, Truth, TruthBox
 from pipelines.registration import pose_of
 from pipelines.rejects import Reason, RowFault
 from pipelines.sources.demo import DemoSource
 from pipelines.sources.demo.material import photograph_image, texture
-from pipelines.workspace import Workspace
 
 PARTITION = "demo-0000"
 
@@ -85,14 +84,14 @@ def test_transparent_pictures_are_laid_on_white(store, sample):
 
 
 def test_the_canvas_is_cropped_only_where_the_target_stays(store, sample):
-    image = photograph_image("coffee")
+    image = photograph_image("coffee").resize((300, 200))
 
     def canvases(**known) -> set[str]:
         samples = [replace(sample(image, **known), sample_id=f"{n:064d}") for n in range(12)]
         return {prepare(one, store).images[0].made_by.split("canvas ")[1].split(",")[0] for one in samples}
 
-    middle = TruthBox("cup", 250, 170, 330, 230)
-    corner = TruthBox("corner", 0, 0, 60, 60)
+    middle = TruthBox("cup", 125, 85, 165, 115)
+    corner = TruthBox("corner", 0, 0, 30, 30)
     assert canvases(boxes=(middle,)) == {"expanded", "cropped"}
     assert canvases(boxes=(corner,)) == {"expanded"}
     assert canvases() == {"expanded"}
@@ -159,22 +158,9 @@ def test_the_program_finds_a_file_that_tells_nothing(store, sample):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Family:
-    """The chain on the embedded source, without its scenes."""
-    home = tmp_path_factory.mktemp("rotation")
-    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        engine.intake(workspace, DemoSource(n_shards=1, n_scenes=1), 0, PARTITION)
-        family = Family(workspace, recipe, PARTITION)
-        family.draft(oracle())
-        family.run(oracle())
-        family.check()
-        family.keep()
-        family.collect_rejects()
-        yield family
-
-
-def oracle() -> OraclePolicy:
-    return OraclePolicy(recipe.oracle, revision=recipe.digest)
+def finished(demo_chain) -> Family:
+    """The chain on five kinds of the embedded source's rows."""
+    return demo_chain(recipe, "photo", "chart", "snapshot", "diagram", "maths")
 
 
 def kept(family: Family) -> list[Trajectory]:

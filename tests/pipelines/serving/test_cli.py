@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,10 @@ def test_a_server_that_dies_is_forgotten_and_its_log_is_shown(
 @contextmanager
 def foreground() -> Iterator[subprocess.Popen[bytes]]:
     """A starter in the foreground, once its server is ready."""
-    with subprocess.Popen([*COMMAND, MODEL.name], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as starter:
+    command = [*COMMAND, MODEL.name]
+    # a shell that runs the tests in the background has its children ignore SIGINT, and they pass that on
+    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heeding) as starter:
         assert starter.stdout is not None
         for _ in range(3):
             starter.stdout.readline()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.shares import Share, share_of
+from pipelines.shares import Share, share_of
 
 
 @pytest.mark.parametrize(

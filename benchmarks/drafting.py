@@ -1,0 +1,67 @@
+"""A family's drafts from an endpoint, as users make them: samples with pictures, a decision and a turn for each.
+
+    python -m benchmarks.drafting URL HOME       # goes on where an earlier one was killed
+
+``direct`` asks twice for every sample: for the decision (sent with its schema) and for the turn.
+"""
+
+import io
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from pipelines import engine
+from pipelines.engine import Family
+from pipelines.policies import Endpoint, OpenAIPolicy
+from pipelines.recipes import load_recipes
+from pipelines.sources.base import SourceRow
+from pipelines.stages import Report
+from pipelines.workspace import Workspace
+
+CONCURRENCY = 256
+PARTITION = "mock-0000"
+DECISION = '{"issue": "fine as it is", "operation": -1}'
+CALLS_PER_ROW = 2
+
+
+@dataclass(frozen=True)
+class MockSource:
+    """Small pictures of noise with a question each; ``n_refused`` of them, spread over the rows, get 400 for ever."""
+
+    n_rows: int
+    n_refused: int = 0
+    name: str = "mock"
+    n_shards: int = 1
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.n_rows} {self.n_refused}"
+
+    def rows(self, shard: int) -> Iterator[SourceRow]:
+        every = self.n_rows // self.n_refused if self.n_refused else self.n_rows + 1
+        for n in range(self.n_rows):
+            buffer = io.BytesIO()
+            Image.fromarray(np.random.default_rng(n).integers(0, 255, (16, 16, 3), np.uint8)).save(buffer, "PNG")
+            asked = f"What is row {n}?{' REFUSED' if n % every == every - 1 else ''}"
+            yield SourceRow(f"row/{n}", (buffer.getvalue(),), asked, str(n), license="CC0-1.0")
+
+
+def take_in(home: Path, source: MockSource) -> None:
+    """The samples, so that a draft has nothing to do but to ask."""
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        engine.intake(workspace, source, 0, PARTITION)
+
+
+def draft(url: str, home: Path, *, concurrency: int = CONCURRENCY) -> Report:
+    """All of it, or what is left."""
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        policy = OpenAIPolicy(Endpoint(url, "mock", concurrency=concurrency), workspace.images)
+        return Family(workspace, load_recipes()["direct"], PARTITION).draft(policy)
+
+
+if __name__ == "__main__":
+    draft(sys.argv[1], Path(sys.argv[2]))
