@@ -68,8 +68,8 @@ def serving(home: Path, environments: Path) -> Iterator[Workspace]:
 
 def _sync(workspace: Workspace) -> None:
     campaign = Campaign.load(workspace.annotation)
-    with Journal(workspace.annotation) as journal:
-        Sync(journal, connect(workspace, {}), campaign).run(list(pool_of(workspace).values()))
+    with Journal(workspace.annotation) as journal, connect(workspace, {}) as studio:
+        Sync(journal, studio, campaign).run(list(pool_of(workspace).values()))
 
 
 def _project(workspace: Workspace, round: str) -> int:

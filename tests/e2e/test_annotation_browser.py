@@ -89,6 +89,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[C
             made = Campaigning(workspace, studio, rows)
             made.sync()
             yield made
+            studio.close()
         finally:
             server.stop()
 
