@@ -87,12 +87,11 @@ def rules_shown(image: ImageRef, max_share: float) -> str:
 
 
 def record_shown(fields: Fields) -> str:
-    """The record's answer, in Markdown."""
+    """The record's answer, in Markdown; its question stands above."""
     titles = {category.name: category.title for category in choices.CATEGORIES}
     count = "" if fields.count is None else f"\n\n**Count:** {fields.count}"
     category = titles.get(fields.category, fields.category)
-    said = f"**Question:** {plain(fields.question)}\n\n**Answer:** {plain(fields.answer)}"
-    return f"{said}\n\n**Category:** {category}{count}"
+    return f"**Answer:** {plain(fields.answer)}\n\n**Category:** {category}{count}"
 
 
 def reasons_shown(state: State) -> str:

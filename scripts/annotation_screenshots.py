@@ -25,12 +25,14 @@ from scripts.screenshots import browser
 from tests.e2e.labelling import Labelling, pool_of, write_campaign
 from tests.e2e.visitor import Point, visitor
 
-SIZE = (1400, 860)
+SIZE = (1400, 740)
 SCENE = 11
 AUTHOR, CHECKER, PASSWORD = "mara@example.com", "jonas@example.com", "for the pictures 1"
 QUESTION, ANSWER = "Which street is named on the red sign to the right of the pagoda?", "Canal Walk"
 LARGE = Box(80, 60, 800, 640)
 """The pagoda and its sign."""
+ZOOMED = Box(40, 180, 1000, 800)
+"""What is enlarged stays where its left upper corner is."""
 
 
 def main(folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/images")) -> None:
@@ -66,8 +68,8 @@ def serving(home: Path, environments: Path) -> Iterator[Workspace]:
 
 def _sync(workspace: Workspace) -> None:
     campaign = Campaign.load(workspace.annotation)
-    with Journal(workspace.annotation) as journal:
-        Sync(journal, connect(workspace, {}), campaign).run(list(pool_of(workspace).values()))
+    with Journal(workspace.annotation) as journal, connect(workspace, {}) as studio:
+        Sync(journal, studio, campaign).run(list(pool_of(workspace).values()))
 
 
 def _project(workspace: Workspace, round: str) -> int:
@@ -94,8 +96,7 @@ def _write(page: Labelling, workspace: Workspace, folder: Path) -> None:
     sign = Box(624, 365, 784, 413)
     page.draw(sign, item.image)
     page.visitor.until_said("limit 5%")
-    start, end = page.corners(sign, item.image)
-    page.visitor.zoom(Point((start.x + end.x) / 2, (start.y + end.y) / 2), steps=3)
+    page.visitor.zoom(page.corners(ZOOMED, item.image)[0], steps=3)
     _save(page, folder / "annotate.png")
     page.submit()
     page.until_saved()
@@ -110,6 +111,7 @@ def _check(page: Labelling, workspace: Workspace, folder: Path) -> None:
 
 
 def _save(page: Labelling, path: Path) -> None:
+    page.visitor.point(Point(1, 1))
     page.frame()
     page.visitor.picture().save(path, optimize=True)
     print(path)

@@ -89,6 +89,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[C
             made = Campaigning(workspace, studio, rows)
             made.sync()
             yield made
+            studio.close()
         finally:
             server.stop()
 
@@ -188,6 +189,7 @@ def write(page: Labelling, campaign: Campaigning) -> PoolImage:
     page.write("Answer", ANSWER)
     page.submit()
     page.visitor.until_said("Not saved; what you entered is still here.")
+    page.visitor.until("!Htx.annotationStore.selected.submissionStarted")  # else no draft is saved any more
     assert "of the image; the limit is 5%." in page.visitor.text()
     page.close("Not saved")
     assert (page.written("Question"), page.written("Answer"), page.chosen()) == (QUESTION, ANSWER, ["OCR"])

@@ -99,7 +99,7 @@ class Visitor:
             const free = top && (node.contains(top) || top.contains(node)) && !node.disabled;
             return box.width && box.height && free ? [x, y] : null;
         }})()"""
-        self._mouse("mouseMoved", Point(1, 1), 0)  # hints that a hovering mouse shows would cover it
+        self.point(Point(1, 1))  # hints that a hovering mouse shows would cover it
         before = None
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
@@ -114,9 +114,13 @@ class Visitor:
         """A click in the middle of an element."""
         self.drag([self.find(element)])
 
+    def point(self, at: Point) -> None:
+        """Moves the mouse there."""
+        self._mouse("mouseMoved", at, 0)
+
     def drag(self, points: Sequence[Point]) -> None:
         """Presses the left button at the first point and lets it go at the last."""
-        self._mouse("mouseMoved", points[0], 0)
+        self.point(points[0])
         self._mouse("mousePressed", points[0], 1)
         for point in points[1:]:
             self._mouse("mouseMoved", point, 1)

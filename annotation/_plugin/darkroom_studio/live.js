@@ -1,4 +1,4 @@
-// A line beside the buttons: how large the largest box is, while it is being drawn.
+// A line beside the buttons: how large the largest box is, while it is being drawn. Drafts go on after a refusal.
 (function () {
   var line = document.createElement("div");
   line.id = "darkroom-share";
@@ -6,8 +6,16 @@
   line.style.cssText = "position:fixed;left:330px;bottom:10px;z-index:999;padding:6px 12px;border-radius:6px;" +
     "font:600 13px sans-serif;color:#fff;display:none;pointer-events:none";
   document.body.appendChild(line);
+  // Label Studio takes a refused submission for one under way, and would save no draft any more. Only its own actions may
+  // write into its state; the one that there is writes the time.
+  function forget(annotation) {
+    var now = Date.now;
+    Date.now = function () { return 0; };
+    try { annotation.submissionInProgress(); } finally { Date.now = now; }
+  }
   setInterval(function () {
     var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
+    if (selected && selected.submissionStarted && document.querySelector('[class*="error-message__detail"]')) forget(selected);
     var store = selected && window.Htx.task && window.Htx.task.dataObj;
     var gate = store && store.gate;
     if (!gate || !gate.max_share) { line.style.display = "none"; return; }
