@@ -240,6 +240,33 @@ def review(
 
 
 @app.command()
+def verify(
+    source: Annotated[str, typer.Argument(help="Whose samples; `darkroom materialize` took them in.")],
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="So many, chosen by the campaign's seed; default: all.")
+    ] = None,
+) -> None:
+    """Have people say whether image, question and answer of a source's samples belong together.
+
+    Run it again to take verdicts in; more --rows later keep what was chosen.
+    """
+    from annotation.campaign import Campaign
+    from annotation.connection import connect
+    from annotation.journal import Journal
+    from annotation.queues import read_verdicts
+    from annotation.verification import ROUND, VerificationQueue
+
+    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+        queue = VerificationQueue(workspace, Campaign.load(workspace.annotation), journal, source)
+        with connect(workspace) as studio:
+            synced = queue.sync(studio, n_rows=rows)
+        queue.materialize()
+        n_waiting, counts = read_verdicts(journal, ROUND).n_waiting, queue.counts()
+        said = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(counts.items())) or "no verdict yet"
+        console.print(f"went out: {sum(synced.imported.values()):,}; waiting: {n_waiting:,}; {said}", highlight=False)
+
+
+@app.command()
 def report(
     out: Annotated[Path | None, typer.Option(help="Default: <home>/annotation/report.html.")] = None,
 ) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
 import socket
 import subprocess
@@ -116,7 +117,9 @@ class StudioHome:
             _copy_whole(self._template(), data / DATABASE)
         port = _free_port(host, port)
         log = self.folder / "server.log"
-        held = Held(_command(self.environment, host, port, postgres), environment=self._variables(postgres), log=log)
+        held = Held(
+            _command(self.environment, data, host, port, postgres), environment=self._variables(postgres), log=log
+        )
         server = Server(f"http://{host}:{port}", _shown(postgres), str(log), held.mark)
         part = self.folder / "server.json.part"
         part.write_text(json.dumps(asdict(server), indent=1))
@@ -164,7 +167,7 @@ class StudioHome:
             part.mkdir(parents=True)
             variables = self._variables(None) | {"LABEL_STUDIO_BASE_DATA_DIR": str(part)}
             command = [str(_python(self.environment)), "-m", "darkroom_studio.bootstrap", "--migrate-only"]
-            done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, cwd=part, env=variables, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise AnnotationFault(f"Label Studio's database could not be made: {done.stderr[-2000:]}")
             os.replace(part / DATABASE, template)
@@ -214,14 +217,17 @@ def ending(server: Server) -> str:
     return f"The end of {server.log}:\n" + "\n".join(lines)
 
 
-def _command(environment: VirtualEnvironment, host: str, port: int, postgres: str | None) -> list[str]:
+def _command(environment: VirtualEnvironment, data: Path, host: str, port: int, postgres: str | None) -> list[str]:
     # SQLite has one writer: threads of one process wait for it more gently than processes do
     workers, threads = (1, 8) if postgres is None else (3, 4)
-    gunicorn = (  # as a module: the program's first line names a folder that may have been moved
-        f"exec {_python(environment)} -m gunicorn --workers {workers} --threads {threads} --bind {host}:{port} "
-        "--timeout 600 --graceful-timeout 10 darkroom_studio.wsgi:application"
+    program = shlex.quote(str(_python(environment)))  # as modules: a program's first line names a folder that may move
+    steps = (
+        f"cd {shlex.quote(str(data))}",  # Label Studio writes a file into the folder that it is started from
+        f"{program} -m darkroom_studio.bootstrap",
+        f"exec {program} -m gunicorn --workers {workers} --threads {threads} --bind {host}:{port} "
+        "--timeout 600 --graceful-timeout 10 darkroom_studio.wsgi:application",
     )
-    return ["sh", "-c", f"{_python(environment)} -m darkroom_studio.bootstrap && {gunicorn}"]
+    return ["sh", "-c", " && ".join(steps)]
 
 
 def _python(environment: VirtualEnvironment) -> Path:

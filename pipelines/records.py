@@ -313,6 +313,18 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
+class Verification:
+    """One person's word on whether image, question and answer of a sample belong together."""
+
+    sample_id: str
+    verdict: Literal["match", "mismatch", "unsure"]
+    comment: str
+    reviewer: str
+    at: str
+    lead_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reject:
     """A row that a stage took out: the row itself (JSON), the stage, the typed reason and the evidence.
 
@@ -465,6 +477,7 @@ REVIEW = _schema(
     at=_text,
     lead_seconds=_float,
 )
+VERIFICATION = _schema(sample_id=_text, verdict=_text, comment=_text, reviewer=_text, at=_text, lead_seconds=_float)
 
 Record = Sample | Draft | Trajectory | Reject
 SCHEMAS: Mapping[type[Any], pa.Schema] = {
@@ -475,6 +488,7 @@ SCHEMAS: Mapping[type[Any], pa.Schema] = {
     PreAnnotation: PRE_ANNOTATION,
     Annotated: ANNOTATED,
     Review: REVIEW,
+    Verification: VERIFICATION,
     Reject: REJECT,
 }
 R = TypeVar("R")

@@ -39,7 +39,8 @@ def test_the_server_is_told_to_keep_quiet_and_closed(home: StudioHome) -> None:
 
 def test_sqlite_has_one_process_and_postgresql_several(home: StudioHome) -> None:
     sqlite, postgres = (
-        " ".join(_command(home.environment, "127.0.0.1", 8080, url)) for url in (None, "postgresql://u:p@h/d")
+        " ".join(_command(home.environment, home.folder, "127.0.0.1", 8080, url))
+        for url in (None, "postgresql://u:p@h/d")
     )
     assert "--workers 1 " in sqlite
     assert "--workers 3 " in postgres

@@ -34,6 +34,7 @@ from annotation.server import StudioHome, wait_until_ready
 from annotation.stages import ACCEPTED, AnnotationStages
 from annotation.studio import Studio
 from annotation.sync import Sync
+from annotation.verification import VerificationQueue
 from assets.annotation import annotation_sync
 from assets.resources import WorkspaceResource
 from pipelines.publish import publish
@@ -316,6 +317,31 @@ def test_experts_verdicts_on_trajectories_come_back_as_a_check(
     assert (
         "Experts looked at 2 rows, chosen by a seed, and accept 1: 50 %" in (shipped.folder / "README.md").read_text()
     )
+
+
+def test_people_verify_the_rows_of_a_source(server: StudioHome, crop_home: Path, workspace: Workspace) -> None:
+    shutil.copytree(crop_home, workspace.home)
+    started = server.find()
+    assert started is not None
+    with (
+        Journal(workspace.annotation) as journal,
+        connect(workspace, {URL: started.url, TOKEN: server.admin.token}) as studio,
+    ):
+        made = studio.add_person("verifier@example.com", role="annotator", password="a secret of the verifier")
+        queue = VerificationQueue(workspace, Campaign(name="public"), journal, "small")
+        assert queue.sync(studio, n_rows=2).imported == {"verify": 2}
+        assert queue.sync(studio, n_rows=3).imported == {"verify": 1}, "a larger sample keeps the smaller one"
+        known = journal.project("verify")
+        assert known is not None
+        with httpx.Client(base_url=started.url, headers={"Authorization": f"Token {made['token']}"}) as client:
+            for chosen in ("match", "mismatch"):
+                task = client.post("/api/dm/actions", params={"id": "next_task", "project": known[0]}, json={}).json()
+                assert "What does sign number" in task["data"]["question_shown"]
+                body = {"result": [choice("match", chosen)], "lead_time": 3.0}
+                assert client.post(f"/api/tasks/{task['id']}/annotations/", json=body).status_code == 201
+        queue.sync(studio, n_rows=3)
+        assert queue.materialize().n_out == 2
+        assert queue.counts() == {"match": 1, "mismatch": 1}
 
 
 def small_pool(workspace: Workspace) -> list[PoolImage]:
