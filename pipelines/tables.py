@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.digest import digest, digest_bytes
-from pipelines.records import Reject, from_table, to_table
+from pipelines.records import Reject
+from pipelines.schemas import from_table, to_table
 
 R = TypeVar("R")
 _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"

@@ -14,8 +14,9 @@ from PIL import Image
 
 from pipelines.images import ImageStore
 from pipelines.intake import take_in
-from pipelines.records import Reject, Sample, Truth, TruthBox, to_table
+from pipelines.records import Reject, Sample, Truth, TruthBox
 from pipelines.rejects import Reason
+from pipelines.schemas import to_table
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo import DemoSource
 from pipelines.sources.demo.material import packaged_bytes

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.records import SCHEMAS, Check, Draft, Reject, Sample, Trajectory, Usage, from_row, from_table, to_table
+from pipelines.records import Check, Draft, Reject, Sample, Trajectory, Usage, from_row
+from pipelines.schemas import SCHEMAS, from_table, to_table
 
 SCALARS = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

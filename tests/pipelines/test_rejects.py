@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pipelines.records import Reject, from_table, to_table
+from pipelines.records import Reject
 from pipelines.rejects import RETRYABLE, Reason, RowFault, disposition, reject
+from pipelines.schemas import from_table, to_table
 
 
 def test_every_reason_has_a_disposition():
