@@ -42,7 +42,7 @@ coverage: $(INSTALLED) ## The same tests, and which lines and branches they reac
 
 e2e: $(INSTALLED) ## Installs Debian packages, starts servers and tests against them
 	scripts/install_debian_packages chromium postgresql
-	$(BIN)/pytest -m e2e -n $(WORKERS) --timeout 900
+	$(BIN)/pytest -m e2e -n $(WORKERS) --timeout 900 --durations 10
 
 lint: $(INSTALLED) ## Format, lint, types, import rule, definitions
 	$(BIN)/ruff format --check .
