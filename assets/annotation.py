@@ -170,7 +170,7 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
     @dg.asset(
         key=EXPERT_REVIEWS,
         deps=[dg.AssetKey([recipe.family, "trajectories"]) for recipe in recipes],
-        group_name=GROUP,
+        group_name="datasets",  # between the families and what ships
         kinds={"parquet"},
         owners=["team:data"],
         description="Experts' verdicts on a seeded sample of each family. What they reject does not ship.",

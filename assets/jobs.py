@@ -28,7 +28,7 @@ def sft_job(recipes: Sequence[Recipe]) -> UnresolvedAssetJobDefinition:
 def datasets_job() -> UnresolvedAssetJobDefinition:
     """What ships."""
     return dg.define_asset_job(
-        DATASETS, selection=dg.AssetSelection.groups("datasets"), description="The datasets of all shards, to ship."
+        DATASETS, selection=dg.AssetSelection.assets("sft_dataset"), description="The datasets of all shards, to ship."
     )
 
 
