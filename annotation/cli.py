@@ -170,35 +170,49 @@ def sync(
 ) -> None:
     """Take in what people submitted, and hand out what can be done next.
 
-    Can be killed at any moment; nothing is imported twice. Dagster's sensor does the same.
+    Can be killed at any moment; nothing is imported twice. Dagster's sensor does the same. With --every it also takes
+    in images that were added, and waits for a server that is down.
     """
+    from annotation.faults import ServerUnreachable
+    from annotation.journal import Journal
+
+    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+        while True:
+            try:
+                _sync_once(workspace, journal, reset_forms=reset_forms, recreate=recreate)
+            except ServerUnreachable as fault:
+                if every is None:
+                    raise
+                console.print(f"[bold red]waiting:[/bold red] {fault}", highlight=False)
+            else:
+                reset_forms = recreate = False
+            if every is None:
+                return
+            time.sleep(every)
+
+
+def _sync_once(workspace: Workspace, journal: Journal, *, reset_forms: bool, recreate: bool) -> None:
     from annotation.campaign import Campaign
     from annotation.connection import connect
-    from annotation.journal import Journal
     from annotation.pool import POOL, materialize_pool
     from annotation.pre_annotations import read_predictions
     from annotation.sync import Sync
     from pipelines.records import PoolImage
 
-    with _workspace() as workspace, Journal(workspace.annotation) as journal:
-        campaign = Campaign.load(workspace.annotation)
-        with console.status("images …") as line:
-            report = materialize_pool(
-                workspace, campaign, workspace.annotation, progress=lambda n, of: line.update(f"images {n:,} of {of:,}")
-            )
+    campaign = Campaign.load(workspace.annotation)
+    with console.status("images …") as line:
+        report = materialize_pool(
+            workspace, campaign, workspace.annotation, progress=lambda n, of: line.update(f"images {n:,} of {of:,}")
+        )
+    if not report.reused:
         console.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} left out")
-        pool = workspace.tables.read(POOL, PoolImage)
-        while True:
-            with connect(workspace) as studio:
-                run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.print)
-                synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
-            went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
-            console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
-            _print_places(_stages(workspace, campaign, journal))
-            if every is None:
-                return
-            time.sleep(every)
-            reset_forms = recreate = False
+    pool = workspace.tables.read(POOL, PoolImage)
+    with connect(workspace) as studio:
+        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.print)
+        synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+    went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
+    console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
+    _print_places(_stages(workspace, campaign, journal))
 
 
 @app.command()
@@ -278,7 +292,7 @@ def report(
 
     with _workspace() as workspace, Journal(workspace.annotation) as journal:
         campaign = Campaign.load(workspace.annotation)
-        states = [kept.state for kept in _stages(workspace, campaign, journal).read()]
+        states = [kept.state for kept in _stages(workspace, campaign, journal).read().kept]
         quality = measure(states, hits=journal.hits(), people=journal.people().values())
         path = write_report(quality, out or workspace.annotation / "report.html", title=campaign.name)
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
@@ -293,7 +307,8 @@ def _stages(workspace: Workspace, campaign: Campaign, journal: Journal) -> Annot
 
 def _print_places(stages: AnnotationStages) -> None:
     places = Counter(
-        f"waiting for {one.state.round}" if one.state.stage == "waiting" else one.state.stage for one in stages.read()
+        f"waiting for {one.state.round}" if one.state.stage == "waiting" else one.state.stage
+        for one in stages.read().kept
     )
     console.print("  ".join(f"{place} {n:,}" for place, n in places.items()), highlight=False)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from annotation.campaign import Campaign, ImageFolder
+from annotation.code import annotation_digest
 from annotation.faults import AnnotationFault
 from pipelines.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
 from pipelines.decontamination.base import Shown
@@ -19,7 +20,7 @@ from pipelines.digest import digest
 from pipelines.duplicates import PictureHash, near_images, picture_hash
 from pipelines.records import PoolImage, Reject, to_row
 from pipelines.rejects import Reason, RowFault, reject
-from pipelines.stages import Outcome, Progress, Report, code_digest, run_stage
+from pipelines.stages import Outcome, Progress, Report, run_stage
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
@@ -44,7 +45,7 @@ def materialize_pool(
     benchmarks = workspace.benchmarks.read_text() if workspace.benchmarks.exists() else ""
     rules = [campaign.min_side, campaign.n_images, campaign.seed, campaign.name]
     listed = [[one.row, one.folder.source, one.folder.license, *_stat(one.path)] for one in files]
-    inputs = digest(["annotation_pool", listed, rules, benchmarks, code_digest()])
+    inputs = digest(["annotation_pool", listed, rules, benchmarks, annotation_digest()])
     pool = _Pool(workspace, campaign, progress)
     return run_stage(workspace.tables, POOL, PoolImage, inputs=inputs, perform=lambda: pool.build(files))
 

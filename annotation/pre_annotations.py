@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from annotation.campaign import Campaign
 from annotation.choices import CATEGORIES, names
+from annotation.code import annotation_digest
 from annotation.faults import AnnotationFault
 from annotation.pool import POOL
 from annotation.submissions import Fields, Frame, read
@@ -28,7 +29,7 @@ from pipelines.policies.base import Completion
 from pipelines.prompts import Prompt, load_prompt
 from pipelines.records import ImageRef, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, Usage, to_row
 from pipelines.rejects import Reason, RowFault, reject
-from pipelines.stages import Outcome, Progress, Report, code_digest, map_rows, run_stage
+from pipelines.stages import Outcome, Progress, Report, map_rows, run_stage
 from pipelines.structured import json_objects
 from pipelines.tables import TableKey
 from pipelines.tasks import Task
@@ -70,7 +71,7 @@ class PreAnnotating:
         tables, prompt = self.workspace.tables, load_prompt(PROMPT)
         rules = self.campaign.model_dump(include={"max_share", "pre_annotate"})
         identity = policy.identity.as_json()
-        inputs = digest([tables.fingerprint(POOL), identity, prompt.digest, rules, code_digest()])
+        inputs = digest([tables.fingerprint(POOL), identity, prompt.digest, rules, annotation_digest()])
         return run_stage(
             tables, DRAFTS, PreAnnotation, inputs=inputs, perform=lambda: asyncio.run(self._draft(policy, prompt))
         )

@@ -6,12 +6,13 @@ round that it waits for, one that people gave up is rejected with their reasons.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from annotation.campaign import Campaign
+from annotation.code import annotation_digest
 from annotation.journal import Journal
 from annotation.pool import POOL
 from annotation.pre_annotations import DRAFTS
@@ -20,7 +21,7 @@ from annotation.sync import states, walk_of
 from pipelines.digest import digest
 from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
 from pipelines.rejects import Reason, reject
-from pipelines.stages import Outcome, Report, code_digest, run_stage
+from pipelines.stages import Outcome, Report, run_stage
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
@@ -40,6 +41,13 @@ class Kept(NamedTuple):
     state: State
 
 
+class Reading(NamedTuple):
+    """The whole campaign at one moment, and the journal's fingerprint of that moment."""
+
+    fingerprint: str
+    kept: list[Kept]
+
+
 @dataclass(frozen=True, slots=True)
 class AnnotationStages:
     """The stages of one campaign."""
@@ -50,44 +58,45 @@ class AnnotationStages:
     task_url: Callable[[int, int], str]
     """Where a task (project, number) can be looked at."""
 
-    def read(self) -> list[Kept]:
+    def read(self) -> Reading:
         """Every image of the pool with its state. Raises ``TableMissing`` without a pool."""
+        fingerprint = self.journal.fingerprint  # before the records: what comes in meanwhile is read again
         pool = self.workspace.tables.read(POOL, PoolImage)
         walk = walk_of(self.journal, self.campaign)
-        return [Kept(item, state) for item, _, state in states(pool, self.journal, walk)]
+        return Reading(fingerprint, [Kept(item, state) for item, _, state in states(pool, self.journal, walk)])
 
-    def materialize(self) -> dict[TableKey, Report]:
-        """All of ``ORDER`` and ``REFUSED``, from one reading of the journal: the rows of each stage that have come
-        further are the next one's. Raises ``TableMissing`` without a pool."""
+    def materialize(self, reading: Reading) -> dict[TableKey, Report]:
+        """All of ``ORDER`` and ``REFUSED`` from one reading: the rows of each stage that have come further are the
+        next one's."""
         tables = self.workspace.tables
         rules = self.campaign.model_dump(include={"name", "max_share", "max_rework"})
         drafts = tables.fingerprint(DRAFTS) if tables.exists(DRAFTS) else ""
-        inputs = digest([tables.fingerprint(POOL), drafts, self.journal.fingerprint, rules, code_digest()])
-        read = cache(self.read)
+        inputs = digest([tables.fingerprint(POOL), drafts, reading.fingerprint, rules, annotation_digest()])
         reports = {
-            key: run_stage(tables, key, Annotated, inputs=inputs, perform=partial(self._perform, key, read))
+            key: run_stage(tables, key, Annotated, inputs=inputs, perform=partial(self._perform, key, reading.kept))
             for key in ORDER
         }
-        reports[REFUSED] = run_stage(tables, REFUSED, Reject, inputs=inputs, perform=partial(self._refusals, read))
+        perform = partial(self._refusals, reading.kept)
+        reports[REFUSED] = run_stage(tables, REFUSED, Reject, inputs=inputs, perform=perform)
         return reports
 
-    def _refusals(self, read: Callable[[], list[Kept]]) -> Outcome[Reject]:
+    def _refusals(self, kept: Sequence[Kept]) -> Outcome[Reject]:
         """Submissions that do not count: each with its reason and the link to its task."""
-        refused = [self._refused_row(kept, one) for kept in read() for one in kept.state.refused]
+        refused = [self._refused_row(item, one) for item in kept for one in item.state.refused]
         return Outcome(refused, (), len(refused))
 
-    def _perform(self, key: TableKey, read: Callable[[], list[Kept]]) -> Outcome[Annotated]:
+    def _perform(self, key: TableKey, kept: Sequence[Kept]) -> Outcome[Annotated]:
         rows: list[Annotated] = []
         rejects: list[Reject] = []
         before = ORDER[ORDER.index(key) - 1] if key != ORDER[0] else None
         tables = self.workspace.tables
         drafted = {row.sha256 for row in tables.read(DRAFTS, PreAnnotation)} if tables.exists(DRAFTS) else set()
-        incoming = [kept for kept in read() if before is None or has_come(kept.state, before)]
-        for kept in incoming:
-            if has_come(kept.state, key):
-                rows.append(annotated(kept, pre_annotated=kept.item.image.sha256 in drafted))
+        incoming = [one for one in kept if before is None or has_come(one.state, before)]
+        for one in incoming:
+            if has_come(one.state, key):
+                rows.append(annotated(one, pre_annotated=one.item.image.sha256 in drafted))
             else:
-                rejects.append(self._reject(kept, key))
+                rejects.append(self._reject(one, key))
         return Outcome(rows, rejects, len(incoming))
 
     def _reject(self, kept: Kept, key: TableKey) -> Reject:

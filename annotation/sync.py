@@ -14,6 +14,7 @@ from typing import Any
 
 from annotation import gold
 from annotation.campaign import Campaign
+from annotation.code import annotation_digest
 from annotation.exchange import BATCH, Exchange, Outgoing, Synced
 from annotation.journal import Demand, Journal, Work
 from annotation.rounds import ROUNDS, State, Walk
@@ -21,7 +22,6 @@ from annotation.studio import Studio
 from annotation.tasks import record_task
 from pipelines.digest import digest
 from pipelines.records import PoolImage
-from pipelines.stages import code_digest
 
 Say = Callable[[str], None]
 
@@ -53,7 +53,7 @@ class Sync:
     def _situation(self, pool: Sequence[PoolImage]) -> str:
         """All that determines which work should be handed out."""
         images = sorted(item.image.sha256 for item in pool)
-        return digest([self.journal.fingerprint, images, self.campaign.model_dump(mode="json"), code_digest()])
+        return digest([self.journal.fingerprint, images, self.campaign.model_dump(mode="json"), annotation_digest()])
 
     def _push(self, exchange: Exchange, pool: Sequence[PoolImage], synced: Synced) -> None:
         pending = self._pending(pool)

@@ -117,8 +117,10 @@ def annotation_rounds(
     with workspace.open() as opened, Journal(opened.annotation) as journal:
         campaign = Campaign.load(opened.annotation)
         stages = AnnotationStages(opened, campaign, journal, find_task_url(opened))
-        reports = stages.materialize()
-        quality = measure([kept.state for kept in stages.read()], hits=journal.hits(), people=journal.people().values())
+        reading = stages.read()
+        reports = stages.materialize(reading)
+        states = [kept.state for kept in reading.kept]
+        quality = measure(states, hits=journal.hits(), people=journal.people().values())
         context.log.info(summary(quality))
         n_in = opened.tables.n_rows(POOL)
         for table in ORDER:

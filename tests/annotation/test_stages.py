@@ -5,8 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from annotation.campaign import Campaign
+from annotation.code import annotation_digest
 from annotation.stages import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, REFUSED, AnnotationStages, to_sample
 from pipelines.records import Annotated, ImageRef, PoolImage, Reject
+from pipelines.stages import Report, code_digest
+from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, ITEM, SIZE, Desk, accepts, box, record, rejects
 
@@ -29,8 +32,12 @@ def make(desk: Desk, workspace: Workspace) -> Make:
     )
 
 
+def materialized(stages: AnnotationStages) -> dict[TableKey, Report]:
+    return stages.materialize(stages.read())
+
+
 def counts(stages: AnnotationStages) -> list[tuple[int, int, int]]:
-    reports = stages.materialize()
+    reports = materialized(stages)
     return [
         (reports[key].n_in, reports[key].n_out, reports[key].n_rejected)
         for key in (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
@@ -49,7 +56,7 @@ def test_records_move_from_table_to_table(desk: Desk, make: Make) -> None:
 
 def test_who_waits_is_quarantined_with_what_it_waits_for(desk: Desk, make: Make, workspace: Workspace) -> None:
     desk.submit(desk.hand_out(), ANN, record())
-    make().materialize()
+    materialized(make())
     [waiting] = workspace.tables.read_rejects(CROSS_CHECKS)
     assert (waiting.reason, waiting.disposition) == ("waiting", "quarantined")
     assert waiting.evidence == "waits for the round cross_check, attempt 1; last seen at http://studio/0/1"
@@ -68,24 +75,24 @@ def test_what_people_gave_up_is_rejected_where_it_ended(desk: Desk, make: Make, 
 
 def test_a_refused_submission_links_to_its_task(desk: Desk, make: Make, workspace: Workspace) -> None:
     desk.submit(desk.hand_out(), ANN, [box(width=50, height=50), *record()[1:]])
-    make().materialize()
+    materialized(make())
     [refused] = workspace.tables.read(REFUSED, Reject)
     assert (refused.reason, refused.source_row) == ("breaks_rules", "a.jpg")
     assert "http://studio/9/1, annotation 1" in refused.evidence
 
 
 def test_nothing_is_written_again_until_something_comes_in(desk: Desk, make: Make) -> None:
-    make().materialize()
-    assert all(report.reused for report in make().materialize().values())
+    materialized(make())
+    assert all(report.reused for report in materialized(make()).values())
     desk.hand_out()
-    assert not any(report.reused for report in make().materialize().values())
+    assert not any(report.reused for report in materialized(make()).values())
 
 
 def test_an_accepted_record_is_a_sample_without_names(desk: Desk, make: Make, workspace: Workspace) -> None:
     desk.submit(desk.hand_out(), ANN, record())
     desk.submit(desk.hand_out(), BOB, accepts())
     desk.submit(desk.hand_out(), EVE, accepts())
-    make().materialize()
+    materialized(make())
     [row] = workspace.tables.read(ACCEPTED, Annotated)
     sample = to_sample(row, campaign="streets")
     assert (sample.source, sample.source_row, sample.license) == ("annotation/streets", "a.jpg", "CC0-1.0")
@@ -93,3 +100,8 @@ def test_an_accepted_record_is_a_sample_without_names(desk: Desk, make: Make, wo
     assert [tuple(found.box) for found in sample.truth.boxes] == [(400, 600, 560, 690)]
     assert "example.com" not in repr(sample)
     assert to_sample(row, campaign="streets").sample_id == sample.sample_id
+
+
+def test_a_change_of_this_packages_code_makes_the_tables_anew() -> None:
+    """Its own sources are in the digest, not those of ``pipelines`` alone."""
+    assert annotation_digest() != code_digest()

@@ -163,7 +163,7 @@ def finish(workspace: Workspace, studio: Studio, room: Room, pool: list[PoolImag
     while True:
         with Journal(workspace.annotation) as journal:
             Sync(journal, studio, campaign, say=lambda text: None).run(pool)
-            kept = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read()
+            kept = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read().kept
             n_planted = sum(bool(work.demand.gold) for _, works in journal.works(ROUNDS) for work in works)
         open_rounds(workspace, room)
         waiting = [one.state.round for one in kept if one.state.stage == "waiting"]
@@ -185,8 +185,8 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
     campaign = Campaign.load(workspace.annotation)
     with Journal(workspace.annotation) as journal:
         stages = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {}))
-        report = stages.materialize()[ACCEPTED]
-        kept = stages.read()
+        reading = stages.read()
+        kept, report = reading.kept, stages.materialize(reading)[ACCEPTED]
         hits = journal.hits()
     accepted = {numbers[row.image.sha256]: row for row in workspace.tables.read(ACCEPTED, Annotated)}
     assert report.n_out == len(accepted)

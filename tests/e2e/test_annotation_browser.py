@@ -50,7 +50,7 @@ class Campaigning:
         campaign = Campaign.load(self.workspace.annotation)
         with Journal(self.workspace.annotation) as journal:
             Sync(journal, self.studio, campaign, say=lambda text: None).run(list(pool_of(self.workspace).values()))
-            return AnnotationStages(self.workspace, campaign, journal, find_task_url(self.workspace, {})).read()
+            return AnnotationStages(self.workspace, campaign, journal, find_task_url(self.workspace, {})).read().kept
 
     def project(self, round: str) -> int:
         with Journal(self.workspace.annotation) as journal:
