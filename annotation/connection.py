@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from annotation.faults import AnnotationFault
+from annotation.faults import AnnotationFault, ServerUnreachable
 from annotation.server import StudioHome
 from annotation.studio import Studio
 from pipelines.workspace import Workspace
@@ -26,7 +26,7 @@ def find_task_url(workspace: Workspace, environment: Mapping[str, str] = os.envi
 
 
 def connect(workspace: Workspace, environment: Mapping[str, str] = os.environ) -> Studio:
-    """The server. Raises ``AnnotationFault`` when there is none to talk to."""
+    """The server. Raises ``AnnotationFault`` for half of a name, ``ServerUnreachable`` when none runs here."""
     url, token = environment.get(URL), environment.get(TOKEN)
     if url and token:
         return Studio(url, token)
@@ -35,7 +35,7 @@ def connect(workspace: Workspace, environment: Mapping[str, str] = os.environ) -
     home = studio_home(workspace)
     server = home.find()
     if server is None or not server.process.is_running:
-        raise AnnotationFault(
+        raise ServerUnreachable(
             f"no Label Studio runs for {workspace.annotation}: start one with `darkroom annotate up`, or name one with "
             f"{URL} and {TOKEN}"
         )

@@ -16,7 +16,6 @@ import os
 import secrets
 import shlex
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -29,8 +28,11 @@ import httpx
 import sqlalchemy as sa
 
 from annotation.faults import AnnotationFault
+from pipelines.serving.addresses import free_port, url_of
 from pipelines.serving.environments import VirtualEnvironment
+from pipelines.serving.health import tail
 from pipelines.serving.processes import Held, ProcessMark, stop_session
+from pipelines.whole import write_whole
 
 REQUIREMENTS = tuple(
     line for line in (Path(__file__).parent / "label_studio.lock").read_text().splitlines() if not line.startswith("#")
@@ -92,7 +94,7 @@ class StudioHome:
         path = self.folder / "admin.json"
         if not path.exists():
             made = Admin("admin@darkroom.local", secrets.token_urlsafe(18), secrets.token_hex(20))
-            _write_secret(path, json.dumps(made._asdict(), indent=1))
+            write_whole(path, json.dumps(made._asdict(), indent=1), mode=0o600)
         return Admin(**json.loads(path.read_text()))
 
     def find(self) -> Server | None:
@@ -103,8 +105,8 @@ class StudioHome:
     def start(self, *, host: str = "127.0.0.1", port: int | None = None, postgres: str | None = None) -> Server:
         """Installs and starts what is missing; returns before it answers. A running server is returned as it is.
 
-        ``postgres`` is kept: later starts need not name it. Raises ``AnnotationFault`` when the port is taken or the
-        data lie in another database, ``ServingFault`` when the installation fails.
+        ``postgres`` is kept: later starts need not name it. Raises ``AnnotationFault`` when the data lie in
+        another database, ``ServingFault`` when the port is taken or the installation fails.
         """
         postgres = self._chosen_database(postgres)
         running = self.find()
@@ -114,16 +116,18 @@ class StudioHome:
         data = self.folder / "studio"
         data.mkdir(parents=True, exist_ok=True)
         if postgres is None and not (data / DATABASE).exists():
-            _copy_whole(self._template(), data / DATABASE)
-        port = _free_port(host, port)
+            write_whole(data / DATABASE, self._template().read_bytes())
+        port = free_port(host, port)
         log = self.folder / "server.log"
         held = Held(
             _command(self.environment, data, host, port, postgres), environment=self._variables(postgres), log=log
         )
-        server = Server(f"http://{host}:{port}", _shown(postgres), str(log), held.mark)
-        part = self.folder / "server.json.part"
-        part.write_text(json.dumps(asdict(server), indent=1))
-        os.replace(part, self.folder / "server.json")
+        server = Server(url_of(host, port), _shown(postgres), str(log), held.mark)
+        try:
+            write_whole(self.folder / "server.json", json.dumps(asdict(server), indent=1))
+        except OSError:
+            held.drop()
+            raise
         held.release()
         return server
 
@@ -156,7 +160,7 @@ class StudioHome:
                 f"this campaign's accounts and projects lie in SQLite; to begin anew on PostgreSQL, move "
                 f"{self.folder / 'studio'} and {self.folder / 'journal.sqlite'} away"
             )
-        _write_secret(kept, postgres)
+        write_whole(kept, postgres, mode=0o600)
         return postgres
 
     def _template(self) -> Path:
@@ -212,9 +216,7 @@ def is_ready(server: Server) -> bool:
 
 def ending(server: Server) -> str:
     """The end of its log."""
-    path = Path(server.log)
-    lines = path.read_text(errors="replace").splitlines()[-15:] if path.exists() else []
-    return f"The end of {server.log}:\n" + "\n".join(lines)
+    return f"The end of {server.log}:\n" + "\n".join(tail(Path(server.log)))
 
 
 def _command(environment: VirtualEnvironment, data: Path, host: str, port: int, postgres: str | None) -> list[str]:
@@ -261,29 +263,3 @@ def _parsed(postgres: str) -> sa.URL:
 
 def _shown(postgres: str | None) -> str:
     return "sqlite" if postgres is None else sa.make_url(postgres).render_as_string(hide_password=True)
-
-
-def _write_secret(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.touch(mode=0o600)
-    part.write_text(text)
-    os.replace(part, path)
-
-
-def _copy_whole(source: Path, target: Path) -> None:
-    part = target.with_suffix(".part")
-    shutil.copyfile(source, part)
-    os.replace(part, target)
-
-
-def _free_port(host: str, wanted: int | None) -> int:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, wanted or 0))
-        except OSError as fault:
-            raise AnnotationFault(
-                f"cannot listen on {host} port {wanted} ({fault.strerror}); leave --port out for a free one"
-            ) from fault
-        return int(probe.getsockname()[1])

@@ -13,12 +13,10 @@ import asyncio
 import inspect
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from pipelines.cases import Case
 from pipelines.checks.base import JudgedCheck
@@ -28,6 +26,7 @@ from pipelines.judges import EmbeddedJudge, Judge
 from pipelines.judges.calibration import Calibration, Interval, calibrate, calibrate_for
 from pipelines.judges.labels import Label, read_labels
 from pipelines.records import Provenance, Sample, Trajectory, Truth, Usage
+from pipelines.whole import write_whole
 
 BUNDLED = Path(__file__).parent / "judges" / "labelled"
 _MEASURES = ("precision", "recall", "kappa")
@@ -80,11 +79,8 @@ class Calibrations:
 
     def write(self, frozen: Frozen) -> Path:
         """Whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f".{frozen.judge}.{uuid4().hex}"
-        part.write_text(json.dumps(frozen.as_json(), indent=2, sort_keys=True) + "\n")
         path = self.path(frozen.judge)
-        os.replace(part, path)
+        write_whole(path, json.dumps(frozen.as_json(), indent=2, sort_keys=True) + "\n")
         return path
 
     def add_bundled(self, check: JudgedCheck, store: ImageStore) -> None:

@@ -7,10 +7,8 @@ seen whole or not at all, so a killed process leaves no half image behind.
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import cast
-from uuid import uuid4
 
 import fsspec
 from PIL import Image
@@ -19,6 +17,7 @@ from pipelines.decoding import MAX_PIXELS, decode, eight_bit, probe
 from pipelines.digest import digest_bytes
 from pipelines.records import ImageRef, VideoRef
 from pipelines.videos import probe_video
+from pipelines.whole import write_whole
 
 
 class ImageMissing(Exception):
@@ -91,14 +90,7 @@ class ImageStore:
         if self._fs.exists(path):
             return sha256
         if self._local:
-            _write_whole(Path(path), data)
+            write_whole(Path(path), data)
         else:
             self._fs.pipe_file(path, data)  # object stores show an object only when it is complete
         return sha256
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid4().hex}")
-    part.write_bytes(data)
-    os.replace(part, path)

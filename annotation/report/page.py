@@ -8,9 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import os
 from pathlib import Path
-from uuid import uuid4
 
 import jinja2
 from markupsafe import Markup
@@ -20,16 +18,14 @@ from annotation.quality import Quality
 from annotation.rounds import ROUNDS
 from annotation.submissions import VERDICTS
 from pipelines.shares import Share
+from pipelines.whole import write_whole
 
 _HERE = Path(__file__).parent
 
 
 def write_report(quality: Quality, path: Path, *, title: str = "annotation") -> Path:
     """Writes the page, whole or not at all; ``title`` is the campaign's name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid4().hex}")
-    part.write_text(render(quality, title=title), encoding="utf-8")
-    os.replace(part, path)
+    write_whole(path, render(quality, title=title))
     return path
 
 

@@ -10,10 +10,8 @@ but this folder. About 300 kB per picture of 1500 pixels.
 from __future__ import annotations
 
 import io
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import cv2
 import numpy as np
@@ -33,6 +31,7 @@ from pipelines.decontamination.features import (
 from pipelines.decontamination.features import scaled as made_smaller
 from pipelines.digest import digest, digest_bytes
 from pipelines.duplicates.perceptual import PictureHash, picture_hash
+from pipelines.whole import write_whole
 
 KEPT_SIDE = 1024
 LARGEST_PIXELS = 150_000_000
@@ -109,11 +108,3 @@ def _packed(of: Fingerprint) -> bytes:
     turns = np.array(of.hash.turns if of.hash else (), np.uint64)
     np.savez(buffer, turns=turns, places=of.features.places, signatures=of.features.signatures, jpeg=of.jpeg)
     return buffer.getvalue()
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file so that it is seen whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid4().hex}")
-    part.write_bytes(data)
-    os.replace(part, path)

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipelines.decontamination.benchmarks import Benchmark
-from pipelines.decontamination.fingerprints import CACHE_VERSION, FingerprintCache, write_whole
+from pipelines.decontamination.fingerprints import CACHE_VERSION, FingerprintCache
 from pipelines.decontamination.phrases import N_WORDS, Asked, PhraseIndex
 from pipelines.decontamination.pictures import PictureIndex
 from pipelines.digest import digest
 from pipelines.duplicates import MAX_DISTANCE, normalised
 from pipelines.rejects import RowFault
 from pipelines.sources import BadRow, SourceRow
+from pipelines.whole import write_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def wait_until_ready(
             raise ServingFault(f"the server of {server.model} died {waited:.0f} s into its start. {ending(server)}")
         if waited > patience_seconds:
             raise ServingFault(f"{server.model} is not ready after {waited:.0f} s. {ending(server)}")
-        lines = tail(server)
+        lines = tail(Path(server.log))
         report(Progress(waited, lines[-1] if lines else ""))
         time.sleep(POLL_SECONDS)
     return time.monotonic() - began
@@ -59,7 +59,7 @@ def wait_until_ready(
 
 def ending(server: Server) -> str:
     """The end of the log, as a paragraph of an error; with the remedy for what is most often wrong."""
-    lines = tail(server)
+    lines = tail(Path(server.log))
     said = "\n".join(lines)
     hint = ""
     if "trust_remote_code" in said or "trust-remote-code" in said:
@@ -67,9 +67,8 @@ def ending(server: Server) -> str:
     return f"The end of {server.log}:\n{said}{hint}" if lines else f"{server.log} is empty"
 
 
-def tail(server: Server) -> list[str]:
-    """The last lines of the log, without empty ones."""
-    path = Path(server.log)
+def tail(path: Path) -> list[str]:
+    """The last lines of a log, without empty ones."""
     if not path.exists():
         return []
     with path.open("rb") as file:

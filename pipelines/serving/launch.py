@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from pipelines.serving.addresses import free_port
 from pipelines.serving.engines import Engine
 from pipelines.serving.faults import ServingFault
 from pipelines.serving.models import ServedModel, hub_revision
@@ -135,23 +135,9 @@ def _choose_port(servers: Servers, host: str, wanted: int | None) -> int:
     """``wanted``, or a free one. A server that is still loading has not opened its port: it counts as taken."""
     ours = {server.port: server.model for server in servers.all() if server.process.is_running}
     if wanted is None:
-        while (port := _bind(host, 0)) in ours:
+        while (port := free_port(host)) in ours:
             continue
         return port
     if wanted in ours:
         raise ServingFault(f"port {wanted} belongs to the server of {ours[wanted]}; leave --port out for a free one")
-    return _bind(host, wanted)
-
-
-def _bind(host: str, port: int) -> int:
-    """The port, opened and closed again. Raises ``ServingFault``."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a closed connection's last minute is no reason
-        try:
-            probe.bind((host, port))
-        except OSError as fault:
-            raise ServingFault(
-                f"cannot listen on {host} port {port} ({fault.strerror}); leave --port out for a free one"
-            ) from fault
-        return int(probe.getsockname()[1])
+    return free_port(host, wanted)

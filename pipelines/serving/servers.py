@@ -22,11 +22,9 @@ from uuid import uuid4
 import cattrs
 
 from pipelines.digest import digest
+from pipelines.serving.addresses import url_of
 from pipelines.serving.faults import ServingFault
 from pipelines.serving.processes import ProcessMark
-
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses to listen on that cannot be asked, and the one to ask instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,7 @@ class Server:
     @property
     def root_url(self) -> str:
         """Where it answers, as seen from this machine."""
-        host = EVERYWHERE.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return url_of(self.host, self.port)
 
     @property
     def settings(self) -> dict[str, str]:

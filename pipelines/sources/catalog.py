@@ -9,7 +9,6 @@ n_shards: 4
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from pipelines.sources.demo import DemoSource
 from pipelines.sources.faults import SourceFault
 from pipelines.sources.jsonl import JsonLinesSource
 from pipelines.sources.mapping import Columns
+from pipelines.whole import write_whole
 
 EMBEDDED = "demo"
 """The name of the source that is always there."""
@@ -89,11 +89,8 @@ class Catalog:
     def add(self, name: str, config: SourceConfig) -> Path:
         """Writes a source's file, whole. Raises ``SourceFault`` for a name that cannot be one."""
         check_name(name)
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.yaml"
-        part = path.with_suffix(".part")
-        part.write_text(yaml.safe_dump(config.model_dump(exclude_defaults=True), sort_keys=False), encoding="utf-8")
-        os.replace(part, path)
+        write_whole(path, yaml.safe_dump(config.model_dump(exclude_defaults=True), sort_keys=False))
         return path
 
     def configs(self) -> dict[str, SourceConfig]:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import stat
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from annotation.connection import connect, find_task_url, studio_home
 from annotation.faults import AnnotationFault
-from annotation.server import REQUIREMENTS, StudioHome, _command, _database, _free_port, _parsed
+from annotation.server import REQUIREMENTS, StudioHome, _command, _database, _parsed
 from pipelines.workspace import Workspace
 
 
@@ -59,15 +58,6 @@ def test_another_database_is_refused_without_saying_its_password(url: str) -> No
     with pytest.raises(AnnotationFault, match="postgresql://USER:PASSWORD@HOST:PORT/NAME") as caught:
         _parsed(url)
     assert "secret" not in str(caught.value)
-
-
-def test_a_taken_port_is_named() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(AnnotationFault, match=f"cannot listen on 127.0.0.1 port {port}"):
-            _free_port("127.0.0.1", port)
 
 
 def test_label_studio_is_pinned_with_all_that_it_needs() -> None:
