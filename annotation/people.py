@@ -154,11 +154,11 @@ class _Work:
             checking_seconds=_median_lead(counted, CHECKING),
             first_pass=share_of(outcome == "unchanged" for outcome in settled),
             fixed=share_of(outcome == "fixed" for outcome in settled),
-            reasons=_ordered(Counter(reason for version in written for reason in reasons_of(version))),
+            reasons=by_frequency(Counter(reason for version in written for reason in reasons_of(version))),
             blind=share_of(event.blind_match for event in counted if event.blind_match is not None),
             upheld=share_of(version.checks[0].verdict == version.expert_verdict for version in seen),
             golds=share_of(golds),
-            refused=_ordered(self._refused.get(email, Counter())),
+            refused=by_frequency(self._refused.get(email, Counter())),
             n_gate_hits=self._hits[email],
             n_skipped=self._skipped[email],
         )
@@ -180,6 +180,6 @@ def _median_lead(events: Iterable[AnnotationEvent], rounds: Sequence[str]) -> fl
     return median(found) if found else None
 
 
-def _ordered(counts: Counter[str]) -> dict[str, int]:
+def by_frequency(counts: Counter[str]) -> dict[str, int]:
     """Most frequent first; the alphabet decides between equals."""
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

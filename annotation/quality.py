@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from annotation.agreement import Agreement, alpha
 from annotation.journal import Person
 from annotation.matching import mean_iou
-from annotation.people import BREAK_SECONDS, PersonQuality, people_of, reasons_of
+from annotation.people import BREAK_SECONDS, PersonQuality, by_frequency, people_of, reasons_of
 from annotation.rounds import ROUNDS, State
 from annotation.versions import CHECKING, Version, versions
 from pipelines.geometry import Box
@@ -153,8 +153,8 @@ def measure(
         golds=_golds(states),
         people=people_of(states, hits=hits, people=people),
         reasons=_reasons(all_versions),
-        refused=_ordered(Counter(one.reason.value for state in states for one in state.refused)),
-        gate=_ordered(Counter(_problem(text) for hit in hits for text in hit["problems"])),
+        refused=by_frequency(Counter(one.reason.value for state in states for one in state.refused)),
+        gate=by_frequency(Counter(_problem(text) for hit in hits for text in hit["problems"])),
         categories=_categories(states),
         days=_days(events),
         skipped=_skipped(states),
@@ -205,7 +205,7 @@ def _reasons(found: Iterable[Version]) -> dict[str, dict[str, int]]:
         round_ = "accept" if version.acceptance else "cross_check"
         for reason in reasons_of(version):
             counts.setdefault(reason, Counter())[round_] += 1
-    totals = _ordered(Counter({reason: counter.total() for reason, counter in counts.items()}))
+    totals = by_frequency(Counter({reason: counter.total() for reason, counter in counts.items()}))
     return {reason: {name: counts[reason][name] for name in CHECKING} for reason in totals}
 
 
@@ -243,8 +243,3 @@ def _skipped(states: Sequence[State]) -> tuple[Skipped, ...]:
     rows = [Skipped(state.item_id, tuple(sorted(set(state.skipped_by))), state.stage) for state in states]
     many = [row for row in rows if len(row.people) >= N_SKIPS]
     return tuple(sorted(many, key=lambda row: (-len(row.people), row.item_id)))
-
-
-def _ordered(counts: Counter[str]) -> dict[str, int]:
-    """Most frequent first; the alphabet decides between equals."""
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -70,8 +70,6 @@ class State:
     golds: list[GoldCheck] = field(default_factory=list)
     wanted: Demand | None = None
     """Work that somebody should do and that was not demanded yet."""
-    first: Fields | None = None
-    """The record as its first author wrote it."""
 
     @property
     def seats(self) -> list[int]:
@@ -158,7 +156,6 @@ class Walk:
             return self._void(state, work, settled, serial)
         if state.round in ("annotate", "rework"):
             before, state.fields = state.fields, submission.fields
-            state.first = state.first or state.fields
             state.authors.append(submission.person_id)
             state.judges.clear()
             state.history.append(self._event(work, submission, "", _changes(before, state.fields), None))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.matching import iou, match, mean_iou, pairs
+from annotation.matching import iou, mean_iou, pairs
 from pipelines.geometry import Box
 
 BOXES = st.builds(
@@ -59,7 +59,6 @@ def test_mean_iou_is_symmetric_and_blind_to_the_order_of_drawing(left, right):
 @given(st.lists(BOXES, min_size=1, max_size=4))
 def test_boxes_are_their_own_match(boxes):
     assert mean_iou(boxes, boxes) == 1
-    assert match(boxes, boxes, threshold=1).f1 == 1
 
 
 def test_a_box_too_many_halves_the_mean():
@@ -67,32 +66,5 @@ def test_a_box_too_many_halves_the_mean():
     assert mean_iou([box], [box, other]) == mean_iou([box, other], [box]) == 0.5
 
 
-def test_precision_and_recall_tell_missing_from_surplus():
-    box, other = Box(0, 0, 10, 10), Box(50, 50, 60, 60)
-    found = match([box], [box, other])
-    assert (found.precision, found.recall, found.f1) == (1, 0.5, pytest.approx(2 / 3))
-
-
-def test_two_pairs_above_the_threshold_beat_one_better_pair():
-    # the first boxes overlap by 0.9; crosswise, both pairs would be above 0.5
-    left = [Box(0, 0, 100, 10), Box(40, 0, 140, 10)]
-    right = [Box(5, 0, 105, 10), Box(-30, 0, 70, 10)]
-    assert match(left, right, threshold=0.45).n_pairs == 2
-
-
-@given(SOME, SOME)
-def test_a_higher_threshold_never_matches_more(left, right):
-    counts = [match(left, right, threshold=threshold).n_pairs for threshold in (0.1, 0.3, 0.5, 0.9)]
-    assert counts == sorted(counts, reverse=True)
-
-
 def test_without_boxes_nothing_is_measured():
     assert mean_iou([], []) is None
-    found = match([], [])
-    assert (found.precision, found.recall, found.f1) == (None, None, None)
-
-
-@pytest.mark.parametrize("threshold", [0, -0.1, 1.01, float("nan")])
-def test_a_threshold_outside_of_0_to_1_is_refused(threshold):
-    with pytest.raises(ValueError, match="threshold of overlap"):
-        match([], [], threshold=threshold)
