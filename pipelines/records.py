@@ -20,6 +20,7 @@ from pipelines.geometry import Box
 Status = Literal["ok", "error", "blocked", "timeout", "memory", "killed", "protocol"]
 LossPolicy = Literal["last_round", "all_rounds"]
 Disposition = Literal["rejected", "quarantined"]
+GraderKind = Literal["choice", "number", "text", "list", "maths", "box", "judged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +322,19 @@ class Verification:
     reviewer: str
     at: str
     lead_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """How answers to one question are graded: by which rule, and what the rule needs to know."""
+
+    kind: GraderKind
+    tolerance: float = 0.0
+    """``number``: how far off an answer may be, as a share of the right one. ``box``: the least overlap (IoU)."""
+    unit: str = ""
+    """``number``: the unit of an answer that names none."""
+    is_ordered: bool = False
+    """``list``: whether the order counts."""
 
 
 @dataclass(frozen=True, slots=True)

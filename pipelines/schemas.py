@@ -42,6 +42,7 @@ _round = _struct(thought=_text, code=_text, observation=_observation)
 _check = _struct(name=_text, passed=_bool, score=_float, detail=_text, reason=_text, version=_int, n_trials=_int)
 _video = _struct(sha256=_text, format=_text, width=_int, height=_int, n_frames=_int, fps=_float)
 _usage = _struct(calls=_int, prompt_tokens=_int, completion_tokens=_int, cost_usd=_float)
+_grader = _struct(kind=_text, tolerance=_float, unit=_text, is_ordered=_bool)
 _change = _struct(name=_text, before=_text, after=_text)
 _annotation_event = _struct(
     round=_text,
