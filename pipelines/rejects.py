@@ -51,6 +51,8 @@ class Reason(StrEnum):
     NEAR_DUPLICATE = "near_duplicate"
     CONTAMINATED = "contaminated"
     NOT_SELECTED = "not_selected"
+    # rl_candidates
+    GRADER_CANNOT_TELL = "grader_cannot_tell"
     # annotation: images, then records, then single submissions
     TOO_SMALL_IMAGE = "too_small_image"
     NOT_CHOSEN = "not_chosen"
@@ -82,6 +84,7 @@ _REJECTED = {
     Reason.NOT_SELECTED,
     Reason.ROW_UNKNOWN,
     Reason.DISPUTED,
+    Reason.GRADER_CANNOT_TELL,
     Reason.TOO_SMALL_IMAGE,
     Reason.NOT_CHOSEN,
     Reason.REJECTED_BY_PEOPLE,
