@@ -9,7 +9,8 @@ from pipelines.answers import compatible
 
 _HEDGES = re.compile(
     r"\b(?:or|either|maybe|perhaps|possibly|probably|presumably|might|may be|could be|alternatively|not sure|unsure"
-    r"|uncertain|i guess|i think|unclear|unless|if not|and/or|one of|any of|all of|none of|whichever|depends"
+    r"|uncertain|i guess|i think|unclear|unless|if not|and/or|whichever|depends"
+    r"|(?:one|some|any|all|none|either) of (?:the (?:above|options|choices)|them|these|those)"
     r"|hard to say|cannot tell|can't tell|likely)\b|\?"
 )
 _TURNS = re.compile(
