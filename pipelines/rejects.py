@@ -52,6 +52,7 @@ class Reason(StrEnum):
     CONTAMINATED = "contaminated"
     NOT_SELECTED = "not_selected"
     # rl
+    GRADER_CANNOT_TELL = "grader_cannot_tell"
     LABEL_DISPUTED = "label_disputed"
     WRONG_LABEL = "wrong_label"
     TOO_EASY = "too_easy"
@@ -93,6 +94,7 @@ _REJECTED = {
     Reason.TOO_EASY,
     Reason.NEVER_SOLVED,
     Reason.TIED,
+    Reason.GRADER_CANNOT_TELL,
     Reason.TOO_SMALL_IMAGE,
     Reason.NOT_CHOSEN,
     Reason.REJECTED_BY_PEOPLE,

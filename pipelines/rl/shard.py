@@ -28,6 +28,7 @@ from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 
@@ -40,7 +41,7 @@ class Refused(NamedTuple):
     """The check that failed, where it was one."""
 
 
-class Stage(typing.Protocol[T, R]):
+class Stage(typing.Protocol[T, R_co]):
     """One RL stage with its settings. ``asset`` names its table; ``kind`` is the record of its rows."""
 
     @property
@@ -49,7 +50,7 @@ class Stage(typing.Protocol[T, R]):
         ...
 
     @property
-    def kind(self) -> type[R]:
+    def kind(self) -> type[R_co]:
         """The rows' record."""
         ...
 
@@ -71,7 +72,7 @@ class Stage(typing.Protocol[T, R]):
         """What there is to measure."""
         ...
 
-    async def measure(self, sample: Sample, row: T, shard: Shard) -> R | Refused:
+    async def measure(self, sample: Sample, row: T, shard: Shard) -> R_co | Refused:
         """One row. Raises ``RowFault`` when it cannot be measured."""
         ...
 
