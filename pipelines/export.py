@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -23,7 +23,9 @@ from datasets import Features, Image, List, Value
 
 from pipelines.images import ImageStore
 from pipelines.records import ImageRef, Sample, Trajectory, VideoRef, to_row
+from pipelines.splits import SPLITS, Split
 
+R = TypeVar("R")
 _text, _int, _float = Value("string"), Value("int64"), Value("float64")
 IMAGE_REF = {
     "sha256": _text,
@@ -127,6 +129,22 @@ def write_split(folder: Path, rows: Iterable[dict[str, Any]], features: Features
             n_images += sum(len(row["images"]) for row in batch)
     os.replace(part, path)
     return Shipped(folder, n_rows, n_images, path.stat().st_size)
+
+
+def write_splits(
+    folder: Path, rows: Sequence[R], write: Callable[[Sequence[R], str], Shipped], *, split_of: Callable[[R], Split]
+) -> tuple[Shipped, Mapping[str, int]]:
+    """A file per split that has rows, by ``write``; the training split's is there without rows, too.
+
+    What is left of a split that has none any more goes. Returns the sums, and the rows by split.
+    """
+    by_split: dict[str, list[R]] = {split: [row for row in rows if split_of(row) == split] for split in SPLITS}
+    parts = [write(found, split) for split, found in by_split.items() if found or split == "train"]
+    for path in folder.glob("*.parquet"):
+        if not by_split.get(path.name.split("-")[0]) and not path.name.startswith("train-"):
+            path.unlink()
+    sums = (sum(getattr(part, name) for part in parts) for name in ("n_rows", "n_images", "n_bytes"))
+    return Shipped(folder, *sums), {split: len(found) for split, found in by_split.items()}
 
 
 def _row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str, Any]:
