@@ -46,7 +46,7 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
         rf"\b{_KEY}\b\s*(?:\bis\b|\bas\b|\b(?:must|should|shall|has to) be\b)\s*[\"'`*_]*{_VALUE}\b",
         r"\b(?:verdict|full (?:marks|score|credit|points))\b",
         r"\b\d+\s*/\s*10+\b",
-        rf"^\W*(?:{_RIGHT}|yes|pass|accept)\W*$",
+        rf"(?:^|[.!?])\W*(?:{_RIGHT}|yes|pass|accept)\W*$",
         r"\\u[0-9a-f]{4}|&#",
     ),
     "speaks to the judge": (
@@ -69,7 +69,7 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
     ),
     "imitates the prompt": (
         r"</?\s*(?:right|given|expected|question|answer|reference|data|fence)\b",
-        r"(?:^|\n)\s*question\s*:|\bgiven answer\s*:",
+        r"\b(?:question|given answer)\s*:",
         r"(?:-|=|\*|_|~|#){4,}|```|\{\{|\}\}|\{%",
         r"\b(?:begin|end|close|closing) (?:of )?(?:the )?(?:given|data|answer|input|prompt|fence|quote)\b",
     ),
@@ -80,15 +80,19 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
     ),
 }
 _ADDRESSED = {why: re.compile("|".join(patterns), re.MULTILINE) for why, patterns in _ADDRESSES.items()}
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\d_]+")
+"""Scripts without spaces: each sign is a word."""
+_MIN_WORDS = 2
 _MIN_CHARS = 3
 """Of a word that two answers may share."""
 
 
 def refusal(given: str, expected: str) -> str:
     """Why a judge is not asked about ``given``; empty where it is."""
-    if not given.strip() or len(given) > MAX_CHARS:
-        return "empty" if not given.strip() else f"an answer of {len(given)} characters"
+    if len(given) > MAX_CHARS:
+        return f"an answer of {len(given)} characters"
+    if len(_WORD.findall(given)) < min(_MIN_WORDS, len(_WORD.findall(expected))):
+        return "no words, or one where a sentence is expected"
     if hidden(given) - hidden(expected):
         return "unseen characters"
     if any(_is_mixed(word) for word in _WORD.findall(given)):

@@ -67,7 +67,7 @@ def honest(sample: Sample, grader: Grader) -> tuple[str, ...]:
             found += _choice_spelled(sample)
         case "list":
             parts = elements(answer)
-            found += [", ".join(parts), "\n".join(f"- {part}" for part in parts)]
+            found += [", ".join(parts), "\n".join(f"- {part}" for part in parts) if len(parts) > 1 else answer]
         case "box":
             box = read_box(answer)
             found += [spelled(box), f'{{"bbox": {spelled(box)}}}'] if box else []

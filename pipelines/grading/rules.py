@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pipelines.answers import matches
 from pipelines.grading.base import Grade, graded, refused
 from pipelines.grading.boxes import LEAST_OVERLAP, same_box
 from pipelines.grading.choice import chosen_letter
@@ -71,7 +70,8 @@ def _number(given: str, sample: Sample, grader: Grader) -> Grade:
 
 def _maths(given: str, sample: Sample, _: Grader) -> Grade:
     said, expected = bare(given), bare(sample.answer)
-    if said and matches(said, expected):
+    # a variable's case means something: no comparison as words comes before
+    if said and said.split() == expected.split():
         return graded(True, "maths", given, sample, how="spelled the same")
     if asks_for_a_form(sample.question):
         return graded(same_spelling(said, expected), "maths", given, sample, how="in the form that is asked for")
