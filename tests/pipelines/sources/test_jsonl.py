@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pipelines.intake import take_in
 from pipelines.rejects import Reason
 from pipelines.sources import BadRow, SourceFault, SourceRow
+from pipelines.sources.columns import Columns
 from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.sources.mapping import Columns
 
 GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
 

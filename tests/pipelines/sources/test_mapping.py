@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from pipelines.records import TruthBox
 from pipelines.rejects import Reason, reject
 from pipelines.sources.base import BadRow, SourceRow
-from pipelines.sources.mapping import Columns, map_row
+from pipelines.sources.columns import Columns
+from pipelines.sources.mapping import map_row
 
 EVERYTHING = Columns(choices="choices", boxes="boxes", category="category")
 
@@ -193,7 +194,7 @@ def test_an_image_without_bytes_is_left_to_intake(mapped):
 # --- choices and answers
 
 
-@pytest.mark.parametrize("value", ["red, blue", 5, {"A": "red"}, ["red", 7], [["red"]], True])
+@pytest.mark.parametrize("value", ["red, blue", 5, {"A": 7}, ["red", 7], ["red", None], [["red"]], True])
 def test_choices_that_are_no_list_of_texts_are_a_wrong_type(refused, value):
     for answer in ("red", 0):
         row = refused(choices=value, answer=answer)
@@ -345,7 +346,7 @@ def test_a_column_that_a_mapping_cannot_have_is_an_error():
 
 
 def test_every_named_column_must_be_there():
-    assert Columns(images=None, row_id="id").used() == ["question", "answer", "id"]
+    assert Columns(images=None, row_id="id", question=("q", "chat")).needed() == [("q", "chat"), ("answer",), ("id",)]
 
 
 JSON = st.recursive(

@@ -18,7 +18,7 @@ from PIL import Image
 
 from pipelines.rejects import Reason
 from pipelines.sources import BadRow, SourceFault, SourceRow
-from pipelines.sources.mapping import Columns
+from pipelines.sources.columns import Columns
 from pipelines.sources.tabular import TabularSource
 
 
