@@ -42,7 +42,9 @@ class About(BaseModel):
     asks: str
     """What kind of questions it has."""
     columns_from: str
-    """Where its columns were read, and whether that was its card."""
+    """Where its columns were read."""
+    on_card: bool = False
+    """Whether that was its card; if not, its first shard tells."""
     get: str = ""
     """What is to be unpacked beside its questions, where images are files of their own; then it needs a local path."""
     remarks: str = ""

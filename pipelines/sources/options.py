@@ -22,7 +22,8 @@ _LABEL = re.compile(
 _LINE = re.compile(r"\A\s*(?:\(([A-Z])\)|\[([A-Z])\]|([A-Z])[.．:：、)）])\s*(\S.*?)\s*\Z")
 _INLINE = re.compile(r"(?:(?<=\s)|(?<=\A)|(?<=[,;]))(?:\(([A-Z])\)\s*|([A-Z])[.:)]\s+)")
 _HEADING = re.compile(
-    r"^[ \t]*(?:the )?(?:answer )?(?:choices|options)(?: are)?[ \t]*[:：][ \t]*", re.IGNORECASE | re.MULTILINE
+    r"(?:^[ \t]*|(?<=[.?!)])[ \t]+)(?:the )?(?:answer )?(?:choices|options)(?: are)?[ \t]*[:：][ \t]*",
+    re.IGNORECASE | re.MULTILINE,
 )
 _BULLET = re.compile(r"\A\s*[-*•]\s+")
 _FEWEST_INLINE = 3
