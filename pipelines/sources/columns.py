@@ -31,8 +31,8 @@ class Columns(BaseModel):
 
     images: str | None = "image"
     question: str | tuple[str, ...] = "question"
-    """Of several names the first that is not empty counts."""
-    answer: str = "answer"
+    """Of several names the first that is not empty counts; so for the answer."""
+    answer: str | tuple[str, ...] = "answer"
     choices: str | None = None
     boxes: str | None = None
     box_frame: BoxFrame = "corners"
@@ -58,10 +58,20 @@ class Columns(BaseModel):
 
     def needed(self) -> list[tuple[str, ...]]:
         """The columns that must be there; of several names in one entry, one."""
-        question = (self.question,) if isinstance(self.question, str) else self.question
-        single = (self.images, self.videos, self.answer, self.choices, self.boxes, self.category, self.license)
-        names = [name for name in (*single, self.row_id, *self.details, *self.exclude) if name]
-        return [question, *((name,) for name in dict.fromkeys(names))]
+        single = (self.images, self.videos, self.choices, self.boxes, self.category, self.license, self.row_id)
+        names = [name for name in (*single, *self.details, *self.exclude) if name]
+        return [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]
+
+
+def alternatives(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    """One name, or several, as several."""
+    return (names,) if isinstance(names, str) else names
+
+
+def first_named(row: Mapping[str, Any], names: str | tuple[str, ...]) -> str:
+    """Of several names the first under which a row has something; the last where it has nothing under any."""
+    several = alternatives(names)
+    return next((name for name in several if value_at(row, name) not in (None, "", [])), several[-1])
 
 
 def value_at(row: Mapping[str, Any], name: str) -> Any:

@@ -15,7 +15,7 @@ from pipelines.records import Truth
 from pipelines.rejects import Reason, RowFault
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.boxes import boxes_of
-from pipelines.sources.columns import Columns, value_at
+from pipelines.sources.columns import Columns, first_named, value_at
 from pipelines.sources.json_texts import list_in, object_in
 from pipelines.sources.media import IMAGE, VIDEO, describe, media
 from pipelines.sources.options import LETTERS, from_letters, lettered, plain_label, split_question
@@ -83,10 +83,11 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
 
 def _answer(row: Mapping[str, Any], columns: Columns, choices: tuple[str, ...]) -> str:
     """The answer; where a row has choices, a number is an index into them and becomes its letter."""
-    value = value_at(row, columns.answer)
+    name = first_named(row, columns.answer)
+    value = value_at(row, name)
     if choices and isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < len(choices):
-            raise RowFault(Reason.MALFORMED_ROW, f"column {columns.answer!r}: choice {value} of {len(choices)}")
+            raise RowFault(Reason.MALFORMED_ROW, f"column {name!r}: choice {value} of {len(choices)}")
         return LETTERS[value]
     answer = answer_of(row, columns)
     return _named(answer, choices) if choices else answer

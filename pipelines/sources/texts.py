@@ -9,7 +9,7 @@ from typing import Any
 from pipelines.protocols.base import Malformed
 from pipelines.protocols.boxed import one_answer
 from pipelines.rejects import Reason, RowFault
-from pipelines.sources.columns import Columns, value_at
+from pipelines.sources.columns import Columns, first_named, value_at
 from pipelines.sources.json_texts import list_in
 from pipelines.sources.media import describe
 
@@ -34,8 +34,7 @@ def text_at(row: Mapping[str, Any], column: str) -> str:
 
 def question_of(row: Mapping[str, Any], columns: Columns) -> str:
     """The question, without placeholders of images and without the lines that the mapping drops."""
-    names = (columns.question,) if isinstance(columns.question, str) else columns.question
-    name = next((name for name in names if value_at(row, name) not in (None, "", [])), names[-1])
+    name = first_named(row, columns.question)
     said = _without_placeholders(_said(value_at(row, name), name, _ASKING))
     if columns.drop_lines:
         said = "\n".join(line for line in said.splitlines() if not line.strip().startswith(columns.drop_lines))
@@ -44,14 +43,15 @@ def question_of(row: Mapping[str, Any], columns: Columns) -> str:
 
 def answer_of(row: Mapping[str, Any], columns: Columns) -> str:
     """The answer's text. Raises ``RowFault`` for a list, unless the mapping knows it for accepted spellings."""
-    value = value_at(row, columns.answer)
+    name = first_named(row, columns.answer)
+    value = value_at(row, name)
     if columns.answer_list == "first" and not _is_conversation(value):
-        value = _first(value, columns.answer)
-    said = _said(value, columns.answer, _REPLYING)
+        value = _first(value, name)
+    said = _said(value, name, _REPLYING)
     if not columns.unwrap_answer:
         return said
-    bare = unwrapped(said, columns.answer)
-    return _text(_first(bare, columns.answer), columns.answer) if columns.answer_list == "first" else bare
+    bare = unwrapped(said, name)
+    return _text(_first(bare, name), name) if columns.answer_list == "first" else bare
 
 
 def unwrapped(text: str, column: str) -> str:

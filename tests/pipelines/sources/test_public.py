@@ -122,7 +122,6 @@ def test_vstar(taken, beside, tmp_path):
     }
     talked = {
         "image": "coco2017/train2017/2.jpg",
-        "answer": "Left.",
         "target_instances": [],
         "conversations": [
             {
