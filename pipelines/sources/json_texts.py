@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pipelines.syntax import parsed
+
 _LONGEST = 1_000_000
 """Characters: no list of choices or paths is longer, and parsing more would take a row's worth of time and memory."""
 
@@ -30,9 +32,17 @@ def object_in(value: Any) -> Mapping[str, Any] | None:
 def _parsed(value: Any, opening: str) -> Any:
     if not isinstance(value, str) or len(value) > _LONGEST or not value.lstrip().startswith(opening):
         return None
-    for parse in (json.loads, ast.literal_eval):
-        try:
-            return parse(value.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError):  # MemoryError: ast's word for too deep
-            continue
-    return None
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return _printed(value.strip())
+
+
+def _printed(text: str) -> Any:
+    tree = parsed(text)
+    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+        return None
+    try:
+        return ast.literal_eval(tree.body[0].value)
+    except (ValueError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
+        return None
