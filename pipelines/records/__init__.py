@@ -17,12 +17,12 @@ from pipelines.records.annotation import (
 )
 from pipelines.records.rejects import Disposition, Reject
 from pipelines.records.rl import (
-    Candidate,
     CheckedLabel,
     Difficulty,
     Grader,
     GraderKind,
     PassRate,
+    RLCandidate,
     RLRow,
     SuitabilityLabel,
     SuitabilityVotes,
@@ -47,7 +47,6 @@ from pipelines.records.votes import Majority, Votes
 __all__ = [
     "Annotated",
     "AnnotationEvent",
-    "Candidate",
     "Change",
     "Check",
     "CheckedLabel",
@@ -65,6 +64,7 @@ __all__ = [
     "PoolImage",
     "PreAnnotation",
     "Provenance",
+    "RLCandidate",
     "RLRow",
     "Reject",
     "Review",
