@@ -2,9 +2,10 @@
 
     python -m benchmarks.mock_server        # prints its port
 
-Answers depend on the conversation alone. A conversation with the word REFUSED gets 400, whoever is one too many while
-a cap is set gets 429, at once. ``POST /reset {"cap": 32, "seconds": 0.05}`` forgets all counts, ``GET /counts`` tells
-them. A call whose client is gone is not finished, as with vLLM.
+Answers depend on the conversation and the seed alone: the ``i``-th of ``n`` is that of the request with the seed
+``i`` higher, as with vLLM. A conversation with the word REFUSED gets 400, whoever is one too many while a cap is set
+gets 429, at once. ``POST /reset {"cap": 32, "seconds": 0.05}`` forgets all counts, ``GET /counts`` tells them. A call
+whose client is gone is not finished, as with vLLM.
 
 It reads HTTP by itself and knows as much of it as clients of this repository send (a length, no chunks): a framework
 would take as much CPU time per call as the client that is measured.
@@ -21,6 +22,9 @@ from typing import Any
 
 RETRY_AFTER_SECONDS = 1
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+# no text can hold these: its quotes are escaped
+_SEED = re.compile(rb'"seed": ?(\d+)')
+_N = re.compile(rb',? ?"n": ?(\d+)')
 
 
 @dataclass
@@ -28,7 +32,9 @@ class Counts:
     cap: int | None = None
     seconds: float = 0.05
     plan: str = ""
-    """What is answered to a conversation that asks for JSON by a schema."""
+    """What is answered to a conversation that asks for JSON by a schema; a vote where it is empty."""
+    takes_n: bool = True
+    """Whether a request gets as many answers as it asks for; else it gets one."""
     in_flight: int = 0
     most_in_flight: int = 0
     n_calls: int = 0
@@ -37,9 +43,9 @@ class Counts:
     """How long so many calls were in flight."""
     changed_at: float = 0.0
     tries: Counter[str] = field(default_factory=Counter)
-    """How often each conversation came, answered or not."""
+    """How often each answer was asked for, given or not."""
     served: Counter[str] = field(default_factory=Counter)
-    """How often each conversation was answered: what a real endpoint would have been paid for."""
+    """How often each answer was given: what a real endpoint would have been paid for."""
 
 
 class Connection(asyncio.Protocol):
@@ -87,26 +93,27 @@ class Connection(asyncio.Protocol):
         counts.n_calls += 1
         self._count(+1)
         counts.most_in_flight = max(counts.most_in_flight, counts.in_flight)
-        name = hashlib.sha256(body).hexdigest()[:16]
-        counts.tries[name] += 1
+        names = _names(body, takes_n=counts.takes_n)
+        counts.tries.update(names)
         if counts.cap is not None and counts.in_flight > counts.cap:
             counts.n_rejected += 1
             self._leave()
             wait = f"retry-after: {RETRY_AFTER_SECONDS}\r\n"
             self._send("429 Too Many Requests", {"error": {"message": "too many requests"}}, wait)
         else:
-            self._answering = self._loop.call_later(counts.seconds, self._answer, name, body)
+            self._answering = self._loop.call_later(counts.seconds, self._answer, names, body)
 
-    def _answer(self, name: str, body: bytes) -> None:
+    def _answer(self, names: list[str], body: bytes) -> None:
         self._leave()
         if b"REFUSED" in body:
             self._send("400 Bad Request", {"error": {"message": "this request is wrong in itself"}})
         else:
-            self._counts.served[name] += 1
-            said = (
-                self._counts.plan if b'"response_format"' in body else f"<think>I count.</think><answer>{name}</answer>"
-            )
-            self._send("200 OK", _completion(name, said))
+            self._counts.served.update(names)
+            say = self._planned if b'"response_format"' in body else _said
+            self._send("200 OK", _completion([say(name) for name in names]))
+
+    def _planned(self, name: str) -> str:
+        return self._counts.plan or f'{{"reason": "{name}", "verdict": {"true" if _says_yes(name) else "false"}}}'
 
     def _leave(self) -> None:
         self._answering = None
@@ -124,11 +131,38 @@ class Connection(asyncio.Protocol):
         self._transport.write(head.encode() + body)
 
 
-def _completion(name: str, said: str) -> dict[str, Any]:
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}, "logprobs": None}
-    usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
-    head = {"id": name, "object": "chat.completion", "created": 0, "model": "mock"}
-    return {**head, "choices": [choice], "usage": usage}
+def _names(body: bytes, *, takes_n: bool) -> list[str]:
+    """Of the answers that a request asks for: digests of all but ``n``."""
+    found, n = _SEED.search(body), _N.search(body)
+    asked = _N.sub(b"", body)
+    if found is None or n is None or not takes_n:
+        return [_name(asked)]
+    before, after = asked.split(found[0], 1)
+    seeds = range(int(found[1]), int(found[1]) + int(n[1]))
+    return [_name(b"%s%s%d%s" % (before, found[0][: -len(found[1])], seed, after)) for seed in seeds]
+
+
+def _name(asked: bytes) -> str:
+    return hashlib.sha256(asked).hexdigest()[:16]
+
+
+def _says_yes(name: str) -> bool:
+    """Of seven in eleven names."""
+    return int(name, 16) % 11 < 7
+
+
+def _said(name: str) -> str:
+    return f"<think>{name}</think><answer>{'yes' if _says_yes(name) else 'no'}</answer>"
+
+
+def _completion(said: list[str]) -> dict[str, Any]:
+    choices = [
+        {"index": n, "finish_reason": "stop", "message": {"role": "assistant", "content": text}, "logprobs": None}
+        for n, text in enumerate(said)
+    ]
+    usage = {"prompt_tokens": 100, "completion_tokens": 20 * len(said), "total_tokens": 100 + 20 * len(said)}
+    head = {"id": "mock", "object": "chat.completion", "created": 0, "model": "mock"}
+    return {**head, "choices": choices, "usage": usage}
 
 
 async def serve() -> None:

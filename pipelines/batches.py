@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 Q = TypeVar("Q")
 A = TypeVar("A")
 MOST_AT_ONCE = 500
-"""SQLite takes at most 32,766 values in a statement."""
+"""What comes later waits for a batch to end."""
 
 
 class Batches(Generic[Q, A]):
@@ -30,11 +30,6 @@ class Batches(Generic[Q, A]):
     async def ask(self, request: Q) -> A:
         """The answer to ``request``. Raises what ``answer`` raised for its batch."""
         return await self._put(request)
-
-    async def ask_all(self, requests: Sequence[Q]) -> list[A]:
-        """The answers to ``requests``, which may be answered in several batches. Raises the first fault."""
-        places = [self._put(request) for request in requests]
-        return await asyncio.gather(*places)
 
     def _put(self, request: Q) -> asyncio.Future[A]:
         loop = asyncio.get_running_loop()

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 
-def digest(value: Any) -> str:
-    """sha256 of ``value`` as canonical JSON (sorted keys, no spaces, UTF-8).
+def canonical(value: Any) -> str:
+    """``value`` as canonical JSON (sorted keys, no spaces).
 
     Raises ``TypeError`` for what JSON cannot hold and ``ValueError`` for NaN and infinities: neither has one spelling.
     """
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """sha256 of ``value`` as canonical JSON in UTF-8. Raises what ``canonical`` raises."""
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_bytes(data: bytes) -> str:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import sqlalchemy as sa
@@ -27,6 +28,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.batches import Batches
 from pipelines.digest import digest
+from pipelines.seeded import Seeded, spelled
 
 _metadata = sa.MetaData()
 _acts = sa.Table(
@@ -41,6 +43,9 @@ _acts = sa.Table(
     sa.Column("made_at", sa.String(32), nullable=False),
 )
 
+T = TypeVar("T")
+_MOST_KEYS = 10_000
+"""SQLite takes at most 32,766 values in a statement."""
 _CREATING = 0x6461726B  # any number that nobody else locks
 
 
@@ -78,19 +83,19 @@ class Recorded:
 
 
 class _Entry(NamedTuple):
-    """An act to be written."""
+    """An act to be written. ``request``: as it is kept."""
 
     key: str
     kind: str
-    request: Mapping[str, Any]
+    request: str
     act: Act
 
 
 class _Line(NamedTuple):
     """One event loop's way to the database."""
 
-    reads: Batches[str, Act | None]
-    writes: Batches[_Entry, Act]
+    reads: Batches[Sequence[str], list[Act | None]]
+    writes: Batches[Sequence[_Entry], list[Act]]
 
 
 class Ledger:
@@ -133,7 +138,7 @@ class Ledger:
 
     def put(self, key: str, kind: str, request: Mapping[str, Any], act: Act) -> Act:
         """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
-        return self._write([_Entry(key, kind, request, act)])[0]
+        return self._write([_Entry(key, kind, spelled(request), act)])[0]
 
     async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
         """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
@@ -142,32 +147,48 @@ class Ledger:
         """
         key, line = act_key(kind, request), self._line()
         async with self._performing.setdefault(key, asyncio.Lock()):
-            found = await line.reads.ask(key)
+            (found,) = await line.reads.ask([key])
             if found is not None:
                 return found
-            return await line.writes.ask(_Entry(key, kind, request, await perform()))
+            (act,) = await line.writes.ask([_Entry(key, kind, spelled(request), await perform())])
+            return act
 
     async def all_of(
         self,
         kind: str,
-        requests: Sequence[Mapping[str, Any]],
+        request: Mapping[str, Any],
+        seeds: Sequence[int],
         perform: Callable[[Sequence[int]], Awaitable[Mapping[int, Act]]],
     ) -> list[Act]:
-        """As ``once`` for several requests at a time.
+        """As ``once`` for ``request`` with each of ``seeds``.
 
         ``perform`` is given the places of those that are not on record, performs one or more of them, and is asked
-        again until none is left. What it made before it raised stays on record.
+        again until none is left. What it made before it raised stays on record; what it made at once is durable
+        together or not at all.
         """
-        keys, line = [act_key(kind, request) for request in requests], self._line()
-        async with AsyncExitStack() as held:
-            for key in sorted(set(keys)):  # one order for all, or two that share keys would wait for each other
-                await held.enter_async_context(self._performing.setdefault(key, asyncio.Lock()))
-            acts = {place: act for place, act in enumerate(await line.reads.ask_all(keys)) if act is not None}
+        asked, line = Seeded(kind, request), self._line()
+        keys = [asked.key(seed) for seed in seeds]
+        async with self._held(keys):
+            acts = {place: act for place, act in enumerate(await line.reads.ask(keys)) if act is not None}
             while missing := [place for place in range(len(keys)) if place not in acts]:
                 made = await perform(missing)
-                entries = [_Entry(keys[place], kind, requests[place], act) for place, act in made.items()]
-                acts |= zip(made, await line.writes.ask_all(entries), strict=True)
+                entries = [_Entry(keys[place], kind, asked.text(seeds[place]), act) for place, act in made.items()]
+                acts |= zip(made, await line.writes.ask(entries), strict=True)
         return [acts[place] for place in range(len(keys))]
+
+    @asynccontextmanager
+    async def _held(self, keys: Sequence[str]) -> AsyncIterator[None]:
+        """Nobody else in this process performs any of these acts meanwhile."""
+        held: list[asyncio.Lock] = []
+        try:
+            for key in sorted(set(keys)):  # one order for all, or two that share keys would wait for each other
+                lock = self._performing.setdefault(key, asyncio.Lock())
+                await lock.acquire()
+                held.append(lock)
+            yield
+        finally:
+            for lock in held:
+                lock.release()
 
     def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
         """Those of ``keys`` that are on record, with what was asked and when."""
@@ -209,14 +230,21 @@ class Ledger:
         loop = asyncio.get_running_loop()
         line = self._lines.get(loop)
         if line is None:
-            line = _Line(Batches(self._read, self._threads), Batches(self._write, self._threads))
+            line = _Line(Batches(self._read_all, self._threads), Batches(self._write_all, self._threads))
             self._lines[loop] = line
         return line
 
+    def _read_all(self, asked: Sequence[Sequence[str]]) -> list[list[Act | None]]:
+        return _shared(self._read([key for keys in asked for key in keys]), asked)
+
+    def _write_all(self, asked: Sequence[Sequence[_Entry]]) -> list[list[Act]]:
+        return _shared(self._write([entry for entries in asked for entry in entries]), asked)
+
     def _read(self, keys: Sequence[str]) -> list[Act | None]:
-        query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd).where(_acts.c.key.in_(keys))
+        query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd)
         with self._engine.connect() as connection:
-            rows = connection.execute(query).all()
+            asked = (query.where(_acts.c.key.in_(some)) for some in _parts(keys))
+            rows = [row for part in asked for row in connection.execute(part)]
         found = {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
         return [found.get(key) for key in keys]
 
@@ -235,12 +263,22 @@ class Ledger:
         return first
 
 
+def _shared(answers: list[T], asked: Sequence[Sequence[Any]]) -> list[list[T]]:
+    """The answers to all, as they were asked for."""
+    left = iter(answers)
+    return [list(islice(left, len(part))) for part in asked]
+
+
+def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS))
+
+
 def _values(entry: _Entry) -> dict[str, Any]:
     return {
         "key": entry.key,
         "kind": entry.kind,
-        "request": json.dumps(entry.request, sort_keys=True),  # ASCII: a model may write what no database takes
-        "result": json.dumps(entry.act.result, sort_keys=True),
+        "request": entry.request,
+        "result": spelled(entry.act.result),
         "seconds": entry.act.seconds,
         "cost_usd": entry.act.cost_usd,
         "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),

@@ -127,12 +127,12 @@ async def map_rows(
     An exception is not a row's failure (those are results): no further row begins, those that have begun are finished,
     so that what they paid for is on the record, and the first exception is raised.
     """
-    gate = asyncio.Semaphore(concurrency)
     results: dict[int, T] = {}
     faults: list[Exception] = []
+    left = iter(enumerate(rows))
 
-    async def one(place: int, row: R) -> None:
-        async with gate:
+    async def work() -> None:
+        for place, row in left:
             if faults:
                 return
             try:
@@ -140,12 +140,12 @@ async def map_rows(
             except Exception as fault:  # noqa: BLE001  # raised below, when the others are finished
                 faults.append(fault)
                 return
-        if progress is not None:
-            progress(len(results), len(rows))
+            if progress is not None:
+                progress(len(results), len(rows))
 
     async with asyncio.TaskGroup() as tasks:
-        for place, row in enumerate(rows):
-            tasks.create_task(one(place, row))
+        for _ in range(min(concurrency, len(rows))):
+            tasks.create_task(work())
     if faults:
         raise faults[0]
     return [results[place] for place in range(len(rows))]

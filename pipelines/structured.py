@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 
+_DECODER = json.JSONDecoder()
+
+
 def json_objects(text: str) -> Iterator[Any]:
     """Every JSON object that begins somewhere in ``text`` and lies in no earlier one, in their order."""
-    decoder, start = json.JSONDecoder(), text.find("{")
+    start = text.find("{")
     while start >= 0:
         try:
-            found, end = decoder.raw_decode(text, start)
+            found, end = _DECODER.raw_decode(text, start)
         except (json.JSONDecodeError, RecursionError):
             end = start + 1
         else:

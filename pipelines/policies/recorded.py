@@ -19,6 +19,7 @@ class RecordedPolicy:
 
     def __init__(self, policy: Policy, ledger: Ledger) -> None:
         self._policy, self._ledger = policy, ledger
+        self._sampler = policy if isinstance(policy, Sampler) else None
         self.n_written = 0
         self.spent = Usage()
 
@@ -49,7 +50,8 @@ class RecordedPolicy:
             (act,) = await self._performed(turn, 1)
             return act
 
-        return _completion(await self._ledger.once("policy", self._request(turn), perform))
+        request = {**self._request(turn), "seed": turn.seed}
+        return _completion(await self._ledger.once("policy", request, perform))
 
     @property
     def gives_several(self) -> bool:
@@ -58,8 +60,8 @@ class RecordedPolicy:
 
     async def sample(self, turn: Turn, n: int) -> tuple[Completion, ...]:
         """All ``n`` turns of record with the seeds from ``turn.seed`` on; those that are missing are asked for."""
-        inner = self._policy
-        if not (isinstance(inner, Sampler) and inner.gives_several):
+        inner = self._sampler
+        if inner is None or not inner.gives_several:
             return await one_by_one(self, turn, n)
 
         async def perform(places: Sequence[int]) -> Mapping[int, Act]:
@@ -69,8 +71,8 @@ class RecordedPolicy:
             n_in_a_row = next((n for n, place in enumerate(places) if place != first + n), len(places))
             return dict(enumerate(await self._performed(reseeded(turn, first), n_in_a_row), start=first))
 
-        requests = [self._request(reseeded(turn, number)) for number in range(n)]
-        return tuple(map(_completion, await self._ledger.all_of("policy", requests, perform)))
+        seeds = range(turn.seed, turn.seed + n)
+        return tuple(map(_completion, await self._ledger.all_of("policy", self._request(turn), seeds, perform)))
 
     async def _each(self, turn: Turn, places: Sequence[int]) -> Mapping[int, Act]:
         """A request each; those that succeed. Raises what the first raised when none does."""
@@ -85,23 +87,21 @@ class RecordedPolicy:
     async def _performed(self, turn: Turn, n: int) -> list[Act]:
         """One request's answers."""
         started = time.perf_counter()
-        inner = self._policy
-        if n > 1 and isinstance(inner, Sampler):
-            said = await inner.sample(turn, n)
+        if n > 1 and self._sampler is not None:
+            said = await self._sampler.sample(turn, n)
         else:
-            said = (await inner.write(turn),)
+            said = (await self._policy.write(turn),)
         self.n_written += len(said)
         self.spent = sum((completion.usage for completion in said), self.spent)
         seconds = (time.perf_counter() - started) / len(said)  # they were had together
         return [Act(to_row(completion), seconds=seconds, cost_usd=completion.usage.cost_usd) for completion in said]
 
     def _request(self, turn: Turn) -> dict[str, Any]:
-        """All that determines what is written."""
+        """All that determines what is written, but the seed."""
         return {
             "identity": self.identity.as_json(),
             "messages": as_json(turn.messages),
             "stop": list(turn.stop),
-            "seed": turn.seed,
             # the oracle reads the truth, which the conversation need not show
             "sample": turn.task.sample.sample_id if self.identity.policy == "oracle" else "",
             **({} if turn.schema is None else {"schema": dict(turn.schema)}),

@@ -124,4 +124,10 @@ def _used(path: Path, body: str) -> set[str]:
 
 
 def _fill(text: str, values: dict[str, Any]) -> str:
-    return _JINJA.from_string(text).render(values).strip()
+    return _template(text).render(values).strip()
+
+
+@cache
+def _template(text: str) -> jinja2.Template:
+    """Compiled once: that takes longer than all else that is done to ask a question."""
+    return _JINJA.from_string(text)
