@@ -1,6 +1,6 @@
 """One client that has shards of problems voted on, in a process of its own: a shard for every line that it reads.
 
-    python -m benchmarks.rl_client aiohttp|darkroom URL HOME       # reads names of shards, prints a line of JSON for each
+    python -m benchmarks.rl_client aiohttp|darkroom URL HOME n|single     # reads shards' names, prints JSON for each
 
 ``darkroom`` is the stage as the asset runs it: tables, ledger, policy. ``aiohttp`` sends the same requests and counts
 the votes in the answers, nothing else: no ledger, no retries, no records, no table.

@@ -8,6 +8,8 @@ from pipelines.rl.shard import Shard
 from pipelines.workspace import Workspace
 
 ROWS_PER_SHARD = 2_500
+WARM_UP = "warm-0000"
+_WARM_UP_ROWS = range(1_000_000, 1_000_500)
 _PLACES = ("Lund", "Genoa", "Kyoto", "Quito", "Perth", "Bergen", "Leeds")
 
 
@@ -20,9 +22,10 @@ def open_workspace(home: Path) -> Workspace:
 
 
 def write_shards(home: Path, n_rows: int, *, rows_per_shard: int = ROWS_PER_SHARD) -> list[str]:
-    """``n_rows`` problems in shards; their names."""
+    """``n_rows`` problems in shards; their names. One more is there to warm up with."""
     firsts = range(0, n_rows, rows_per_shard)
     with open_workspace(home) as workspace:
+        _write(Shard(workspace, WARM_UP), _WARM_UP_ROWS)
         for number, first in enumerate(firsts):
             _write(Shard(workspace, partition(number)), range(first, min(first + rows_per_shard, n_rows)))
     return [partition(number) for number in range(len(firsts))]
@@ -41,8 +44,8 @@ def problem(n: int) -> Sample:
     """A problem of about 250 characters, unlike all others."""
     left, right = _PLACES[n % 7], _PLACES[n % 11 % 7]
     question = (
-        f"Two trams leave the stops {left} and {right} on a straight line of {n + 3} metres at the same moment. The first "
-        f"needs {n % 97 + 5} seconds for {n % 13 + 2} metres, the second {n % 89 + 7} seconds for {n % 17 + 3}. Do they "
-        "meet before either has passed the middle of the line? Answer yes or no."
+        f"Two trams leave the stops {left} and {right} on a straight line of {n + 3} metres at the same moment. "
+        f"The first needs {n % 97 + 5} seconds for {n % 13 + 2} metres, the second {n % 89 + 7} seconds for "
+        f"{n % 17 + 3}. Do they meet before either has passed the middle of the line? Answer yes or no."
     )
     return Sample(f"{n:064x}", "mock", f"row/{n}", "CC0-1.0", (), question, (), "yes", Truth(), "algebra")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-
 _DECODER = json.JSONDecoder()
 
 

@@ -8,6 +8,7 @@ over the picture, so that a small crop has its share of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import cv2
 import numpy as np
@@ -95,16 +96,14 @@ def _spread(places: Places, responses: Places, shape: tuple[int, ...], most: int
     return chosen
 
 
+@cache
 def _projections() -> NDArray[np.float32]:
     rng = np.random.default_rng(20261121)
     rotations = [np.linalg.qr(rng.standard_normal((len(_MEAN), len(_MEAN))))[0] for _ in range(2)]
     return np.hstack(rotations).astype(np.float32)
 
 
-_PROJECTIONS = _projections()
-
-
 def _signatures(descriptors: NDArray[np.float32]) -> Signatures:
     roots = np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-9))
-    packed = np.packbits((roots - _MEAN) @ _PROJECTIONS > 0, axis=1)
+    packed = np.packbits((roots - _MEAN) @ _projections() > 0, axis=1)
     return np.ascontiguousarray(packed).view(np.uint64)

@@ -1,0 +1,60 @@
+"""Measures eight votes on each of 1,000, 10,000 and 100,000 problems, shard by shard: time, its slope, and memory.
+
+    python -m benchmarks.rl_votes                          # both ways of asking
+    python -m benchmarks.rl_votes --quick                  # a first impression: no more than 10,000 problems
+    python -m benchmarks.rl_votes --only n --json figures.json
+
+The stage is the real one, with its tables and its ledger (SQLite), in a process of its own; it asks a mock endpoint in
+another process, over HTTP: once for all eight (`n`), or eight times (`single`). Between the shards of the largest run
+stand runs of the other sizes and of a bare aiohttp client, each in a fresh process and a fresh folder: ratios compare
+neighbours. What a process does first (500 problems) is not counted. Slopes are of CPU time, which other work on the
+machine disturbs less than the wall clock.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.mock_endpoint import MockEndpoint
+from benchmarks.report import describe_machine, report
+from benchmarks.rl_runs import Way, vote_on
+from benchmarks.rl_slopes import rows_of
+from benchmarks.rows import Row
+
+WAYS: tuple[Way, ...] = ("n", "single")
+_LIBRARIES = ("openai", "aiohttp", "sqlalchemy", "pyarrow")
+
+
+def main() -> None:
+    options = _parse_options()
+    n_most = 10_000 if options.quick else 100_000
+    machine = describe_machine(_LIBRARIES) | {"load when it began": f"{os.getloadavg()[0]:.1f}"}
+    with MockEndpoint() as endpoint:
+        measures: list[Callable[[], list[Row]]] = [
+            partial(_measure, endpoint, way, n_most) for way in options.only or WAYS
+        ]
+        sys.exit(report(machine, measures, options.json))
+
+
+def _measure(endpoint: MockEndpoint, way: Way, n_most: int) -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        return rows_of(vote_on(endpoint, way, n_most, Path(folder)))
+
+
+def _parse_options() -> argparse.Namespace:
+    summary, _, details = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", choices=WAYS, help="measure this way; repeat for more")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--quick", action="store_true", help="10,000 problems at most")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
