@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from benchmarks.mock_endpoint import MockEndpoint
 from benchmarks.rl_client import N_VOTES
@@ -120,10 +121,10 @@ def _finish(endpoint: MockEndpoint, home: Path, way: Way) -> None:
 
 def _live_until(endpoint: MockEndpoint, home: Path, way: Way, n_durable: float) -> None:
     """Kills the stages and all that they started as soon as so many answers are on record, and one more than before."""
-    n_before = len(_durable(home))
+    n_before = _n_durable(home)
     process = _begin(endpoint, home, way)
-    while len(_durable(home)) <= max(n_before, n_durable) and process.is_alive():
-        time.sleep(0.003)
+    while _n_durable(home) <= max(n_before, n_durable) and process.is_alive():
+        time.sleep(0.005)
     assert process.pid is not None
     os.killpg(process.pid, signal.SIGKILL)
     process.join()
@@ -138,12 +139,21 @@ def _state(endpoint: MockEndpoint, home: Path) -> State:
 
 def _durable(home: Path) -> list[str]:
     """The answers on record, by what they say."""
+    return [name for (result,) in _selected(home, "result") for name in _NAME.findall(result)]
+
+
+def _n_durable(home: Path) -> int:
+    """Of acts, each of which is an answer."""
+    return sum(n for (n,) in _selected(home, "count(*)"))
+
+
+def _selected(home: Path, what: str) -> list[tuple[Any, ...]]:
     if not (home / "ledger.sqlite").exists():
         return []
     with closing(sqlite3.connect(home / "ledger.sqlite")) as ledger:
         if not ledger.execute("SELECT 1 FROM sqlite_master WHERE name = 'acts'").fetchone():
             return []
-        return [name for (result,) in ledger.execute("SELECT result FROM acts") for name in _NAME.findall(result)]
+        return ledger.execute(f"SELECT {what} FROM acts").fetchall()
 
 
 def _tables(home: Path) -> dict[str, bytes]:

@@ -99,10 +99,23 @@ def vote_on(endpoint: MockEndpoint, way: Way, n_most: int, folder: Path) -> Runs
             runs.turns.append(Turn(largest, small, bare))
             if n_most > MIDDLE and turn % (_TURNS // _MIDDLE_TURNS) == 0:
                 runs.middle.append(_fresh(endpoint, "darkroom", way, MIDDLE, folder / "middle"))
-            print(f"{way}: {turn + 1} of {_TURNS} parts", file=sys.stderr, flush=True)
+            _tell(runs)
     n_votes = sum(figures.n_votes for figures in runs.shards)
     runs.ledger_bytes_per_vote = sum(path.stat().st_size for path in home.glob("ledger.sqlite*")) / n_votes
     return runs
+
+
+def _tell(runs: Runs) -> None:
+    """Where it is, for those who wait."""
+    turn = runs.turns[-1]
+    largest = together(turn.largest)
+    print(
+        f"{runs.way}: {len(runs.turns)} of {_TURNS} parts; CPU per row {largest.cpu_ms_per_row:.2f} ms, alone "
+        f"{turn.small.cpu_ms_per_row:.2f}, bare {turn.bare.cpu_ms_per_row:.2f}; {largest.rows_per_second:.0f} rows/s, "
+        f"memory {largest.memory_mb:.0f} MB, peak {largest.peak_mb:.0f} MB",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _fresh(endpoint: MockEndpoint, kind: str, way: Way, n_rows: int, home: Path) -> Figures:

@@ -46,6 +46,8 @@ _acts = sa.Table(
 T = TypeVar("T")
 _MOST_KEYS = 10_000
 """SQLite takes at most 32,766 values in a statement."""
+_PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
+"""Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
 _CREATING = 0x6461726B  # any number that nobody else locks
 
 
@@ -324,9 +326,15 @@ def _engine(url: sa.URL) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: Any) -> None:
+        # three acts of 2.4 KB fill a page of 8 KB, one a page of 4; a ledger that is there keeps its own
+        connection.execute(f"PRAGMA page_size={_PAGE_KB * 1024}")
         # WAL with NORMAL survives the death of the process at any moment, and is 20 times as fast as FULL
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        # keys are random: in a large ledger every act of a transaction dirties an index page of its own. They have no
+        # room in SQLite's own 2 MB, and would be written more than once (docs/rl_scale.md)
+        connection.execute(f"PRAGMA cache_size={-_CACHE_KB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_KB // _PAGE_KB}")
 
     return engine
 

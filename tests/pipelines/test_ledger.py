@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import sqlalchemy as sa
 
 from pipelines.ledger import Act, Ledger, LedgerUnavailable, Totals, act_key
 
@@ -216,6 +217,28 @@ def test_a_failed_act_leaves_nothing_behind(ledger):
     with pytest.raises(ValueError, match="gave up"):
         asyncio.run(ledger.once("policy", {}, Performed(fails=1)))
     assert ledger.totals() == {}
+
+
+def test_what_is_made_at_once_is_durable_together(ledger):
+    n_durable: list[int] = []
+
+    @sa.event.listens_for(ledger.engine, "commit")
+    def _count(connection: sa.Connection) -> None:
+        n_durable.append(connection.exec_driver_sql("SELECT count(*) FROM acts").scalar_one())
+
+    async def made(question: int) -> None:
+        async def perform(places):
+            return {place: Act({"n": place}) for place in places}
+
+        await ledger.all_of("policy", {"question": question}, range(8), perform)
+
+    async def all_made() -> None:
+        await asyncio.gather(*(made(question) for question in range(1000)))
+
+    asyncio.run(all_made())
+    assert ledger.totals()["policy"].acts == 8000
+    assert len(n_durable) > 1
+    assert all(n % 8 == 0 for n in n_durable)
 
 
 def test_totals_add_up_by_kind(ledger):

@@ -42,3 +42,34 @@ def test_the_first_fault_is_the_one_that_is_raised():
 
     with pytest.raises(ValueError, match=r"^0$"):
         asyncio.run(map_rows(range(3), perform, concurrency=3))
+
+
+@pytest.mark.parametrize("n_rows", [3, 50, 5000])
+def test_no_more_tasks_are_there_than_rows_are_worked_on(n_rows):
+    n_tasks: set[int] = set()
+
+    async def perform(n: int) -> None:
+        n_tasks.add(len(asyncio.all_tasks()))
+        await asyncio.sleep(0)
+
+    asyncio.run(map_rows(range(n_rows), perform, concurrency=8))
+    assert max(n_tasks) <= 8 + 1  # and the one that waits for them
+
+
+def test_no_further_row_is_taken_before_there_is_a_place_for_it():
+    taken: list[int] = []
+    finished: list[int] = []
+
+    class Rows(list[int]):
+        def __iter__(self):
+            for n in range(len(self)):
+                taken.append(n)
+                assert len(taken) - len(finished) <= 4
+                yield n
+
+    async def perform(n: int) -> None:
+        await asyncio.sleep(0.001 * (n % 3))
+        finished.append(n)
+
+    asyncio.run(map_rows(Rows(range(40)), perform, concurrency=4))
+    assert taken == sorted(finished)
