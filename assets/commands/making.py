@@ -67,9 +67,9 @@ def rl_command(
 ) -> None:
     """Select a source's questions for RL, measure them, and ship the RL dataset.
 
-    Candidates with a grader that can tell, checked labels, pass rates of the student (DARKROOM_STUDENT…), tool necessity,
-    visual suitability by eight votes; then one dataset of all sources and of what people wrote (docs/rl.md). Every
-    answer is on the ledger: what is finished is not done again, and a killed run goes on where it was. Example:
+    Candidates with a grader that can tell, checked labels, pass rates of the student (DARKROOM_STUDENT…), tool
+    necessity, visual suitability by eight votes; then one dataset of all sources and of what people wrote. Every answer
+    is on the ledger: what is finished is not done again, and a killed run goes on where it was. Example:
 
     `darkroom rl mmk12 --rows 10000`
     """
