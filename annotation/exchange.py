@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from annotation.faults import AnnotationFault
 from annotation.journal import Demand, Journal
-from annotation.studio import Studio
+from annotation.task_server import TaskServer
 from annotation.tasks import N_SEATS
 
 BATCH = 200
@@ -39,7 +39,7 @@ class Exchange:
     """One campaign's journal and the server. Hold the journal's lock while using it."""
 
     journal: Journal
-    studio: Studio
+    studio: TaskServer
     campaign: str
 
     def read_people(self) -> None:

@@ -7,7 +7,7 @@ round that it waits for, one that people gave up is rejected with their reasons.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ CROSS_CHECKS = TableKey(("cross_checks",), "all")
 ACCEPTED = TableKey(("accepted_annotations",), "all")
 REFUSED = TableKey(("refused_submissions",), "all")
 ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
+RECORDED = "recorded"
+"""The partition of what was taken in from a recording: a campaign in the same workspace keeps its own tables."""
 PASSED = {"annotate": 0, "rework": 0, "cross_check": 1, "accept": 2}
 """How many of them a record has passed that is in this round."""
 
@@ -57,27 +59,33 @@ class AnnotationStages:
     journal: Journal
     task_url: Callable[[int, int], str]
     """Where a task (project, number) can be looked at."""
+    partition: str = "all"
 
     def read(self) -> Reading:
         """Every image of the pool with its state. Raises ``TableMissing`` without a pool."""
         fingerprint = self.journal.fingerprint  # before the records: what comes in meanwhile is read again
-        pool = self.workspace.tables.read(POOL, PoolImage)
+        pool = self.workspace.tables.read(self.key(POOL), PoolImage)
         walk = walk_of(self.journal, self.campaign)
         return Reading(fingerprint, [Kept(item, state) for item, _, state in states(pool, self.journal, walk)])
 
+    def key(self, table: TableKey) -> TableKey:
+        """Where this campaign has that table."""
+        return replace(table, partition=self.partition)
+
     def materialize(self, reading: Reading) -> dict[TableKey, Report]:
         """All of ``ORDER`` and ``REFUSED`` from one reading: the rows of each stage that have come further are the
-        next one's."""
-        tables = self.workspace.tables
+        next one's. The reports are those tables'."""
+        tables, drafts = self.workspace.tables, self.key(DRAFTS)
         rules = self.campaign.model_dump(include={"name", "max_share", "max_rework"})
-        drafts = tables.fingerprint(DRAFTS) if tables.exists(DRAFTS) else ""
-        inputs = digest([tables.fingerprint(POOL), drafts, reading.fingerprint, rules, annotation_digest()])
-        reports = {
-            key: run_stage(tables, key, Annotated, inputs=inputs, perform=partial(self._perform, key, reading.kept))
-            for key in ORDER
-        }
-        perform = partial(self._refusals, reading.kept)
-        reports[REFUSED] = run_stage(tables, REFUSED, Reject, inputs=inputs, perform=perform)
+        drafted = tables.fingerprint(drafts) if tables.exists(drafts) else ""
+        pool = tables.fingerprint(self.key(POOL))
+        inputs = digest([pool, drafted, reading.fingerprint, rules, annotation_digest()])
+        reports = {}
+        for table in ORDER:
+            perform = partial(self._perform, table, reading.kept)
+            reports[table] = run_stage(tables, self.key(table), Annotated, inputs=inputs, perform=perform)
+        refusals = partial(self._refusals, reading.kept)
+        reports[REFUSED] = run_stage(tables, self.key(REFUSED), Reject, inputs=inputs, perform=refusals)
         return reports
 
     def _refusals(self, kept: Sequence[Kept]) -> Outcome[Reject]:
@@ -89,15 +97,15 @@ class AnnotationStages:
         rows: list[Annotated] = []
         rejects: list[Reject] = []
         before = ORDER[ORDER.index(key) - 1] if key != ORDER[0] else None
-        tables = self.workspace.tables
-        drafted = {row.sha256 for row in tables.read(DRAFTS, PreAnnotation)} if tables.exists(DRAFTS) else set()
+        tables, drafts = self.workspace.tables, self.key(DRAFTS)
+        drafted = {row.sha256 for row in tables.read(drafts, PreAnnotation)} if tables.exists(drafts) else set()
         incoming = [one for one in kept if before is None or has_come(one.state, before)]
         for one in incoming:
             if has_come(one.state, key):
                 rows.append(annotated(one, pre_annotated=one.item.image.sha256 in drafted))
             else:
                 rejects.append(self._reject(one, key))
-        return Outcome(rows, rejects, len(incoming))
+        return Outcome(rows, rejects, len(incoming), notes={"campaign": self.campaign.name})
 
     def _reject(self, kept: Kept, key: TableKey) -> Reject:
         state = kept.state
@@ -157,6 +165,18 @@ def annotated(kept: Kept, *, pre_annotated: bool) -> Annotated:
         pre_annotated=pre_annotated,
         history=tuple(kept.state.history),
     )
+
+
+def read_accepted(workspace: Workspace) -> list[Sample]:
+    """The accepted records as samples: those of the workspace's own campaign; where it has none, those of a recording.
+
+    Raises ``TableMissing`` when neither was materialised.
+    """
+    tables, own, recorded = workspace.tables, ACCEPTED, replace(ACCEPTED, partition=RECORDED)
+    key = recorded if tables.exists(recorded) and not (tables.exists(own) and tables.n_rows(own)) else own
+    rows = tables.read(key, Annotated)
+    campaign = tables.facts(key)["notes"]["campaign"]
+    return [to_sample(row, campaign=campaign) for row in rows]
 
 
 def to_sample(row: Annotated, *, campaign: str) -> Sample:

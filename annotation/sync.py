@@ -18,7 +18,7 @@ from annotation.code import annotation_digest
 from annotation.exchange import BATCH, Exchange, Outgoing, Synced
 from annotation.journal import Demand, Journal, Work
 from annotation.rounds import ROUNDS, State, Walk
-from annotation.studio import Studio
+from annotation.task_server import TaskServer
 from annotation.tasks import record_task
 from pipelines.digest import digest
 from pipelines.records import PoolImage
@@ -31,7 +31,7 @@ class Sync:
     """One campaign against one server."""
 
     journal: Journal
-    studio: Studio
+    studio: TaskServer
     campaign: Campaign
     drafts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Predictions of a policy for the first round, by the image's sha256."""

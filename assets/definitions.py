@@ -25,7 +25,13 @@ def definitions() -> dg.Definitions:
             sft_dataset_asset(recipes, partitions),
             *dg.load_assets_from_modules([annotation, training]),
         ],
-        jobs=[sft_job(recipes), datasets_job(), train_job(), annotation.annotation_job()],
+        jobs=[
+            sft_job(recipes),
+            datasets_job(),
+            train_job(),
+            annotation.annotation_job(),
+            annotation.recorded_annotations_job(),
+        ],
         sensors=[annotation.annotation_sync],
         resources={
             "workspace": WorkspaceResource(),
