@@ -26,6 +26,7 @@ SETTINGS = {
     "MAX_TOKENS": "max_tokens",
     "SEND_STOP": "send_stop",
     "SEND_SCHEMA": "send_schema",
+    "SEND_N": "send_n",
     "CONCURRENCY": "concurrency",
     "PROMPT_PRICE": "usd_per_million_prompt_tokens",
     "COMPLETION_PRICE": "usd_per_million_completion_tokens",
@@ -76,6 +77,10 @@ class PolicyResource(dg.ConfigurableResource):
     send_schema: bool = Field(
         default=True,
         description="Send the JSON schema of decisions and votes; off for servers that refuse it (…_SEND_SCHEMA).",
+    )
+    send_n: bool = Field(
+        default=True,
+        description="Ask for several answers to one prompt in one request; off for servers without `n` (…_SEND_N).",
     )
     concurrency: int = Field(default=32, gt=0, description="The most requests in flight.")
     min_pixels: int | None = Field(default=None, description="Smaller pictures are enlarged before they are sent.")
@@ -157,6 +162,7 @@ class PolicyResource(dg.ConfigurableResource):
                 "max_tokens",
                 "send_stop",
                 "send_schema",
+                "send_n",
                 "concurrency",
                 "min_pixels",
                 "max_pixels",

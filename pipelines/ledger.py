@@ -15,6 +15,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -145,6 +146,28 @@ class Ledger:
             if found is not None:
                 return found
             return await line.writes.ask(_Entry(key, kind, request, await perform()))
+
+    async def all_of(
+        self,
+        kind: str,
+        requests: Sequence[Mapping[str, Any]],
+        perform: Callable[[Sequence[int]], Awaitable[Mapping[int, Act]]],
+    ) -> list[Act]:
+        """As ``once`` for several requests at a time.
+
+        ``perform`` is given the places of those that are not on record, performs one or more of them, and is asked
+        again until none is left. What it made before it raised stays on record.
+        """
+        keys, line = [act_key(kind, request) for request in requests], self._line()
+        async with AsyncExitStack() as held:
+            for key in sorted(set(keys)):  # one order for all, or two that share keys would wait for each other
+                await held.enter_async_context(self._performing.setdefault(key, asyncio.Lock()))
+            acts = {place: act for place, act in enumerate(await line.reads.ask_all(keys)) if act is not None}
+            while missing := [place for place in range(len(keys)) if place not in acts]:
+                made = await perform(missing)
+                entries = [_Entry(keys[place], kind, requests[place], act) for place, act in made.items()]
+                acts |= zip(made, await line.writes.ask_all(entries), strict=True)
+        return [acts[place] for place in range(len(keys))]
 
     def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
         """Those of ``keys`` that are on record, with what was asked and when."""

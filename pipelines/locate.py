@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.geometry import Box, box_from_corners
+from pipelines.syntax import parsed
 
 Pixels = NDArray[np.uint8]
 
@@ -60,11 +60,8 @@ def locate(crop: Image.Image, original: Image.Image, code: str) -> Located | Non
 
 def literal_boxes(code: str) -> list[Box]:
     """Every four literal numbers in a tuple or list, or assigned to four names, that could be a box."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of "\\d" and the like: the code is somebody's data here
-            tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(code)
+    if tree is None:
         return []
     found = [_box(node.elts) for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List)]
     found += _slices(tree)

@@ -1,4 +1,4 @@
-"""The records as pyarrow schemas, field for field those of ``pipelines/records.py``, and tables of them."""
+"""The records as pyarrow schemas, field for field those of ``pipelines/records``, and tables of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import pyarrow as pa
 
 from pipelines.records import (
     Annotated,
+    Candidate,
+    CheckedLabel,
     Draft,
+    PassRate,
     PoolImage,
     PreAnnotation,
     Reject,
     Review,
+    RLRow,
     Sample,
+    SuitabilityLabel,
+    SuitabilityVotes,
+    ToolNecessity,
     Trajectory,
     Verification,
     from_row,
@@ -42,6 +49,14 @@ _round = _struct(thought=_text, code=_text, observation=_observation)
 _check = _struct(name=_text, passed=_bool, score=_float, detail=_text, reason=_text, version=_int, n_trials=_int)
 _video = _struct(sha256=_text, format=_text, width=_int, height=_int, n_frames=_int, fps=_float)
 _usage = _struct(calls=_int, prompt_tokens=_int, completion_tokens=_int, cost_usd=_float)
+_votes = _struct(
+    judge=_text,
+    ballots=pa.list_(_bool),
+    n_wanted=_int,
+    reasons=pa.list_(_text),
+    usage=_usage,
+    threshold=_float,
+)
 _grader = _struct(kind=_text, tolerance=_float, unit=_text, is_ordered=_bool)
 _change = _struct(name=_text, before=_text, after=_text)
 _annotation_event = _struct(
@@ -158,6 +173,29 @@ REVIEW = _schema(
     lead_seconds=_float,
 )
 VERIFICATION = _schema(sample_id=_text, verdict=_text, comment=_text, reviewer=_text, at=_text, lead_seconds=_float)
+CANDIDATE = _schema(sample_id=_text, grader=_grader, checks=pa.list_(_check), usage=_usage)
+CHECKED_LABEL = _schema(sample_id=_text, votes=_votes, verified_by=_text)
+PASS_RATE = _schema(sample_id=_text, votes=_votes, never_solved=_bool)
+TOOL_NECESSITY = _schema(sample_id=_text, forced=_votes, forbidden=_votes)
+SUITABILITY_VOTES = _schema(sample_id=_text, votes=_votes)
+SUITABILITY_LABEL = _schema(
+    sample_id=_text,
+    suitable=_bool,
+    majority=_text,
+    n_yes=_int,
+    n_no=_int,
+    n_invalid=_int,
+    judge=_text,
+)
+RL_ROW = _schema(
+    sample=pa.struct(list(SAMPLE)),
+    grader=_grader,
+    origin=_text,
+    difficulty=_text,
+    pass_rate=pa.struct(list(PASS_RATE)),
+    necessity=pa.struct(list(TOOL_NECESSITY)),
+    suitability=pa.struct(list(SUITABILITY_LABEL)),
+)
 
 SCHEMAS: Mapping[type[Any], pa.Schema] = {
     Sample: SAMPLE,
@@ -168,6 +206,13 @@ SCHEMAS: Mapping[type[Any], pa.Schema] = {
     Annotated: ANNOTATED,
     Review: REVIEW,
     Verification: VERIFICATION,
+    Candidate: CANDIDATE,
+    CheckedLabel: CHECKED_LABEL,
+    PassRate: PASS_RATE,
+    ToolNecessity: TOOL_NECESSITY,
+    SuitabilityVotes: SUITABILITY_VOTES,
+    SuitabilityLabel: SUITABILITY_LABEL,
+    RLRow: RL_ROW,
     Reject: REJECT,
 }
 

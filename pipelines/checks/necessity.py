@@ -25,11 +25,11 @@ from pipelines.checks.base import Flaw, Verdict, failed, passed, record
 from pipelines.digest import digest, seed_from
 from pipelines.images import ImageStore
 from pipelines.messages import Picture, message
-from pipelines.policies.base import Completion, Policy, PolicyFault, Turn
+from pipelines.policies.base import Completion, Policy, Turn
 from pipelines.prompts import bundled_prompt
-from pipelines.records import Check, ImageRef, Sample, Usage
-from pipelines.rejects import Reason, RowFault
+from pipelines.records import Check, ImageRef, Sample, Usage, Votes
 from pipelines.tasks import Task, question_text
+from pipelines.voting import Ballot, poll
 
 View = Literal["blind", "without_tools"]
 VIEWS: tuple[View, ...] = ("blind", "without_tools")
@@ -82,13 +82,11 @@ async def blind_scores(case: Case, policy: Policy, *, k: int = 4) -> BlindScores
         images["blind"] = [_blank(image, case.store) for image in shown]
     if shown or not sample.videos:
         images["without_tools"] = shown
-    answers = await asyncio.gather(*(_answers(sample, policy, view, images[view], k) for view in images))
-    right = {
-        view: sum(matches(_answer(one.text), sample.answer, sample.choices) for one in said)
-        for view, said in zip(images, answers, strict=True)
-    }
-    usage = sum((one.usage for said in answers for one in said), Usage())
-    return BlindScores(k, right.get("blind"), right.get("without_tools"), usage)
+    polled = await asyncio.gather(*(_votes(sample, policy, view, images[view], k) for view in images))
+    votes = dict(zip(images, polled, strict=True))
+    n_right = {view: said.n_yes for view, said in votes.items()}
+    usage = sum((said.usage for said in polled), Usage())
+    return BlindScores(k, n_right.get("blind"), n_right.get("without_tools"), usage)
 
 
 def verdicts(scores: BlindScores, limits: Necessity) -> tuple[Check, ...]:
@@ -111,31 +109,26 @@ def _verdict(n_right: int, k: int, most: float | None, flaw: Flaw, how: str) -> 
     return passed(detail, score=n_right / k, n_trials=k)
 
 
-def answer_seed(view: View, sample_id: str, n: int) -> int:
-    """The seed of the ``n``-th answer."""
-    return seed_from("necessity", view, sample_id, n)
+def answer_seed(view: View, sample_id: str) -> int:
+    """The seed of the first answer; those of the others follow it."""
+    return seed_from("necessity", view, sample_id)
 
 
 def _blank(image: ImageRef, store: ImageStore) -> ImageRef:
     return store.add_pixels(Image.new("L", (image.width, image.height), _GREY), made_by="necessity: blank")
 
 
-async def _answers(
-    sample: Sample, policy: Policy, view: View, images: Sequence[ImageRef], k: int
-) -> tuple[Completion, ...]:
+async def _votes(sample: Sample, policy: Policy, view: View, images: Sequence[ImageRef], k: int) -> Votes:
+    """A ballot says yes where the answer is right."""
     system, user = _PROMPT.render(question=question_text(sample))
     messages = (message("system", system), message("user", *map(Picture, images), user))
-    row = digest(["necessity", view, sample.sample_id])
+    row, seed = digest(["necessity", view, sample.sample_id]), answer_seed(view, sample.sample_id)
+    turn = Turn(messages, (), seed, Task(row, "necessity", sample, tuple(images), {}, messages, seed, stage="unaided"))
 
-    async def one(n: int) -> Completion:
-        seed = answer_seed(view, sample.sample_id, n)
-        task = Task(row, "necessity", sample, tuple(images), {}, messages, seed, stage="unaided")
-        try:
-            return await policy.write(Turn(messages, (), seed, task))
-        except PolicyFault as fault:
-            raise RowFault(Reason.POLICY_FAILED, f"necessity, {view}: {fault}") from fault
+    def right(said: Completion) -> Ballot:
+        return Ballot(matches(_answer(said.text), sample.answer, sample.choices))
 
-    return tuple(await asyncio.gather(*map(one, range(k))))
+    return await poll(policy, turn, right, n_votes=k, what=f"necessity, {view}")
 
 
 def _answer(text: str) -> str:

@@ -13,6 +13,7 @@ from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, check, failed, passed
 from pipelines.grading import grade
 from pipelines.records import Sample, Trajectory
+from pipelines.syntax import parsed
 
 MAX_LINES = 30
 """Of each observation, the last ones: where programs print their result."""
@@ -38,7 +39,7 @@ def output_supports_answer(case: Case) -> Verdict:
 @check()
 def program_computes(case: Case) -> Verdict:
     """Some program computes something, and none prints the answer as a constant of its own."""
-    trees = [tree for turn in case.trajectory.rounds if (tree := _parsed(turn.code)) is not None]
+    trees = [tree for turn in case.trajectory.rounds if (tree := parsed(turn.code)) is not None]
     wanted = _as_asked(case.sample)
     for constant in (said for tree in trees for said in _printed_constants(tree)):
         if any(grade(constant, sample).right for sample in wanted):
@@ -63,13 +64,6 @@ def _candidates(trajectory: Trajectory) -> Iterator[str]:
             text = line.strip()[:400]
             if text:
                 yield from (text, re.split(r"[:=]", text)[-1].strip(), *_NUMBER.findall(text))
-
-
-def _parsed(code: str) -> ast.Module | None:
-    try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None  # such code fails `executes`
 
 
 def _printed_constants(tree: ast.Module) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, check, failed, passed
 from pipelines.geometry import Box
 from pipelines.registration import apart, pose_of
+from pipelines.syntax import parsed
 
 MAX_RESIDUAL = 3.0
 """Degrees by which a picture may still lean."""
@@ -135,9 +136,8 @@ def _tokens(code: str) -> Iterator[tokenize.TokenInfo]:
 
 
 def _texts(code: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(code)
+    if tree is None:
         return  # code that does not parse fails `executes`
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):

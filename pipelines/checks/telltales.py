@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
+
+from pipelines.syntax import parsed
 
 _FACT = (
     r"(?:bounding[ -]?box(?:es)?|bbox(?:es)?|box(?:es)?|region|area|crop|coordinate|coord|rectangle|location|position"
@@ -76,7 +77,7 @@ def telling_name(code: str) -> str | None:
 
 def reads_file_name(code: str) -> bool:
     """Whether the code turns a part of an input's path into a number: then the path, not the image, tells it."""
-    tree = _parsed(code)
+    tree = parsed(code)
     if tree is None:
         return False
     numbers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in ("int", "float")]
@@ -114,7 +115,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _names(code: str) -> list[str]:
-    tree = _parsed(code)
+    tree = parsed(code)
     if tree is None:
         return re.findall(r"[A-Za-z_]\w*", code)
     names: list[str] = []
@@ -124,12 +125,3 @@ def _names(code: str) -> list[str]:
             if isinstance(value, str):
                 names.append(value)
     return names
-
-
-def _parsed(code: str) -> ast.AST | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of "\\d" and the like: the code is somebody's data here
-            return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

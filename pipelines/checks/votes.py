@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.checks.base import Flaw, Verdict, failed, passed
-from pipelines.judges import Votes
+from pipelines.records import Votes
 
 
 def by_votes(votes: Votes, flaw: Flaw) -> Verdict:

@@ -16,6 +16,7 @@ from typing import Any
 from pipelines import prompts
 from pipelines.checks.necessity import VIEWS, answer_seed
 from pipelines.digest import seed_from
+from pipelines.judges.policy import judge_seed
 from pipelines.ledger import Ledger, Recorded, act_key
 from pipelines.protocols import PROTOCOLS
 from pipelines.recipes import load_recipes
@@ -70,7 +71,7 @@ def _plans(sample_id: str, family: str) -> dict[int, str]:
 
 def _votes(row: Mapping[str, Any], trajectory_id: str) -> dict[int, str]:
     return {
-        seed_from("judge", name, trajectory_id, n): f"{name}, vote {n + 1}"
+        judge_seed(name, trajectory_id) + n: f"{name}, vote {n + 1}"
         for name in _question_names(row.get("checks") or ())
         for n in range(_MOST_VOTES)
     }
@@ -79,7 +80,7 @@ def _votes(row: Mapping[str, Any], trajectory_id: str) -> dict[int, str]:
 def _unaided(row: Mapping[str, Any], sample_id: str) -> dict[int, str]:
     """The answers that ``pipelines/checks/necessity.py`` asked for."""
     n_answers = max((check.get("n_trials", 0) for check in row.get("checks") or ()), default=0)
-    return {answer_seed(view, sample_id, n): f"answer {n + 1}, {view}" for view in VIEWS for n in range(n_answers)}
+    return {answer_seed(view, sample_id) + n: f"answer {n + 1}, {view}" for view in VIEWS for n in range(n_answers)}
 
 
 def _question_names(checks: Iterable[Mapping[str, Any]]) -> set[str]:

@@ -13,48 +13,7 @@ from typing import Any
 
 from pipelines.cases import Case
 from pipelines.prompts import Prompt
-from pipelines.records import ImageRef, Usage
-
-
-@dataclass(frozen=True, slots=True)
-class Votes:
-    """How a judge voted. ``n_invalid`` votes were no answer. ``reasons``: what the votes said, in their order.
-
-    ``threshold`` is the share of yes votes from which on the judge says yes, where it was calibrated.
-    """
-
-    judge: str
-    n_yes: int
-    n_no: int
-    n_invalid: int = 0
-    reasons: tuple[str, ...] = ()
-    usage: Usage = Usage()
-    threshold: float | None = None
-
-    @property
-    def n(self) -> int:
-        """All votes, the invalid ones included."""
-        return self.n_yes + self.n_no + self.n_invalid
-
-    @property
-    def share(self) -> float:
-        """Of all votes, those that said yes."""
-        return self.n_yes / self.n if self.n else 0.0
-
-    @property
-    def says_yes(self) -> bool:
-        """What they come to: by the threshold, or without one by the majority of all votes."""
-        return 2 * self.n_yes > self.n if self.threshold is None else self.share >= self.threshold
-
-    @property
-    def agreement(self) -> float:
-        """Of the valid votes, those on the larger side; 1.0 where they all agree."""
-        valid = self.n_yes + self.n_no
-        return max(self.n_yes, self.n_no) / valid if valid else 0.0
-
-    def __str__(self) -> str:
-        said = next((reason for reason in self.reasons if reason), "")
-        return f"{self.judge}: {self.n_yes} of {self.n} say yes{f'; {said}' if said else ''}"
+from pipelines.records import ImageRef, Votes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +50,4 @@ class EmbeddedJudge:
         self, question: Question, case: Case, *, slots: Mapping[str, Any], images: tuple[ImageRef, ...] = ()
     ) -> Votes:
         """One vote, by the rule."""
-        says_yes = question.rule(case)
-        return Votes("embedded", int(says_yes), int(not says_yes))
+        return Votes("embedded", (question.rule(case),), n_wanted=1)

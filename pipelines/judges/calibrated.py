@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from pipelines.cases import Case
-from pipelines.judges.base import Judge, Question, Votes
-from pipelines.records import ImageRef
+from pipelines.judges.base import Judge, Question
+from pipelines.records import ImageRef, Votes
 
 
 class CalibratedJudge:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipelines.cases import Case
-from pipelines.judges.base import Judge, Question, Votes
-from pipelines.records import ImageRef, Usage
+from pipelines.judges.base import Judge, Question
+from pipelines.records import ImageRef, Usage, Votes
 
 
 class CountedJudge:

@@ -15,6 +15,7 @@ from pipelines.policies.budget import Purse
 from pipelines.policies.endpoint import Endpoint
 from pipelines.policies.rate import Gate, Result
 from pipelines.policies.retries import TRY_FAULTS, Failure, failure_of, seconds_to_wait
+from pipelines.records import Usage
 
 MOST_PATIENCE_SECONDS = 600.0
 """An endpoint that asks to wait longer (a day's quota is used up) stops the stage instead."""
@@ -33,33 +34,35 @@ class Calls:
         self._breaker = Breaker(self._name, most=endpoint.max_failures)
         self._stopped = asyncio.Event()
 
-    async def make(self, send: Callable[[], Awaitable[Completion]], *, seed: int) -> Completion:
-        """What ``send`` gives, sooner or later; ``seed`` spreads the waits between tries.
+    async def make(self, send: Callable[[], Awaitable[tuple[Completion, ...]]], *, seed: int) -> tuple[Completion, ...]:
+        """What ``send`` gives (one answer or several), sooner or later; ``seed`` spreads the waits between tries.
 
         Raises ``PolicyFault`` when this call is given up, ``PolicyUnavailable`` when all are: the endpoint is broken,
         or the budget is spent (``BudgetSpent``).
         """
         for n_tries in itertools.count(1):
             made = await self._try(send, is_retry=n_tries > 1)
-            if isinstance(made, Completion):
+            if not isinstance(made, Failure):
                 return made
             if not made.may_succeed or n_tries > self._endpoint.max_retries:
                 self._give_up(made)
             await self._wait_for_another(made, seconds_to_wait(made, n_tries=n_tries, seed=seed))
         raise AssertionError("tries are counted without end")
 
-    async def _try(self, send: Callable[[], Awaitable[Completion]], *, is_retry: bool) -> Completion | Failure:
+    async def _try(
+        self, send: Callable[[], Awaitable[tuple[Completion, ...]]], *, is_retry: bool
+    ) -> tuple[Completion, ...] | Failure:
         began = await self.gate.enter(first=is_retry)
         result: Result = "failed"
         wait_seconds = 0.0
         try:
             self._require()
             async with asyncio.timeout(self._endpoint.timeout_seconds):
-                completion = await send()
-            self._purse.pay(completion.usage)
+                completions = await send()
+            self._purse.pay(sum((completion.usage for completion in completions), Usage()))
             self._breaker.answered()
             result = "served"
-            return completion
+            return completions
         except TRY_FAULTS as fault:
             failure = failure_of(fault)
             if failure.is_busy:

@@ -29,6 +29,8 @@ class Endpoint:
     """Whether to send the protocol's stop strings; a server that refuses them costs tokens, not correctness."""
     send_schema: bool = True
     """Whether to send the JSON schema of an answer that must be one; without it more answers are malformed."""
+    send_n: bool = True
+    """Whether to ask for several answers to one prompt in one request; without it each is a request of its own."""
     concurrency: int = 32
     """The most calls in flight; fewer while the endpoint asks for fewer (``pipelines/policies/rate.py``)."""
     timeout_seconds: float = 300.0

@@ -41,6 +41,7 @@ class OpenAIPolicy:
         key = os.environ.get(endpoint.key_variable, "").strip()
         self._key = key
         self._missing_key = not key and not endpoint.is_local
+        self._gives_several, self._has_given_several = endpoint.send_n, False
         self._calls = Calls(endpoint, self.purse, self._hidden)
         http = openai.DefaultAioHttpClient()
         self._client = openai.AsyncOpenAI(
@@ -88,11 +89,37 @@ class OpenAIPolicy:
 
     async def write(self, turn: Turn) -> Completion:
         """One chat completion. Raises ``PolicyFault``, or ``PolicyUnavailable`` when no further one can be had."""
+        (completion,) = await self._written(turn, 1)
+        return completion
+
+    @property
+    def gives_several(self) -> bool:
+        """Whether the endpoint takes ``n``: as it is set, until it is seen that it does not."""
+        return self._gives_several
+
+    async def sample(self, turn: Turn, n: int) -> tuple[Completion, ...]:
+        """Up to ``n`` chat completions of one request. Raises as ``write`` does.
+
+        An endpoint that refuses ``n``, or gives one where several were asked for, is not asked for several again.
+        """
+        try:
+            said = await self._written(turn, n)
+        except PolicyFault:
+            if self._has_given_several:
+                raise
+            self._gives_several = False  # the refusal may be for something else: then `write` meets it too
+            return (await self.write(turn),)
+        self._gives_several = self._has_given_several = self._has_given_several or len(said) > 1
+        return said
+
+    async def _written(self, turn: Turn, n: int) -> tuple[Completion, ...]:
         body = await self._request(turn)
+        if n > 1:
+            body["n"] = n
         frames = tuple(self._frame(part) for said in turn.messages for part in said.parts if isinstance(part, Picture))
 
-        async def send() -> Completion:
-            return self._completion(await self._exchange.ask(body), frames)
+        async def send() -> tuple[Completion, ...]:
+            return self._completions(await self._exchange.ask(body), frames, n)
 
         return await self._calls.make(send, seed=turn.seed)
 
@@ -137,18 +164,31 @@ class OpenAIPolicy:
     def _frame(self, part: Picture) -> Frame:
         return Frame(part.image.sha256, *self._pictures.size(part.image))
 
-    def _completion(self, response: Any, frames: tuple[Frame, ...]) -> Completion:
-        """Takes the answer apart; whatever is missing in it makes it none. Raises ``PolicyFault``."""
+    def _completions(self, response: Any, frames: tuple[Frame, ...], n: int) -> tuple[Completion, ...]:
+        """Takes the answer apart, ``n`` choices at most; what is missing makes it none. Raises ``PolicyFault``."""
         try:
-            choice = response["choices"][0]
-            text = storable(choice["message"].get("content") or "")
-            usage = self._usage(response.get("usage") or {})
-        except (TypeError, KeyError, IndexError, AttributeError):
+            choices = response["choices"][:n]
+            texts = [storable(choice["message"].get("content") or "") for choice in choices]
+            finished = [choice.get("finish_reason") != "length" for choice in choices]
+            usages = self._usages(response.get("usage") or {}, len(choices))
+        except (TypeError, KeyError, AttributeError):
             raise PolicyFault(f"an answer that is no completion: {response}") from None
-        return Completion(text, choice.get("finish_reason") != "length", usage, frames)
+        if not texts:
+            raise PolicyFault(f"an answer without a choice: {response}")
+        return tuple(
+            Completion(text, is_whole, usage, frames)
+            for text, is_whole, usage in zip(texts, finished, usages, strict=True)
+        )
 
-    def _usage(self, used: dict[str, Any]) -> Usage:
+    def _usages(self, used: dict[str, Any], n: int) -> list[Usage]:
+        """A request's usage, shared among its ``n`` answers: the first has the prompt and what cannot be divided."""
+        whole = self._usage(used)
+        each = whole.completion_tokens // max(n, 1)
+        rest = [self._usage({"completion_tokens": each}, n_calls=0)] * (n - 1)
+        return [whole - sum(rest, Usage()), *rest] if n else []
+
+    def _usage(self, used: dict[str, Any], n_calls: int = 1) -> Usage:
         prompt, completion = (used.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
         at = self.endpoint
         cost = prompt * at.usd_per_million_prompt_tokens + completion * at.usd_per_million_completion_tokens
-        return Usage(calls=1, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost / 1e6)
+        return Usage(calls=n_calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost / 1e6)

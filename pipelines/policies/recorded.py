@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from pipelines.ledger import Act, Ledger
 from pipelines.messages import as_json
 from pipelines.policies.base import Completion, Frame, Identity, Policy, Turn
+from pipelines.policies.samples import Sampler, one_by_one, reseeded
 from pipelines.records import Usage, from_row, to_row
 
 
 class RecordedPolicy:
-    """``policy`` with a memory. ``n_written`` counts the turns that had to be written in this run."""
+    """``policy`` with a memory. ``n_written`` turns had to be written in this run; ``spent`` is their cost."""
 
     def __init__(self, policy: Policy, ledger: Ledger) -> None:
         self._policy, self._ledger = policy, ledger
         self.n_written = 0
+        self.spent = Usage()
 
     async def __aenter__(self) -> Self:
         return self
@@ -42,13 +46,58 @@ class RecordedPolicy:
         """The turn of record: recalled, or written and durable before it is returned."""
 
         async def perform() -> Act:
-            started = time.perf_counter()
-            completion = await self._policy.write(turn)
-            self.n_written += 1
-            seconds = time.perf_counter() - started
-            return Act(to_row(completion), seconds=seconds, cost_usd=completion.usage.cost_usd)
+            (act,) = await self._performed(turn, 1)
+            return act
 
-        request = {
+        return _completion(await self._ledger.once("policy", self._request(turn), perform))
+
+    @property
+    def gives_several(self) -> bool:
+        """Always: what the inner policy cannot give at once is asked for one by one."""
+        return True
+
+    async def sample(self, turn: Turn, n: int) -> tuple[Completion, ...]:
+        """All ``n`` turns of record with the seeds from ``turn.seed`` on; those that are missing are asked for."""
+        inner = self._policy
+        if not (isinstance(inner, Sampler) and inner.gives_several):
+            return await one_by_one(self, turn, n)
+
+        async def perform(places: Sequence[int]) -> Mapping[int, Act]:
+            if not inner.gives_several:  # it turned out only now
+                return await self._each(turn, places)
+            first = places[0]
+            n_in_a_row = next((n for n, place in enumerate(places) if place != first + n), len(places))
+            return dict(enumerate(await self._performed(reseeded(turn, first), n_in_a_row), start=first))
+
+        requests = [self._request(reseeded(turn, number)) for number in range(n)]
+        return tuple(map(_completion, await self._ledger.all_of("policy", requests, perform)))
+
+    async def _each(self, turn: Turn, places: Sequence[int]) -> Mapping[int, Act]:
+        """A request each; those that succeed. Raises what the first raised when none does."""
+        asked = (self._performed(reseeded(turn, place), 1) for place in places)
+        said = await asyncio.gather(*asked, return_exceptions=True)
+        made = {place: acts[0] for place, acts in zip(places, said, strict=True) if isinstance(acts, list)}
+        fault = next((acts for acts in said if isinstance(acts, BaseException)), None)
+        if fault is not None and not made:
+            raise fault
+        return made
+
+    async def _performed(self, turn: Turn, n: int) -> list[Act]:
+        """One request's answers."""
+        started = time.perf_counter()
+        inner = self._policy
+        if n > 1 and isinstance(inner, Sampler):
+            said = await inner.sample(turn, n)
+        else:
+            said = (await inner.write(turn),)
+        self.n_written += len(said)
+        self.spent = sum((completion.usage for completion in said), self.spent)
+        seconds = (time.perf_counter() - started) / len(said)  # they were had together
+        return [Act(to_row(completion), seconds=seconds, cost_usd=completion.usage.cost_usd) for completion in said]
+
+    def _request(self, turn: Turn) -> dict[str, Any]:
+        """All that determines what is written."""
+        return {
             "identity": self.identity.as_json(),
             "messages": as_json(turn.messages),
             "stop": list(turn.stop),
@@ -57,8 +106,6 @@ class RecordedPolicy:
             "sample": turn.task.sample.sample_id if self.identity.policy == "oracle" else "",
             **({} if turn.schema is None else {"schema": dict(turn.schema)}),
         }
-        act = await self._ledger.once("policy", request, perform)
-        return _completion(act)
 
     async def close(self) -> None:
         """Closes the inner policy."""

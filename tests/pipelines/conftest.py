@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from PIL import Image
 
 from pipelines.cases import Case
 from pipelines.images import ImageStore
+from pipelines.ledger import Ledger
 from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
@@ -26,6 +27,12 @@ settings.load_profile("unhurried")
 @pytest.fixture
 def store(tmp_path: Path) -> ImageStore:
     return ImageStore(str(tmp_path / "images"))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

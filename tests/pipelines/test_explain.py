@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.digest import seed_from
 from pipelines.engine import SAMPLES
 from pipelines.explain import Explanation, RowAmbiguous, RowUnknown, Way, explain
+from pipelines.judges.policy import judge_seed
 from pipelines.ledger import Act
 from pipelines.records import Reject, Sample, Trajectory
 from pipelines.tables import TableKey
@@ -74,7 +74,7 @@ def test_the_acts_are_the_rows_own_and_are_all_there(made: Workspace, trajectory
 
 def test_a_judges_votes_are_found_by_their_seeds(made: Workspace, trajectory: Trajectory) -> None:
     for vote in range(2):
-        seed = seed_from("judge", "crop_is_tight", trajectory.trajectory_id, vote)
+        seed = judge_seed("crop_is_tight", trajectory.trajectory_id) + vote
         request = {"identity": {"model": "judge-7b"}, "seed": seed}
         made.ledger.put(f"{vote}" * 64, "policy", request, Act({"text": '{"verdict": true}'}, 1.5, 0.25))
     votes = [act for act in only_way(explain(made, trajectory.trajectory_id)).acts if "vote" in act.what]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,35 +13,15 @@ from pipelines.engine import Family
 from pipelines.explain import explain
 from pipelines.judges import PolicyJudge
 from pipelines.judges.labels import read_labels
-from pipelines.policies import Completion, Identity, OraclePolicy, PolicyFault, Turn
+from pipelines.policies import OraclePolicy, PolicyFault, Turn
 from pipelines.publish import publish
 from pipelines.recipes import load_recipes
-from pipelines.records import Trajectory, Usage
+from pipelines.records import Trajectory
 from pipelines.workspace import Workspace
+from tests.pipelines.scripted import Scripted
 
 PARTITION = "small-0000"
 YES, NO = '{"verdict": true}', '{"verdict": false}'
-
-
-class Scripted:
-    """A policy that answers what it is told to: a fake only where money would be spent."""
-
-    concurrency = 4
-
-    def __init__(self, answer: Callable[[Turn], str]) -> None:
-        self.identity = Identity("scripted", "scripted-1")
-        self._answer = answer
-        self.turns: list[Turn] = []
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn: Turn) -> Completion:
-        self.turns.append(turn)
-        return Completion(self._answer(turn), usage=Usage(calls=1, cost_usd=0.25))
-
-    async def close(self) -> None:
-        pass
 
 
 def blank(turn: Turn) -> bool:
@@ -172,7 +151,7 @@ def card(family: Family) -> str:
 def test_the_card_says_how_necessity_came_out(crops: Family) -> None:
     crops.check(unaided=Scripted(right_without_tools), necessity=Necessity(max_without_tools=None))
     said = card(crops)
-    assert "| 4 rows that passed every other check | scripted-1 | 0 of 16 answers (0.0 %)" in said
+    assert "| 4 rows that passed every other check | scripted | 0 of 16 answers (0.0 %)" in said
     assert "16 of 16 answers (100.0 %) | 4 right at least once | 0, measured only |" in said
     assert "## Judges" not in said
 
@@ -199,7 +178,7 @@ def test_the_embedded_judges_calibration_stands_in_the_card(judged: Family) -> N
 
 def test_a_judge_without_a_calibration_is_said_to_be_none(judged: Family) -> None:
     judged.check(Scripted(lambda turn: YES), n_votes=3)
-    assert "| `consistency` | scripted-1 | 3 | by majority | not calibrated |" in card(judged)
+    assert "| `consistency` | scripted | 3 | by majority | not calibrated |" in card(judged)
 
 
 def test_a_calibrated_threshold_decides_and_stands_in_the_card(judged: Family) -> None:

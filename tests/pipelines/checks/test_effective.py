@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, ImageOps
 
 from pipelines.checks import judge_effective, operation_applied
-from pipelines.judges import EmbeddedJudge, Votes
-from pipelines.records import Truth, TruthBox
+from pipelines.judges import EmbeddedJudge
+from pipelines.records import Truth, TruthBox, Votes
 from pipelines.sources.demo.material import photograph_image
 
 UPRIGHT = photograph_image("motorcycle")
@@ -109,13 +109,16 @@ class Voter:
     ("n_yes", "n_no", "n_invalid", "passes"), [(2, 1, 0, True), (1, 1, 0, False), (1, 0, 1, False), (0, 0, 3, False)]
 )
 def test_more_than_half_of_all_votes_decide(worked, n_yes, n_no, n_invalid, passes):
-    found = asked(worked(UPRIGHT, ON_ITS_SIDE), Voter(Votes("voter", n_yes, n_no, n_invalid)))
+    found = asked(
+        worked(UPRIGHT, ON_ITS_SIDE),
+        Voter(Votes("voter", (True,) * n_yes + (False,) * n_no + (None,) * n_invalid, n_yes + n_no + n_invalid)),
+    )
     assert found.passed is passes
 
 
 def test_the_judge_is_shown_the_image_the_output_and_all_that_was_said(worked):
     case = worked(UPRIGHT, ON_ITS_SIDE, thought="It lies on its side.", final_thought="Upright now.")
-    judge = Voter(Votes("voter", 1, 0))
+    judge = Voter(Votes("voter", (True,), 1))
     asked(case, judge)
     assert [image.sha256 for image in judge.images] == [image.sha256 for image in case.trajectory.shown_images]
     assert "It lies on its side." in judge.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,31 +10,11 @@ import pytest
 from pipelines.checks import BlindScores, Necessity, blind_scores
 from pipelines.checks.necessity import verdicts
 from pipelines.ledger import Ledger
-from pipelines.policies import Completion, Identity, OraclePolicy, PolicyFault, RecordedPolicy, Turn
+from pipelines.policies import OraclePolicy, PolicyFault, RecordedPolicy, Turn
 from pipelines.recipes import load_recipes
-from pipelines.records import Truth, Usage, VideoRef
+from pipelines.records import Truth, VideoRef
 from pipelines.rejects import Reason, RowFault
-
-
-class Scripted:
-    """A policy that answers what it is told to: a fake only where money would be spent."""
-
-    concurrency = 4
-
-    def __init__(self, answer: Callable[[Turn], str]) -> None:
-        self.identity = Identity("scripted", "scripted")
-        self._answer = answer
-        self.turns: list[Turn] = []
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn: Turn) -> Completion:
-        self.turns.append(turn)
-        return Completion(self._answer(turn), usage=Usage(calls=1, cost_usd=0.5))
-
-    async def close(self) -> None:
-        pass
+from tests.pipelines.scripted import Scripted
 
 
 def sees(case, said: str = "<answer>STOP</answer>"):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.judges import EmbeddedJudge, PolicyJudge, Question, Votes
+from pipelines.judges import EmbeddedJudge, PolicyJudge, Question
 from pipelines.ledger import Ledger
 from pipelines.policies import Completion, Identity, PolicyFault, RecordedPolicy, Turn
 from pipelines.prompts import load_prompt
-from pipelines.records import Usage
+from pipelines.records import Usage, Votes
 from pipelines.rejects import RowFault
 
 YES, NO = '{"reason": "it can be read", "verdict": true}', '{"reason": "blurred", "verdict": false}'

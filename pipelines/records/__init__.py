@@ -1,0 +1,86 @@
+"""The records, as frozen dataclasses; ``pipelines/schemas.py`` has them as pyarrow schemas. Nowhere else are schemas.
+
+A ``Sample`` is a question about images with what is known to be true; a ``Trajectory`` is one rollout on it; a
+``Reject`` is a row that a stage took out, with the reason. Tables carry ``ImageRef`` (the bytes lie once in the image
+store); only exports embed bytes. Measured times are in the ledger, never in a table: tables of two runs are equal
+byte for byte.
+"""
+
+from pipelines.records.annotation import (
+    Annotated,
+    AnnotationEvent,
+    Change,
+    PoolImage,
+    PreAnnotation,
+    Review,
+    Verification,
+)
+from pipelines.records.rejects import Disposition, Reject
+from pipelines.records.rl import (
+    Candidate,
+    CheckedLabel,
+    Difficulty,
+    Grader,
+    GraderKind,
+    PassRate,
+    RLRow,
+    SuitabilityLabel,
+    SuitabilityVotes,
+    ToolNecessity,
+)
+from pipelines.records.rows import from_row, to_row
+from pipelines.records.samples import ImageRef, Sample, Truth, TruthBox, VideoRef
+from pipelines.records.trajectories import (
+    Check,
+    Draft,
+    Edit,
+    LossPolicy,
+    Observation,
+    Provenance,
+    Round,
+    Status,
+    Trajectory,
+    Usage,
+)
+from pipelines.records.votes import Majority, Votes
+
+__all__ = [
+    "Annotated",
+    "AnnotationEvent",
+    "Candidate",
+    "Change",
+    "Check",
+    "CheckedLabel",
+    "Difficulty",
+    "Disposition",
+    "Draft",
+    "Edit",
+    "Grader",
+    "GraderKind",
+    "ImageRef",
+    "LossPolicy",
+    "Majority",
+    "Observation",
+    "PassRate",
+    "PoolImage",
+    "PreAnnotation",
+    "Provenance",
+    "RLRow",
+    "Reject",
+    "Review",
+    "Round",
+    "Sample",
+    "Status",
+    "SuitabilityLabel",
+    "SuitabilityVotes",
+    "ToolNecessity",
+    "Trajectory",
+    "Truth",
+    "TruthBox",
+    "Usage",
+    "Verification",
+    "VideoRef",
+    "Votes",
+    "from_row",
+    "to_row",
+]

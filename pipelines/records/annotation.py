@@ -1,0 +1,108 @@
+"""What people write and say about images, trajectories and samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipelines.records.samples import ImageRef, TruthBox
+from pipelines.records.trajectories import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class PoolImage:
+    """An image that people shall write questions about. Its ``sha256`` is the item's name in every round."""
+
+    image: ImageRef
+    source: str
+    source_row: str
+    license: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreAnnotation:
+    """What a policy drafted about an image of the pool, for people to correct."""
+
+    sha256: str
+    question: str
+    answer: str
+    category: str
+    count: int | None
+    boxes: tuple[TruthBox, ...]
+    model: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a checker or an expert changed of a record: a field, before and after (boxes as JSON)."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationEvent:
+    """One person's work on a record: who (e-mail address), when (ISO 8601, UTC), how long, and what came of it."""
+
+    round: str
+    attempt: int
+    person: str
+    at: str
+    lead_seconds: float | None
+    verdict: str
+    reasons: tuple[str, ...]
+    comment: str
+    blind_answer: str
+    """What a checker answered before seeing the record's answer."""
+    blind_match: bool | None
+    """Whether that was the record's answer; None where nobody was asked."""
+    changes: tuple[Change, ...]
+    task_id: int
+    annotation_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A question that people wrote about an image, with the boxes of its targets and the record's whole history."""
+
+    image: ImageRef
+    source: str
+    source_row: str
+    license: str
+    question: str
+    answer: str
+    category: str
+    count: int | None
+    boxes: tuple[TruthBox, ...]
+    attempt: int
+    pre_annotated: bool
+    """Whether a policy's draft was shown to the first person."""
+    history: tuple[AnnotationEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One expert's verdict on a trajectory."""
+
+    trajectory_id: str
+    family: str
+    accepted: bool
+    reasons: tuple[str, ...]
+    comment: str
+    reviewer: str
+    at: str
+    lead_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """One person's word on whether image, question and answer of a sample belong together."""
+
+    sample_id: str
+    verdict: Literal["match", "mismatch", "unsure"]
+    comment: str
+    reviewer: str
+    at: str
+    lead_seconds: float | None

@@ -1,0 +1,108 @@
+"""What is measured of a sample on its way to becoming an RL prompt, and the prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipelines.records.samples import Sample
+from pipelines.records.trajectories import Check, Usage
+from pipelines.records.votes import Majority, Votes
+
+GraderKind = Literal["choice", "number", "text", "list", "maths", "box", "judged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """How answers to one question are graded: by which rule, and what the rule needs to know."""
+
+    kind: GraderKind
+    tolerance: float = 0.0
+    """``number``: how far off an answer may be, as a share of the right one. ``box``: the least overlap (IoU)."""
+    unit: str = ""
+    """``number``: the unit of an answer that names none."""
+    is_ordered: bool = False
+    """``list``: whether the order counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sample that may become an RL prompt: its answers can be graded, and every check of it passed."""
+
+    sample_id: str
+    grader: Grader
+    checks: tuple[Check, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedLabel:
+    """A candidate whose answer is to be trusted. A ballot says yes where a judge's own answer is the label."""
+
+    sample_id: str
+    votes: Votes
+    verified_by: str = ""
+    """Who settled it, where judge and label disagreed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRate:
+    """How often the model to be trained answers a question rightly; a ballot says yes where it does."""
+
+    sample_id: str
+    votes: Votes
+    never_solved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolNecessity:
+    """How often a question is answered rightly with its tools forced and forbidden (Look Less, Reason More, eq. 4).
+
+    A prior only: what a model needs changes while it is trained, and training estimates it again.
+    """
+
+    sample_id: str
+    forced: Votes
+    forbidden: Votes
+
+    @property
+    def prior(self) -> float:
+        """Accuracy with the tools less accuracy without, -1..1."""
+        return self.forced.share - self.forbidden.share
+
+
+@dataclass(frozen=True, slots=True)
+class SuitabilityVotes:
+    """Whether drawing would help to solve a problem, asked several times (FIGR, §3.3 and appendix B.1)."""
+
+    sample_id: str
+    votes: Votes
+
+
+@dataclass(frozen=True, slots=True)
+class SuitabilityLabel:
+    """What the votes come to. ``suitable`` resolves a tie as the settings say; ``majority`` keeps that it was one."""
+
+    sample_id: str
+    suitable: bool
+    majority: Majority
+    n_yes: int
+    n_no: int
+    n_invalid: int
+    judge: str
+
+
+Difficulty = Literal["unsolved", "hard", "medium", "easy", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class RLRow:
+    """One RL row: a question that is worth a rollout, with all that its rewards need to know."""
+
+    sample: Sample
+    grader: Grader
+    origin: Literal["public", "annotated"]
+    difficulty: Difficulty
+    pass_rate: PassRate | None
+    necessity: ToolNecessity | None
+    suitability: SuitabilityLabel | None
