@@ -17,6 +17,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from annotation.campaign import Campaign
+    from annotation.exchange import Synced
     from annotation.journal import Journal
     from annotation.stages import AnnotationStages
     from pipelines.workspace import Workspace
@@ -306,6 +307,9 @@ def verify(
     rows: Annotated[
         int | None, typer.Option(min=1, help="So many, chosen by the campaign's seed; default: all.")
     ] = None,
+    disputed: Annotated[
+        bool, typer.Option("--disputed", help="Those whose labels `checked_labels` found disputed, instead.")
+    ] = False,
 ) -> None:
     """Have people say whether image, question and answer of a source's samples belong together.
 
@@ -320,11 +324,45 @@ def verify(
     with _workspace() as workspace, Journal(workspace.annotation) as journal:
         queue = VerificationQueue(workspace, Campaign.load(workspace.annotation), journal, source)
         with connect(workspace) as studio:
+            if disputed:
+                synced, left_out = queue.sync_disputed(studio, queue.disputed())
+                console.print(f"disputed without an image, left out: {len(left_out):,}", highlight=False)
+            else:
+                synced = queue.sync(studio, n_rows=rows)
+        queue.materialize()
+        _print_queue(synced, read_verdicts(journal, ROUND).n_waiting, queue.counts())
+
+
+@app.command()
+def suitability(
+    source: Annotated[str, typer.Argument(help="Whose problems; `darkroom materialize` took them in.")],
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="So many, chosen by the campaign's seed; default: all.")
+    ] = None,
+    category: Annotated[str, typer.Option(help="Of which category the problems are.")] = "maths",
+) -> None:
+    """Have people say whether a drawing would help with a source's maths problems, blind to what models voted.
+
+    Run it again to take in what they said; more --rows later keep what was chosen. <home>/annotation/suitability.jsonl
+    holds their words as labels, against which the vote is calibrated.
+    """
+    from annotation.campaign import Campaign
+    from annotation.connection import connect
+    from annotation.journal import Journal
+    from annotation.queues import read_verdicts
+    from annotation.suitability import ROUND, SuitabilityQueue
+
+    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+        queue = SuitabilityQueue(workspace, Campaign.load(workspace.annotation), journal, source, category)
+        with connect(workspace) as studio:
             synced = queue.sync(studio, n_rows=rows)
         queue.materialize()
-        n_waiting, counts = read_verdicts(journal, ROUND).n_waiting, queue.counts()
-        said = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(counts.items())) or "no verdict yet"
-        console.print(f"went out: {sum(synced.imported.values()):,}; waiting: {n_waiting:,}; {said}", highlight=False)
+        _print_queue(synced, read_verdicts(journal, ROUND).n_waiting, queue.counts())
+
+
+def _print_queue(synced: Synced, n_waiting: int, counts: Counter[str]) -> None:
+    said = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(counts.items())) or "no verdict yet"
+    console.print(f"went out: {sum(synced.imported.values()):,}; waiting: {n_waiting:,}; {said}", highlight=False)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Queues of single verdicts on the rounds' machinery: review of trajectories, verification of public rows.
+"""Queues of single verdicts on the rounds' machinery: review of trajectories, verification of rows, suitability.
 
 An item is shown once to one person; what they choose is the result. Nothing goes back and forth.
 """
@@ -33,6 +33,7 @@ class Form(NamedTuple):
 FORMS = {
     "review": Form("verdict", ("accept", "reject"), names(choices.REVIEW_REASONS), ("expert",)),
     "verify": Form("match", names(choices.MATCHES), (), ("annotator", "expert")),
+    "suitability": Form("helps", names(choices.SUITABILITIES), (), ("annotator", "expert")),
 }
 
 

@@ -34,6 +34,7 @@ TITLES = {
     "rework": "4 Write rejected records anew",
     "review": "Review trajectories",
     "verify": "Verify public rows",
+    "suitability": "Would a drawing help?",
 }
 
 

@@ -12,7 +12,7 @@ from annotation.rounds import State
 from annotation.submissions import Fields
 from pipelines.records import ImageRef
 
-N_SEATS = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0}
+N_SEATS = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0, "suitability": 0}
 """Seats that a round's project reckons with; a task that needs another number gets an overlap of its own."""
 PREFILLED = "the record"
 DRAFTED = "**A model drafted what is filled in.** Check every box and every word, or write something better."
