@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from annotation.campaign import Campaign
 from annotation.code import annotation_digest
-from annotation.exchange import Synced
+from annotation.handover import Synced
 from annotation.journal import Journal
-from annotation.pool import POOL
+from annotation.pool import POOL, reject_item
 from annotation.recorded import RecordedServer
 from annotation.recording import Recording
 from annotation.stages import RECORDED, AnnotationStages
@@ -22,8 +22,8 @@ from annotation.sync import Say, Sync
 from pipelines.decoding import probe
 from pipelines.digest import digest
 from pipelines.images import ImageMissing
-from pipelines.records import PoolImage, Reject, to_row
-from pipelines.rejects import Reason, RowFault, reject
+from pipelines.records import PoolImage, Reject
+from pipelines.rejects import Reason, RowFault
 from pipelines.stages import Outcome, Report, run_stage
 from pipelines.workspace import Workspace
 
@@ -50,7 +50,7 @@ class RecordedCampaign:
             try:
                 self._check(item)
             except RowFault as fault:
-                rejects.append(_reject(item, fault))
+                rejects.append(reject_item(item, fault, stage=POOL.asset[0]))
             else:
                 rows.append(item)
         found = [[item.image.sha256 for item in rows], [one.evidence for one in rejects]]
@@ -67,8 +67,7 @@ class RecordedCampaign:
         while True:
             synced = sync.run(pool)
             taken.n_revisions += synced.n_revisions
-            for round, n in synced.imported.items():
-                taken.imported[round] = taken.imported.get(round, 0) + n
+            taken.add(synced.imported)
             if not synced.imported and server.is_exhausted:
                 return taken
 
@@ -95,14 +94,3 @@ class RecordedCampaign:
         if max(found.width, found.height) <= self.campaign.min_side:
             evidence = f"{found.width}x{found.height}; the longer side needs more than {self.campaign.min_side} pixels"
             raise RowFault(Reason.TOO_SMALL_IMAGE, evidence)
-
-
-def _reject(item: PoolImage, fault: RowFault) -> Reject:
-    return reject(
-        fault.reason,
-        fault.evidence,
-        stage=POOL.asset[0],
-        row=to_row(item),
-        source=item.source,
-        source_row=item.source_row,
-    )

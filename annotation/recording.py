@@ -148,11 +148,8 @@ def _tasks(works: Sequence[Work], campaign: str) -> list[RecordedTask]:
 
 
 def _task(work: Work, campaign: str, frozen: Mapping[int, str]) -> RecordedTask:
-    by_annotation: dict[int, list[Revision]] = {}
-    for revision in work.revisions:
-        by_annotation.setdefault(revision.annotation_id, []).append(revision)
-    then = [_counted(states, frozen, is_gold=bool(work.demand.gold)) for states in by_annotation.values()]
-    now = [states[-1] for states in by_annotation.values()]
+    then = [_counted(states, frozen, is_gold=bool(work.demand.gold)) for states in work.annotations]
+    now = [states[-1] for states in work.annotations]
     return RecordedTask(
         id=work.task_id or 0,
         project=work.project_id or 0,

@@ -14,13 +14,14 @@ from typing import NamedTuple
 from annotation.campaign import Campaign
 from annotation.code import annotation_digest
 from annotation.journal import Journal
-from annotation.pool import POOL
-from annotation.pre_annotations import DRAFTS
-from annotation.rounds import Refused, State
+from annotation.pool import POOL, reject_item
+from annotation.pre_annotations import PRE_ANNOTATIONS
+from annotation.refusals import Refused
+from annotation.rounds import State
 from annotation.sync import states, walk_of
 from pipelines.digest import digest
 from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
-from pipelines.rejects import Reason, reject
+from pipelines.rejects import Reason, RowFault
 from pipelines.stages import Outcome, Report, run_stage
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
@@ -75,11 +76,11 @@ class AnnotationStages:
     def materialize(self, reading: Reading) -> dict[TableKey, Report]:
         """All of ``ORDER`` and ``REFUSED`` from one reading: the rows of each stage that have come further are the
         next one's. The reports are those tables'."""
-        tables, drafts = self.workspace.tables, self.key(DRAFTS)
+        tables, written = self.workspace.tables, self.key(PRE_ANNOTATIONS)
         rules = self.campaign.model_dump(include={"name", "max_share", "max_rework"})
-        drafted = tables.fingerprint(drafts) if tables.exists(drafts) else ""
+        pre_annotated = tables.fingerprint(written) if tables.exists(written) else ""
         pool = tables.fingerprint(self.key(POOL))
-        inputs = digest([pool, drafted, reading.fingerprint, rules, annotation_digest()])
+        inputs = digest([pool, pre_annotated, reading.fingerprint, rules, annotation_digest()])
         reports = {}
         for table in ORDER:
             perform = partial(self._perform, table, reading.kept)
@@ -97,12 +98,12 @@ class AnnotationStages:
         rows: list[Annotated] = []
         rejects: list[Reject] = []
         before = ORDER[ORDER.index(key) - 1] if key != ORDER[0] else None
-        tables, drafts = self.workspace.tables, self.key(DRAFTS)
-        drafted = {row.sha256 for row in tables.read(drafts, PreAnnotation)} if tables.exists(drafts) else set()
+        tables, written = self.workspace.tables, self.key(PRE_ANNOTATIONS)
+        shown = {row.sha256 for row in tables.read(written, PreAnnotation)} if tables.exists(written) else set()
         incoming = [one for one in kept if before is None or has_come(one.state, before)]
         for one in incoming:
             if has_come(one.state, key):
-                rows.append(annotated(one, pre_annotated=one.item.image.sha256 in drafted))
+                rows.append(annotated(one, pre_annotated=one.item.image.sha256 in shown))
             else:
                 rejects.append(self._reject(one, key))
         return Outcome(rows, rejects, len(incoming), notes={"campaign": self.campaign.name})
@@ -115,14 +116,9 @@ class AnnotationStages:
             evidence += f"; skipped by {len(state.skipped_by)}"
         if state.history:
             evidence += f"; last seen at {self._link(kept)}"
-        return reject(
-            Reason.REJECTED_BY_PEOPLE if given_up else Reason.WAITING,
-            evidence,
-            stage=key.asset[0],
-            row={"image": to_row(kept.item.image), "history": [to_row(event) for event in state.history]},
-            source=kept.item.source,
-            source_row=kept.item.source_row,
-        )
+        fault = RowFault(Reason.REJECTED_BY_PEOPLE if given_up else Reason.WAITING, evidence)
+        row = {"image": to_row(kept.item.image), "history": [to_row(event) for event in state.history]}
+        return reject_item(kept.item, fault, stage=key.asset[0], row=row)
 
     def _link(self, kept: Kept) -> str:
         last = kept.state.history[-1]
@@ -130,14 +126,10 @@ class AnnotationStages:
         return self.task_url(project[0] if project else 0, last.task_id)
 
     def _refused_row(self, kept: Kept, one: Refused) -> Reject:
-        return reject(
-            one.reason,
-            f"{one.evidence} ({self.task_url(one.project_id, one.task_id)}, annotation {one.annotation_id})",
-            stage=one.round,
-            row={**one._asdict(), "reason": one.reason.value, "image": kept.item.image.sha256},
-            source=kept.item.source,
-            source_row=kept.item.source_row,
-        )
+        link = self.task_url(one.project_id, one.task_id)
+        fault = RowFault(one.reason, f"{one.evidence} ({link}, annotation {one.annotation_id})")
+        row = {**one._asdict(), "reason": one.reason.value, "image": kept.item.image.sha256}
+        return reject_item(kept.item, fault, stage=one.round, row=row)
 
 
 def has_come(state: State, key: TableKey) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from annotation.campaign import Campaign
-from annotation.exchange import Exchange, Synced
+from annotation.handover import Handover, Synced
 from annotation.journal import Journal
 from annotation.pages import problem_page
 from annotation.queues import MakeTask, Verdict, read_verdicts, sync_queue
@@ -64,7 +64,7 @@ class SuitabilityQueue:
         problems = {sample.sample_id: sample for sample in self._problems()}
         ranked = sorted(problems, key=lambda sample_id: digest([self.campaign.seed, ROUND, sample_id]))
         items: dict[str, MakeTask] = {row: partial(_task, problems[row]) for row in ranked[:n_rows]}
-        return sync_queue(Exchange(self.journal, server, self.campaign.name), ROUND, items)
+        return sync_queue(Handover(self.journal, server, self.campaign.name), ROUND, items)
 
     def materialize(self) -> Report:
         """The source's table, and the label lines, as the journal has them now."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from annotation.campaign import Campaign
-from annotation.exchange import Exchange, Synced
+from annotation.handover import Handover, Synced
 from annotation.journal import Journal
 from annotation.queues import MakeTask, Verdict, read_verdicts, sync_queue
 from annotation.source_samples import samples_of
@@ -83,7 +83,7 @@ class VerificationQueue:
         return {one.sample_id: one.evidence for one in found if one.reason == Reason.DISPUTED}
 
     def _sync(self, studio: TaskServer, items: Mapping[str, MakeTask]) -> Synced:
-        return sync_queue(Exchange(self.journal, studio, self.campaign.name), ROUND, items)
+        return sync_queue(Handover(self.journal, studio, self.campaign.name), ROUND, items)
 
     def materialize(self) -> Report:
         """The source's table of verdicts, as the journal has them now."""

@@ -14,7 +14,7 @@ from annotation.connection import connect, find_task_url
 from annotation.faults import AnnotationFault
 from annotation.journal import Journal
 from annotation.pool import POOL, materialize_pool
-from annotation.pre_annotations import DRAFTS, PreAnnotating, read_predictions
+from annotation.pre_annotations import PRE_ANNOTATIONS, PreAnnotating, read_predictions
 from annotation.quality import Quality, measure
 from annotation.queues import read_verdicts
 from annotation.recorded_campaign import RecordedCampaign
@@ -112,28 +112,28 @@ def _origin(config: AnnotationSettings, recorded: RecordedCampaign | None) -> di
 
 
 @dg.asset(
-    key=_key(DRAFTS),
+    key=_key(PRE_ANNOTATIONS),
     deps=[_key(POOL)],
     group_name=GROUP,
     kinds={"llm", "parquet"},
     owners=["team:data"],
-    check_specs=[conservation_spec(_key(DRAFTS))],
-    description="Records that a policy drafted for people to correct; optional, and marked as drafts on their pages.",
+    check_specs=[conservation_spec(_key(PRE_ANNOTATIONS))],
+    description="Records that a policy wrote for people to correct; optional, and marked as such on their pages.",
 )
 def pre_annotations(
     context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
 ) -> dg.MaterializeResult:
-    """Drafts of the first round."""
+    """What people find filled in in the first round."""
     with workspace.open() as opened:
         campaign = Campaign.load(opened.annotation)
-        drafting = PreAnnotating(opened, campaign, progress_log(context))
-        report = drafting.materialize(policy.for_drafting(opened))
+        annotating = PreAnnotating(opened, campaign, progress_log(context))
+        report = annotating.materialize(policy.for_pre_annotating(opened))
         return dg.MaterializeResult(
             metadata={
-                **stage_metadata(report, path=str(opened.tables.path(DRAFTS))),
-                **rejects_metadata(opened.tables.read_rejects(DRAFTS)),
+                **stage_metadata(report, path=str(opened.tables.path(PRE_ANNOTATIONS))),
+                **rejects_metadata(opened.tables.read_rejects(PRE_ANNOTATIONS)),
             },
-            check_results=[check_conservation(opened.tables, DRAFTS, n_in=opened.tables.n_rows(POOL))],
+            check_results=[check_conservation(opened.tables, PRE_ANNOTATIONS, n_in=opened.tables.n_rows(POOL))],
         )
 
 
@@ -280,8 +280,8 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
             return dg.SkipReason(str(fault))
         with Journal(opened.annotation) as journal, studio:
             pool = opened.tables.read(POOL, PoolImage)
-            drafts = read_predictions(opened, pool)
-            Sync(journal, studio, Campaign.load(opened.annotation), drafts, say=context.log.info).run(pool)
+            shown = read_predictions(opened, pool)
+            Sync(journal, studio, Campaign.load(opened.annotation), shown, say=context.log.info).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:
         return dg.SkipReason("nothing came in")

@@ -133,11 +133,11 @@ class PolicyResource(dg.ConfigurableResource):
         """The policy that votes; None for the embedded judge. Raises ``PolicyUnavailable``."""
         return None if self.kind == "oracle" else self._asked(family, workspace)
 
-    def for_drafting(self, workspace: Workspace) -> Policy:
-        """The policy that drafts records for annotators. Raises ``PolicyUnavailable``: the embedded one sees none."""
+    def for_pre_annotating(self, workspace: Workspace) -> Policy:
+        """The policy that writes records for people to correct. Raises ``PolicyUnavailable``: the oracle sees none."""
         if self.kind == "oracle":
             raise PolicyUnavailable(
-                "drafts of records need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
+                "pre-annotations need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
                 "DARKROOM_POLICY_MODEL"
             )
         return self._asked("pre_annotations", workspace)

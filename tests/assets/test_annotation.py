@@ -118,7 +118,7 @@ def test_the_sensor_says_what_is_missing(campaign: Path, workspace: Workspace, i
     assert "start one with `darkroom annotate up`" in tick()
 
 
-def test_drafts_without_a_policy_say_what_to_set(pool: list[PoolImage], instance: dg.DagsterInstance) -> None:
+def test_pre_annotations_without_a_policy_say_what_to_set(pool: list[PoolImage], instance: dg.DagsterInstance) -> None:
     job = definitions().resolve_implicit_global_asset_job_def()
     result = job.execute_in_process(
         instance=instance, asset_selection=[dg.AssetKey(["pre_annotations"])], raise_on_error=False
