@@ -15,6 +15,8 @@ from decimal import Decimal
 _CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
 _NUMERAL = re.compile(r"\A[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?\Z", re.ASCII)
 _THOUSANDS = re.compile(r"\A[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.ASCII)
+_TAGGED = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
+_BOXED = re.compile(r"\\boxed\s*\{")
 _PLACED = ("<super>", "<sub>", "<fraction>")
 _QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", re.DOTALL)
 
@@ -36,6 +38,15 @@ def matches(given: str, expected: str, choices: Sequence[str] = ()) -> bool:
     if None not in numbers:
         return numbers[0] == numbers[1]
     return left == right_text
+
+
+def final_answer(text: str) -> str | None:
+    """What a model's words end in: the last ``<answer>…</answer>``, or the last ``\\boxed{…}``; None without one."""
+    tagged = _TAGGED.findall(text)
+    if tagged:
+        return str(tagged[-1]).strip()
+    starts = [found.end() for found in _BOXED.finditer(text)]
+    return _braced(text, starts[-1]) if starts else None
 
 
 def letter_of(answer: str, choices: Sequence[str]) -> str | None:
@@ -68,6 +79,16 @@ def compatible(text: str) -> str:
         letter if unicodedata.decomposition(letter).startswith(_PLACED) else unicodedata.normalize("NFKC", letter)
         for letter in composed
     )
+
+
+def _braced(text: str, start: int) -> str | None:
+    """What stands from ``start`` to the brace that closes there; None without one."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if not depth:
+            return text[start:place].strip()
+    return None
 
 
 def _plain(text: str) -> str:

@@ -63,6 +63,16 @@ class Box(NamedTuple):
         return self.area > 0 and Box(0, 0, width, height).contains(self)
 
 
+def overlap(one: Sequence[float], other: Sequence[float]) -> float:
+    """Intersection over union, 0..1, of two boxes given by their corners, in one frame, neither empty nor inverted."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
+    return min(1.0, width * height / (sum(areas) - width * height))
+
+
 def box_from_corners(corners: Sequence[float]) -> Box:
     """Pixel corners ``x1, y1, x2, y2``, possibly fractional: the smallest box that covers them.
 

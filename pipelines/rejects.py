@@ -51,6 +51,14 @@ class Reason(StrEnum):
     NEAR_DUPLICATE = "near_duplicate"
     CONTAMINATED = "contaminated"
     NOT_SELECTED = "not_selected"
+    # rl
+    GRADER_CANNOT_TELL = "grader_cannot_tell"
+    LABEL_DISPUTED = "label_disputed"
+    WRONG_LABEL = "wrong_label"
+    TOO_EASY = "too_easy"
+    NEVER_SOLVED = "never_solved"
+    TIED = "tied"
+    NO_VOTE = "no_vote"
     # annotation: images, then records, then single submissions
     TOO_SMALL_IMAGE = "too_small_image"
     NOT_CHOSEN = "not_chosen"
@@ -82,6 +90,11 @@ _REJECTED = {
     Reason.NOT_SELECTED,
     Reason.ROW_UNKNOWN,
     Reason.DISPUTED,
+    Reason.WRONG_LABEL,
+    Reason.TOO_EASY,
+    Reason.NEVER_SOLVED,
+    Reason.TIED,
+    Reason.GRADER_CANNOT_TELL,
     Reason.TOO_SMALL_IMAGE,
     Reason.NOT_CHOSEN,
     Reason.REJECTED_BY_PEOPLE,

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from pipelines.records import (
     Annotated,
-    Candidate,
     CheckedLabel,
     Draft,
     PassRate,
@@ -17,6 +16,7 @@ from pipelines.records import (
     PreAnnotation,
     Reject,
     Review,
+    RLCandidate,
     RLRow,
     Sample,
     SuitabilityLabel,
@@ -211,7 +211,7 @@ SCHEMAS: Mapping[type[Any], pa.Schema] = {
     Review: REVIEW,
     SuitabilityReview: SUITABILITY_REVIEW,
     Verification: VERIFICATION,
-    Candidate: CANDIDATE,
+    RLCandidate: CANDIDATE,
     CheckedLabel: CHECKED_LABEL,
     PassRate: PASS_RATE,
     ToolNecessity: TOOL_NECESSITY,

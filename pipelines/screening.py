@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import pyarrow.parquet as pq
 
@@ -23,8 +24,9 @@ from pipelines.decontamination import (
     to_table,
 )
 from pipelines.duplicates import PictureHash, near_images, near_texts, picture_hash
-from pipelines.records import Sample, Trajectory
+from pipelines.records import ImageRef, Sample, Trajectory
 from pipelines.rejects import Reason, RowFault
+from pipelines.tasks import question_text
 from pipelines.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
@@ -32,10 +34,29 @@ _TEXT_KINDS = frozenset({"question", "phrase"})
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """Rows to take out, by trajectory, and the counts per benchmark; ``benchmarks`` None: none was looked for."""
+    """Rows to take out, by id, and the counts per benchmark; ``benchmarks`` None: none was looked for."""
 
     faults: Mapping[str, RowFault]
     benchmarks: Sequence[BenchmarkCounts] | None = None
+
+
+class _Row(NamedTuple):
+    """What is looked at of a trajectory, or of a sample."""
+
+    row_id: str
+    text: str
+    first_image: ImageRef | None
+    shown: TrainingRow
+
+    @classmethod
+    def of_trajectory(cls, sample: Sample, row: Trajectory) -> Self:
+        first = row.images[0] if row.images else None
+        return cls(row.trajectory_id, question_text(sample), first, TrainingRow.of_trajectory(row, sample))
+
+    @classmethod
+    def of_sample(cls, sample: Sample) -> Self:
+        first = sample.images[0] if sample.images else None
+        return cls(sample.sample_id, question_text(sample), first, TrainingRow.of_sample(sample))
 
 
 @dataclass
@@ -53,19 +74,27 @@ class Screening:
         return "" if not path.exists() else "|".join(one.fingerprint() for one in read_benchmarks(path))
 
     def screen(self, family: str, rows: Sequence[tuple[Sample, Trajectory]]) -> Screened:
-        """Which rows may not ship. The evidence on benchmarks lies in ``<home>/contamination/<family>.parquet``."""
+        """Which trajectories may not ship. The evidence on benchmarks is ``<home>/contamination/<family>.parquet``."""
+        return self._screened(family, [_Row.of_trajectory(sample, row) for sample, row in rows])
+
+    def screen_samples(self, name: str, samples: Sequence[Sample]) -> Screened:
+        """Which samples may not ship as prompts; the evidence is ``<home>/contamination/<name>.parquet``."""
+        return self._screened(name, [_Row.of_sample(sample) for sample in samples])
+
+    def _screened(self, name: str, rows: Sequence[_Row]) -> Screened:
         faults = self._duplicates(rows)
         if not self.workspace.benchmarks.exists():
             return Screened(faults)
-        report = self._opened_scanner().report(TrainingRow.of_trajectory(row, sample) for sample, row in rows)
-        path = self.workspace.home / "contamination" / f"{family}.parquet"
+        report = self._opened_scanner().report(row.shown for row in rows)
+        path = self.workspace.home / "contamination" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(to_table(report.found), path)
-        images = {row.trajectory_id: bool(row.shown_images) for _, row in rows}
+        has_images = {row.row_id: bool(row.shown.images) for row in rows}
         for found in report.found:
-            if counts_against(found, has_images=images[found.trajectory_id]):
+            row_id = found.trajectory_id or found.sample_id
+            if counts_against(found, has_images=has_images[row_id]):
                 evidence = f"{found.benchmark} {found.benchmark_row}: {found.kind} {found.score:.2f}, {found.detail}"
-                faults.setdefault(found.trajectory_id, RowFault(Reason.CONTAMINATED, evidence))
+                faults.setdefault(row_id, RowFault(Reason.CONTAMINATED, evidence))
         return Screened(faults, report.counts)
 
     def _opened_scanner(self) -> Scanner:
@@ -75,28 +104,25 @@ class Screening:
             self._scanner = Scanner(index, self.workspace.images)
         return self._scanner
 
-    def _duplicates(self, rows: Sequence[tuple[Sample, Trajectory]]) -> dict[str, RowFault]:
+    def _duplicates(self, rows: Sequence[_Row]) -> dict[str, RowFault]:
         faults: dict[str, RowFault] = {}
         for places in self._alike(rows):
-            questions = ["\n".join([rows[place][0].question, *rows[place][0].choices]) for place in places]
-            for twin in near_texts(questions):
-                of, row = rows[places[twin.of]][1], rows[places[twin.index]][1]
-                evidence = f"image and question are near those of {of.trajectory_id}, which stays"
-                faults[row.trajectory_id] = RowFault(Reason.NEAR_DUPLICATE, evidence)
+            for twin in near_texts([rows[place].text for place in places]):
+                of, row = rows[places[twin.of]], rows[places[twin.index]]
+                evidence = f"image and question are near those of {of.row_id}, which stays"
+                faults[row.row_id] = RowFault(Reason.NEAR_DUPLICATE, evidence)
         return faults
 
-    def _alike(self, rows: Sequence[tuple[Sample, Trajectory]]) -> list[list[int]]:
+    def _alike(self, rows: Sequence[_Row]) -> list[list[int]]:
         """Positions of rows whose first images look alike, and of those without any."""
-        bare = [place for place, (_, row) in enumerate(rows) if not row.images]
-        shown = [place for place, (_, row) in enumerate(rows) if row.images]
-        hashes = [self._hash(rows[place][1]) for place in shown]
+        bare = [place for place, row in enumerate(rows) if row.first_image is None]
+        shown = [(place, row.first_image) for place, row in enumerate(rows) if row.first_image is not None]
         groups: dict[int, list[int]] = defaultdict(list)
-        for twin in near_images(hashes):
-            groups[shown[twin.of]].append(shown[twin.index])
+        for twin in near_images([self._hash(image) for _, image in shown]):
+            groups[shown[twin.of][0]].append(shown[twin.index][0])
         return [bare, *([first, *others] for first, others in sorted(groups.items()))]
 
-    def _hash(self, row: Trajectory) -> PictureHash | None:
-        image = row.images[0]
+    def _hash(self, image: ImageRef) -> PictureHash | None:
         if image.sha256 not in self._hashes:
             self._hashes[image.sha256] = picture_hash(self.workspace.images.open(image))
         return self._hashes[image.sha256]

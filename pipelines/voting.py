@@ -13,7 +13,9 @@ variable has to be on the wrong side: eight voters of p = 0.7 err in 5.8 of 100 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.policies.base import Completion, Policy, PolicyFault, Turn
@@ -33,6 +35,10 @@ class Ballot(NamedTuple):
     reason: str = ""
 
 
+Reader = Callable[[Completion], Ballot | Awaitable[Ballot]]
+"""Takes an answer for a ballot; one that grades may take its time."""
+
+
 def majority(n_yes: int, n_no: int) -> str:
     """The larger side, or ``tie``."""
     return "tie" if n_yes == n_no else "yes" if n_yes > n_no else "no"
@@ -41,7 +47,7 @@ def majority(n_yes: int, n_no: int) -> str:
 async def poll(
     policy: Policy,
     turn: Turn,
-    read: Callable[[Completion], Ballot],
+    read: Reader,
     *,
     n_votes: int,
     verdict: Verdict | None = None,
@@ -59,7 +65,7 @@ async def poll(
             said = await samples(policy, turn, n_next, first=len(ballots))
         except PolicyFault as fault:
             raise RowFault(Reason.POLICY_FAILED, f"{what}: {fault}") from fault
-        ballots += map(read, said)
+        ballots += await _read(read, said)
         usage = sum((completion.usage for completion in said), usage)
     return Votes(
         judge=policy.identity.model,
@@ -68,6 +74,12 @@ async def poll(
         reasons=tuple(ballot.reason[:_MAX_REASON] for ballot in ballots),
         usage=usage,
     )
+
+
+async def _read(read: Reader, said: Sequence[Completion]) -> list[Ballot]:
+    found = [read(completion) for completion in said]
+    waiting = iter(await asyncio.gather(*(ballot for ballot in found if inspect.isawaitable(ballot))))
+    return [next(waiting) if inspect.isawaitable(ballot) else ballot for ballot in found]
 
 
 def _n_next(says: list[bool | None], n_votes: int, verdict: Verdict | None) -> int:

@@ -7,9 +7,9 @@ from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, check, failed, judged, passed
 from pipelines.checks.votes import by_votes
 from pipelines.grading import grade
+from pipelines.grading.address import refusal
+from pipelines.grading.judged import PROMPT, meaning_slots
 from pipelines.judges.base import Judge, Question
-from pipelines.prompts import bundled_prompt
-from pipelines.tasks import question_text
 
 
 @check()
@@ -35,21 +35,19 @@ def _is_right(case: Case) -> bool:
     return grade(case.trajectory.answer, case.sample).right
 
 
-ANSWER = Question("judge_answer", bundled_prompt("judge_answer"), _is_right)
+ANSWER = Question("judge_answer", PROMPT, _is_right)
 """Whether an answer says what the sample's answer says; the embedded judge grades."""
 
-MAX_ANSWER_CHARS = 1000
-"""A judge is shown no more of an answer; a longer one is none."""
 
-
-@judged(ANSWER)
+@judged(ANSWER, version=2)
 async def answer_judged(case: Case, judge: Judge) -> Verdict:
     """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
     sample, given = case.sample, case.trajectory.answer
     found = grade(given, sample)
     if found.right:
         return passed(f"{found.kind}: {found.detail}", score=found.score)
-    if sample.choices or found.kind == "numeric" or not given.strip() or len(given) > MAX_ANSWER_CHARS:
+    if sample.choices or found.kind == "numeric":
         return failed(Flaw.WRONG_ANSWER, f"{found.kind}: {found.detail}", score=found.score)
-    slots = {"question": question_text(sample), "expected": sample.answer, "given": given}
-    return by_votes(await judge.ask(ANSWER, case, slots=slots), Flaw.WRONG_ANSWER)
+    if why := refusal(given, sample.answer):
+        return failed(Flaw.WRONG_ANSWER, f"{found.kind}: {found.detail}; no judge asked: {why}", score=found.score)
+    return by_votes(await judge.ask(ANSWER, case, slots=meaning_slots(given, sample)), Flaw.WRONG_ANSWER)

@@ -61,6 +61,9 @@ class Flaw(StrEnum):
     # among others
     DUPLICATE = "duplicate"
     CONTAMINATED = "contaminated"
+    # samples
+    MISMATCHED = "mismatched"
+    NEEDS_KNOWLEDGE = "needs_knowledge"
     # people
     REFUSED_BY_EXPERT = "refused_by_expert"
 

@@ -12,14 +12,13 @@ the sample, so all rows of a sample that were shown the same share their answers
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from PIL import Image
 
-from pipelines.answers import matches
+from pipelines.answers import final_answer, matches
 from pipelines.cases import Case
 from pipelines.checks.base import Flaw, Verdict, failed, passed, record
 from pipelines.digest import digest, seed_from
@@ -42,7 +41,6 @@ DESCRIPTIONS = {
 
 _PROMPT = bundled_prompt("necessity")
 _GREY = 127
-_ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +124,6 @@ async def _votes(sample: Sample, policy: Policy, view: View, images: Sequence[Im
     turn = Turn(messages, (), seed, Task(row, "necessity", sample, tuple(images), {}, messages, seed, stage="unaided"))
 
     def right(said: Completion) -> Ballot:
-        return Ballot(matches(_answer(said.text), sample.answer, sample.choices))
+        return Ballot(matches(final_answer(said.text) or said.text, sample.answer, sample.choices))
 
     return await poll(policy, turn, right, n_votes=k, what=f"necessity, {view}")
-
-
-def _answer(text: str) -> str:
-    """What the last ``<answer>`` holds; without one, all that was said."""
-    found = _ANSWER.findall(text)
-    return (found[-1] if found else text).strip()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["exact", "numeric", "choice", "maths", "anls", "none"]
+from pipelines.records import Sample
+
+Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "judged", "none"]
 """By which rule an answer was judged; ``none`` where no rule could read it."""
 
 
@@ -17,3 +19,15 @@ class Grade:
     kind: Kind
     detail: str
     score: float
+
+
+def graded(right: bool, kind: Kind, given: str, sample: Sample, *, how: str = "", score: float | None = None) -> Grade:
+    """The grade of ``given``, which a rule compared with the sample's answer."""
+    relation = "is" if right else "is not"
+    detail = f"{given[:120]!r} {relation} {sample.answer[:120]!r}{f'; {how}' if how else ''}"
+    return Grade(right, kind, detail, float(right) if score is None else score)
+
+
+def refused(given: str, sample: Sample, why: str) -> Grade:
+    """The grade of ``given``, which no rule is shown."""
+    return graded(False, "none", given, sample, how=why)

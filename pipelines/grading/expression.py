@@ -59,6 +59,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 _ASSIGNED = re.compile(r"\A\s*([a-zA-Z])\s*(?:\(\s*[a-zA-Z]\s*\)\s*)?=(.+)\Z", re.DOTALL)
+_SIMPLE_POWER = re.compile(r"\^\{(\w)\}")
 _SIMPLE_FRAC = re.compile(r"\\frac\{(\w+)\}\{(\w+)\}")
 
 
@@ -73,7 +74,8 @@ class Expression:
     @property
     def spelled(self) -> str:
         """The same for all spellings of one expression, and for no other form of it."""
-        return _SIMPLE_FRAC.sub(r"\1/\2", re.sub(r"\s", "", self.tex.replace(r"\cdot", "*")))
+        tight = re.sub(r"\s", "", self.tex.replace(r"\cdot", "*"))
+        return _SIMPLE_POWER.sub(r"^\1", _SIMPLE_FRAC.sub(r"\1/\2", tight))
 
 
 def read_expression(text: str) -> Expression | None:

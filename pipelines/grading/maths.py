@@ -41,6 +41,8 @@ def same_expression(given: str, expected: str, *, question: str) -> tuple[bool, 
         return False, f"{left.name} is not {right.name}"
     if read_quantity(right.tex) is not None:
         return _a_number(left, right)
+    if {_outer(left), _outer(right)} in ({"\\{", "("}, {"\\{", "["}):
+        return False, "a set is no tuple"
     if left.letters != right.letters:
         return False, "other variables"
     if _spelled(left) != _spelled(right) and _spelled(left) in re.sub(r"\s", "", question):
@@ -72,6 +74,12 @@ def _rounds(value: str | None, number: str) -> bool:
 
 def _as_tuple(tex: str) -> str:
     return f"({tex})" if _LIST.match(tex) else tex
+
+
+def _outer(expression: Expression) -> str:
+    """The bracket that an expression begins with."""
+    found = re.match(r"\\\{|[(\[]", expression.tex)
+    return found[0] if found else ""
 
 
 def _spelled(expression: Expression | None) -> str:

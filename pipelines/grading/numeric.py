@@ -14,6 +14,17 @@ from pipelines.grading.units import UNITS, Unit
 
 PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS = {word: n for n, word in enumerate(f"{_ONES} eighteen nineteen".split())}
+_WORDS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
+_SPELLED = re.compile(
+    rf"\A(?P<minus>minus\s+)?(?:(?P<tens>{'|'.join(_TENS.split())})[-\s](?P<ones>{'|'.join(_ONES.split()[1:10])})"
+    rf"|(?P<alone>{'|'.join(sorted(_WORDS, key=len, reverse=True))}))(?![\w-])",
+    re.IGNORECASE,
+)
 
 
 def same_number(given: str, expected: str, *, question: str, tolerance: float = 0) -> bool | None:
@@ -23,6 +34,40 @@ def same_number(given: str, expected: str, *, question: str, tolerance: float = 
         return None
     factor = _factor(left, right, question)
     return factor is not None and same_quantity(left, right, factor=factor, tolerance=tolerance)
+
+
+def same_form(given: str, expected: str, *, question: str) -> bool:
+    """Whether both are one number in one form: 6/8 is not 3/4 and 0.6667 not 0.67, but 0.67 m is 0.67 metres."""
+    if not same_number(given, expected, question=question):
+        return False
+    left, right = read_quantity(given), read_quantity(expected)
+    assert left is not None
+    assert right is not None
+    return _digits(given) == _digits(expected) and (left.n_decimals, left.value) == (right.n_decimals, right.value)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number that names no unit, with ``unit`` after it; any other text as it is."""
+    found = read_quantity(text)
+    return text if found is None or found.unit or found.noun or not unit else f"{text} {unit}"
+
+
+def in_digits(text: str) -> str:
+    """A number word at the beginning as digits: "twenty-one birds" is "21 birds". Up to ninety-nine."""
+    found = _SPELLED.match(text)
+    if found is None:
+        return text
+    number = (
+        _WORDS[found["tens"].casefold()] + _WORDS[found["ones"].casefold()]
+        if found["tens"]
+        else _WORDS[found["alone"].casefold()]
+    )
+    return f"{'-' if found['minus'] else ''}{number}{text[found.end() :]}"
+
+
+def is_named(unit: Unit, question: str) -> bool:
+    """Whether the question names the unit, in any of its spellings."""
+    return any(_name(name).search(question) for name in unit.names)
 
 
 def _factor(given: Quantity, expected: Quantity, question: str) -> Fraction | None:
@@ -39,7 +84,7 @@ def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
     """The unit of a number; if it has none, the one of the other's dimension that the question names."""
     if of.unit is not None or beside.unit is None or of.noun:
         return of.unit
-    alike = {unit for unit in UNITS.values() if unit.dimension == beside.unit.dimension and _is_named(unit, question)}
+    alike = {unit for unit in UNITS.values() if unit.dimension == beside.unit.dimension and is_named(unit, question)}
     return alike.pop() if len(alike) == 1 else None
 
 
@@ -65,10 +110,11 @@ def _singular_too(phrase: str) -> set[str]:
     return runs | {run.removesuffix("s") for run in runs}
 
 
-def _is_named(unit: Unit, question: str) -> bool:
-    return any(_name(name).search(question) for name in unit.names)
-
-
 def _name(name: str) -> re.Pattern[str]:
     flags = re.IGNORECASE if len(name) > 2 else re.NOFLAG
     return re.compile(rf"(?<![^\W\d]){re.escape(name)}(?![^\W\d])", flags)
+
+
+def _digits(text: str) -> str:
+    """The number as written, without its unit and the spelling of its fraction."""
+    return "/".join(re.findall(r"\d+(?:\.\d*)?|\.\d+", text.replace(",", "")))

@@ -60,7 +60,7 @@ def same_quantity(given: Quantity, expected: Quantity, *, factor: Fraction = Fra
     if value == expected.value:
         return True
     apart = abs(value - expected.value)
-    if tolerance and apart <= Fraction(tolerance) * abs(expected.value):
+    if tolerance and apart <= Fraction(str(tolerance)) * abs(expected.value):
         return True
     rounded = [one for one in (given, expected) if one.can_be_rounded]
     if factor != 1 or not rounded:

@@ -18,12 +18,12 @@ from pipelines.records.annotation import (
 )
 from pipelines.records.rejects import Disposition, Reject
 from pipelines.records.rl import (
-    Candidate,
     CheckedLabel,
     Difficulty,
     Grader,
     GraderKind,
     PassRate,
+    RLCandidate,
     RLRow,
     SuitabilityLabel,
     SuitabilityVotes,
@@ -48,7 +48,6 @@ from pipelines.records.votes import Majority, Votes
 __all__ = [
     "Annotated",
     "AnnotationEvent",
-    "Candidate",
     "Change",
     "Check",
     "CheckedLabel",
@@ -66,6 +65,7 @@ __all__ = [
     "PoolImage",
     "PreAnnotation",
     "Provenance",
+    "RLCandidate",
     "RLRow",
     "Reject",
     "Review",

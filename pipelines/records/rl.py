@@ -26,7 +26,7 @@ class Grader:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RLCandidate:
     """A sample that may become an RL prompt: its answers can be graded, and every check of it passed."""
 
     sample_id: str
@@ -44,6 +44,11 @@ class CheckedLabel:
     verified_by: str = ""
     """Who settled it, where judge and label disagreed."""
 
+    @property
+    def usage(self) -> Usage:
+        """What it cost."""
+        return self.votes.usage
+
 
 @dataclass(frozen=True, slots=True)
 class PassRate:
@@ -52,6 +57,11 @@ class PassRate:
     sample_id: str
     votes: Votes
     never_solved: bool
+
+    @property
+    def usage(self) -> Usage:
+        """What it cost."""
+        return self.votes.usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,11 @@ class ToolNecessity:
         """Accuracy with the tools less accuracy without, -1..1."""
         return self.forced.share - self.forbidden.share
 
+    @property
+    def usage(self) -> Usage:
+        """What it cost."""
+        return self.forced.usage + self.forbidden.usage
+
 
 @dataclass(frozen=True, slots=True)
 class SuitabilityVotes:
@@ -77,6 +92,11 @@ class SuitabilityVotes:
 
     sample_id: str
     votes: Votes
+
+    @property
+    def usage(self) -> Usage:
+        """What it cost."""
+        return self.votes.usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,85 @@
+"""Whether a grader tells a sample's own answer from corrupted ones: a row whose grader cannot is worth no rollout.
+
+    from pipelines.grading import grader_of, tells_apart
+
+    told = tells_apart(sample, grader_of(sample))
+    told.holds          # False: told.accepted are wrong answers that passed, told.refused right ones that did not
+
+A ``judged`` grader is tried without its judge: what it accepts then, no judge is asked about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipelines.answers import split_choice
+from pipelines.grading.boxes import read_box
+from pipelines.grading.corrupted import Corruption, corruptions
+from pipelines.grading.corrupted.boxed import spelled
+from pipelines.grading.grade import grade
+from pipelines.grading.lists import elements
+from pipelines.records import Grader, Sample
+from pipelines.rejects import Reason, RowFault
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ToldApart:
+    """What a grader accepted of ``n_corrupted`` wrong answers, and which spellings of the right one it refused."""
+
+    accepted: tuple[Corruption, ...]
+    refused: tuple[str, ...]
+    n_corrupted: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the row can be used."""
+        return not self.accepted and not self.refused
+
+    def __str__(self) -> str:
+        wrong = [f"accepts {one.text[:60]!r} ({one.kind})" for one in self.accepted[:_SHOWN]]
+        right = [f"refuses {text[:60]!r}" for text in self.refused[:_SHOWN]]
+        return "; ".join([*right, *wrong]) or f"tells its answer from {self.n_corrupted} corrupted ones"
+
+
+def tells_apart(sample: Sample, grader: Grader) -> ToldApart:
+    """Tries the grader on every corruption and every honest spelling of the sample's answer."""
+    wrong = corruptions(sample, grader)
+    accepted = tuple(one for one in wrong if grade(one.text, sample, grader).right)
+    refused = tuple(text for text in honest(sample, grader) if not grade(text, sample, grader).right)
+    return ToldApart(accepted, refused, len(wrong))
+
+
+def require_apart(sample: Sample, grader: Grader) -> None:
+    """Raises ``RowFault`` (grader_cannot_tell) with the evidence when the grader does not tell the answers apart."""
+    told = tells_apart(sample, grader)
+    if not told.holds:
+        raise RowFault(Reason.GRADER_CANNOT_TELL, f"the {grader.kind} grader {told}")
+
+
+def honest(sample: Sample, grader: Grader) -> tuple[str, ...]:
+    """The sample's answer as models spell it."""
+    answer = sample.answer.strip()
+    found = [answer, f" {answer}\n", f"The answer is {answer}", f"**{answer}**"]
+    match grader.kind:
+        case "choice":
+            found += _choice_spelled(sample)
+        case "list":
+            parts = elements(answer)
+            found += [", ".join(parts), "\n".join(f"- {part}" for part in parts) if len(parts) > 1 else answer]
+        case "box":
+            box = read_box(answer)
+            found += [spelled(box), f'{{"bbox": {spelled(box)}}}'] if box else []
+        case "number" | "maths":
+            found.append(rf"\boxed{{{answer}}}")
+        case "text" | "judged":
+            found += [answer.upper() if answer.isascii() else answer, f'"{answer}"' if '"' not in answer else answer]
+    return tuple(dict.fromkeys(found))
+
+
+def _choice_spelled(sample: Sample) -> list[str]:
+    for letter, text in map(split_choice, sample.choices):
+        if letter == sample.answer:
+            return [f"({letter})", f"{letter}. {text}", f"Option {letter}", letter.lower()]
+    return []

@@ -1,0 +1,88 @@
+"""Labels that can be trusted: a judge answers every question again, and where most answers differ people decide.
+
+CodeV cleans labels by a larger model and by hand (§5.1). A disputed label waits for a person
+(``annotation/verification.py``); what the person says stands, in the table ``verifications`` of the sample's source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pipelines.policies.base import Policy
+from pipelines.records import CheckedLabel, RLCandidate, Sample, Verification
+from pipelines.rejects import Reason, RowFault
+from pipelines.rl import candidates
+from pipelines.rl.asking import graded, turn_of
+from pipelines.rl.shard import Refused, Shard
+from pipelines.tables import TableKey, Tables
+from pipelines.voting import majority, poll
+
+ASSET, PROMPT = "checked_labels", "relabel"
+VERIFICATIONS = ("verifications",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedLabels:
+    """``judge`` answers ``n_answers`` times; the label stands when more than half of them are the label."""
+
+    judge: Policy
+    n_answers: int = 4
+    stop_early: bool = False
+    said: Mapping[str, Verification] = field(default_factory=dict)
+    """What people said, by sample."""
+
+    asset: ClassVar[str] = ASSET
+    kind: ClassVar[type[CheckedLabel]] = CheckedLabel
+    roles: ClassVar[Sequence[str]] = ("judge",)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """For the digest of the inputs and the card."""
+        said = sorted([one.sample_id, one.verdict, one.reviewer] for one in self.said.values())
+        return {"n_answers": self.n_answers, "stop_early": self.stop_early, "verifications": said}
+
+    def upstream(self, shard: Shard) -> Sequence[TableKey]:
+        """The candidates."""
+        return (shard.key(candidates.ASSET),)
+
+    def rows(self, shard: Shard) -> Sequence[tuple[Sample, RLCandidate]]:
+        """Every candidate but those about a video, which no judge is shown."""
+        return [(sample, row) for sample, row in shard.joined(candidates.ASSET, RLCandidate) if not sample.videos]
+
+    async def measure(self, sample: Sample, row: RLCandidate, shard: Shard) -> CheckedLabel | Refused:
+        """The judge's answers against the label, then people's word."""
+        votes = await poll(
+            self.judge,
+            turn_of(sample, PROMPT),
+            graded(sample, row.grader, self.judge),
+            n_votes=self.n_answers,
+            verdict=majority if self.stop_early else None,
+            what=PROMPT,
+        )
+        verified = self.said.get(sample.sample_id)
+        found = CheckedLabel(sample.sample_id, votes, verified.reviewer if verified else "")
+        if verified is not None and verified.verdict == "mismatch":
+            evidence = f"{verified.reviewer} says that image, question and answer do not match: {verified.comment}"
+            return Refused(RowFault(Reason.WRONG_LABEL, evidence), found)
+        if verified is not None and verified.verdict == "match":
+            return found
+        if votes.says_yes:
+            return found
+        answers = ", ".join(dict.fromkeys(answer for answer in votes.reasons if answer))
+        evidence = f"the label is {sample.answer!r}; {votes.n_yes} of {votes.n} answers are: {answers}"
+        return Refused(RowFault(Reason.LABEL_DISPUTED, evidence), found)
+
+
+def read_verifications(tables: Tables, sources: Sequence[str]) -> dict[str, Verification]:
+    """What people said of the samples of ``sources``, by sample; nothing where nobody was asked."""
+    keys = [TableKey(VERIFICATIONS, source) for source in sources]
+    rows = [row for key in keys if tables.exists(key) for row in tables.read(key, Verification)]
+    return {row.sample_id: row for row in rows}
+
+
+def disputed(tables: Tables, key: TableKey) -> dict[str, str]:
+    """The samples of one shard whose label waits for a person, with what was found."""
+    rejects = tables.read_rejects(key)
+    return {one.sample_id: one.evidence for one in rejects if one.reason == Reason.LABEL_DISPUTED}

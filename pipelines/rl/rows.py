@@ -1,0 +1,79 @@
+"""RL rows: what was measured of every sample, joined; samples that a stage took out are not among them.
+
+A stage that does not ask about a sample (a video, a problem in words) leaves its column empty. Rows that people wrote
+(``annotation/``) were checked by people, and come without pass rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from pipelines.grading import grader_of, require_apart
+from pipelines.records import (
+    Difficulty,
+    PassRate,
+    RLCandidate,
+    RLRow,
+    Sample,
+    SuitabilityLabel,
+    ToolNecessity,
+)
+from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
+from pipelines.rl.shard import Shard
+from pipelines.tables import TableKey
+
+R = TypeVar("R")
+FILTERS = (labels.ASSET, pass_rates.ASSET, suitability.LABELS)
+"""Stages whose rejects are no RL rows. Necessity is a prior only: where it could not be had, the row stays."""
+_HARD, _MEDIUM = 0.375, 0.625
+
+
+def difficulty_of(rate: PassRate | None) -> Difficulty:
+    """By the share of right answers: up to 3 of 8 hard, up to 5 medium, more easy; none at all is a kind of its own."""
+    if rate is None:
+        return "unknown"
+    if rate.never_solved:
+        return "unsolved"
+    share = rate.votes.share
+    return "hard" if share <= _HARD else "medium" if share <= _MEDIUM else "easy"
+
+
+def public_rows(shard: Shard) -> Iterator[RLRow]:
+    """The rows of one shard of a source. Raises ``TableMissing`` for a stage that was not materialised."""
+    tables = shard.workspace.tables
+    out = {one.sample_id for asset in FILTERS for one in tables.read_rejects(shard.key(asset))}
+    rates = _by_sample(shard, pass_rates.ASSET, PassRate)
+    priors = _by_sample(shard, necessity.ASSET, ToolNecessity)
+    suitable = _by_sample(shard, suitability.LABELS, SuitabilityLabel)
+    for sample, row in shard.joined(candidates.ASSET, RLCandidate):
+        if sample.sample_id in out:
+            continue
+        rate = rates.get(sample.sample_id)
+        yield RLRow(
+            sample=sample,
+            grader=row.grader,
+            origin="public",
+            difficulty=difficulty_of(rate),
+            pass_rate=rate,
+            necessity=priors.get(sample.sample_id),
+            suitability=suitable.get(sample.sample_id),
+        )
+
+
+def annotated_row(sample: Sample) -> RLRow:
+    """The row of a question that people wrote. Raises ``RowFault`` (grader_cannot_tell)."""
+    grader = grader_of(sample)
+    require_apart(sample, grader)
+    return RLRow(sample, grader, "annotated", "unknown", None, None, None)
+
+
+def tables_of(shard: Shard) -> Sequence[TableKey]:
+    """What the rows of a shard are made from."""
+    assets = (candidates.ASSET, labels.ASSET, pass_rates.ASSET, necessity.ASSET, suitability.VOTES, suitability.LABELS)
+    return [shard.samples_key, *map(shard.key, assets)]
+
+
+def _by_sample(shard: Shard, asset: str, kind: type[R]) -> dict[str, R]:
+    rows: list[Any] = shard.workspace.tables.read(shard.key(asset), kind)
+    return {row.sample_id: row for row in rows}
