@@ -20,15 +20,14 @@ from annotation.task_server import TaskServer
 from annotation.tasks import plain
 from pipelines.digest import digest
 from pipelines.records import Sample, Verification, to_row
-from pipelines.rejects import Reason
+from pipelines.rl import labels
 from pipelines.stages import Outcome, Report, run_stage
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
 ROUND = "verify"
 ASSET = ("verifications",)
-CHECKED = ("checked_labels",)
-"""The asset whose rejects are samples with a disputed label."""
+DIVIDED = "**Others were divided about this answer:** look closely."
 
 
 class HandedOut(NamedTuple):
@@ -63,9 +62,10 @@ class VerificationQueue:
         return self._sync(studio, {row: partial(_task, samples[row]) for row in ranked[:n_rows]})
 
     def sync_disputed(self, studio: TaskServer, disputed: Mapping[str, str]) -> HandedOut:
-        """Hands out exactly these samples (``sample_id``: why, which people read), and takes verdicts in.
+        """Hands out exactly these samples (``sample_id``: why), and takes verdicts in.
 
-        What was handed out before stays as it is. Raises ``AnnotationFault``.
+        People see that the label is disputed; the reason goes with the task, and is not shown: another's answer would
+        sway them. What was handed out before stays as it is. Raises ``AnnotationFault``.
         """
         samples = {sample.sample_id: sample for sample in self._samples()}
         items: dict[str, MakeTask] = {
@@ -77,10 +77,9 @@ class VerificationQueue:
     def disputed(self) -> dict[str, str]:
         """The source's samples that ``checked_labels`` set aside as disputed, with the evidence; none without it."""
         tables = self.workspace.tables
-        paths = sorted(tables.root.joinpath(*CHECKED).glob(f"{self.source}-[0-9]*.rejects.parquet"))
-        keys = [TableKey(CHECKED, path.name.removesuffix(".rejects.parquet")) for path in paths]
-        found = [one for key in keys for one in tables.read_rejects(key)]
-        return {one.sample_id: one.evidence for one in found if one.reason == Reason.DISPUTED}
+        paths = sorted(tables.root.joinpath(labels.ASSET).glob(f"{self.source}-[0-9]*.rejects.parquet"))
+        keys = [TableKey((labels.ASSET,), path.name.removesuffix(".rejects.parquet")) for path in paths]
+        return {row: why for key in keys for row, why in labels.disputed(tables, key).items()}
 
     def _sync(self, studio: TaskServer, items: Mapping[str, MakeTask]) -> Synced:
         return sync_queue(Handover(self.journal, studio, self.campaign.name), ROUND, items)
@@ -104,9 +103,8 @@ class VerificationQueue:
 def _task(sample: Sample, why: str = "") -> dict[str, Any]:
     choices = "".join(f"\n\n{plain(choice)}" for choice in sample.choices)
     shown = f"**Question:** {plain(sample.question)}{choices}\n\n**Answer:** {plain(sample.answer)}"
-    if why:
-        shown += f"\n\n**Disputed:** {plain(why)}"
-    return {"image": f"/darkroom/images/{sample.images[0].sha256}", "question_shown": shown}
+    task = {"image": f"/darkroom/images/{sample.images[0].sha256}", "question_shown": shown}
+    return task | {"question_shown": f"{shown}\n\n{DIVIDED}", "disputed": why} if why else task
 
 
 def _verification(verdict: Verdict) -> Verification:

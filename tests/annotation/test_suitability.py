@@ -8,7 +8,7 @@ from annotation.campaign import Campaign
 from annotation.journal import Journal
 from annotation.pages import problem_page
 from annotation.suitability import CHECK, ROUND, SuitabilityQueue
-from annotation.verification import CHECKED, VerificationQueue
+from annotation.verification import DIVIDED, VerificationQueue
 from pipelines.engine import SAMPLES
 from pipelines.judges.calibration import calibrate
 from pipelines.judges.labels import read_labels
@@ -102,12 +102,16 @@ def verification(workspace: Workspace, journal: Journal) -> VerificationQueue:
     return VerificationQueue(workspace, Campaign(name="c"), journal, "sums")
 
 
-def test_disputed_samples_go_out_with_the_reason_and_no_others(verification: VerificationQueue, server: Studio) -> None:
+def test_disputed_samples_go_out_without_the_answers_of_judges_and_no_others_do(
+    verification: VerificationQueue, server: Studio
+) -> None:
     handed_out = verification.sync_disputed(server, {"s01": "6 of 8 judges say 4_5", "s03": "x", "nobody": "x"})
     assert handed_out.synced.imported == {"verify": 1}
     assert handed_out.left_out == ("s03", "nobody")
     [task] = server.tasks.values()
-    assert "**Disputed:** 6 of 8 judges say 4\\_5" in task["data"]["question_shown"]
+    assert task["data"]["question_shown"].endswith(DIVIDED)
+    assert "4_5" not in task["data"]["question_shown"], "another's answer would sway people"
+    assert task["data"]["disputed"] == "6 of 8 judges say 4_5"
     assert verification.sync_disputed(server, {"s01": "said otherwise"}).synced.imported == {}
 
 
@@ -127,8 +131,8 @@ def test_what_checked_labels_set_aside_as_disputed_is_found(
     assert verification.disputed() == {}
     rejects = tuple(
         reject(reason, f"evidence {number}", stage="checked_labels", row={}, sample_id=f"s0{number}")
-        for number, reason in enumerate((Reason.DISPUTED, Reason.POLICY_FAILED), 1)
+        for number, reason in enumerate((Reason.LABEL_DISPUTED, Reason.WRONG_LABEL), 1)
     )
-    write(workspace, TableKey(CHECKED, "sums-0000"), (), rejects)
-    write(workspace, TableKey(CHECKED, "other-0000"), (), rejects)
+    write(workspace, TableKey(("checked_labels",), "sums-0000"), (), rejects)
+    write(workspace, TableKey(("checked_labels",), "other-0000"), (), rejects)
     assert verification.disputed() == {"s01": "evidence 1"}
