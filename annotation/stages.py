@@ -162,13 +162,14 @@ def annotated(kept: Kept, *, pre_annotated: bool) -> Annotated:
 def read_accepted(workspace: Workspace) -> list[Sample]:
     """The accepted records as samples: those of the workspace's own campaign; where it has none, those of a recording.
 
-    Raises ``TableMissing`` when neither was materialised.
+    Empty where neither was materialised.
     """
-    tables, own, recorded = workspace.tables, ACCEPTED, replace(ACCEPTED, partition=RECORDED)
-    key = recorded if tables.exists(recorded) and not (tables.exists(own) and tables.n_rows(own)) else own
-    rows = tables.read(key, Annotated)
-    campaign = tables.facts(key)["notes"]["campaign"]
-    return [to_sample(row, campaign=campaign) for row in rows]
+    tables = workspace.tables
+    for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
+        if tables.exists(key) and tables.n_rows(key):
+            campaign = tables.facts(key)["notes"]["campaign"]
+            return [to_sample(row, campaign=campaign) for row in tables.read(key, Annotated)]
+    return []
 
 
 def to_sample(row: Annotated, *, campaign: str) -> Sample:

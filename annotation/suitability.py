@@ -1,5 +1,7 @@
 """Suitability labels by people: whether a drawing would help with a maths problem, blind to what models voted.
 
+As of the models, it is asked of problems in words: where there is an image, there is nothing to draw.
+
 The words of people are the table ``suitability_reviews``, one partition a source, and lines of ``suitability.jsonl``
 for calibrating the vote against them (``pipelines/judges/labels.py``): yes is an ``accept``, no a ``reject``; who
 cannot tell decides nothing.
@@ -23,7 +25,10 @@ from annotation.queues import MakeTask, Verdict, read_verdicts, sync_queue
 from annotation.source_samples import samples_of
 from annotation.task_server import TaskServer
 from pipelines.digest import digest
-from pipelines.records import Sample, SuitabilityReview, to_row
+from pipelines.judges.calibration import Calibration, calibrate
+from pipelines.judges.labels import read_labels
+from pipelines.records import Sample, SuitabilityReview, SuitabilityVotes, to_row
+from pipelines.rl.suitability import VOTES
 from pipelines.stages import Outcome, Report, run_stage
 from pipelines.tables import TableKey
 from pipelines.whole import write_whole
@@ -38,7 +43,7 @@ LABELS = {"yes": "accept", "no": "reject"}
 
 @dataclass(frozen=True, slots=True)
 class SuitabilityQueue:
-    """The problems of one source: its samples of one category."""
+    """The problems of one source: its samples of one category that have no image."""
 
     workspace: Workspace
     campaign: Campaign
@@ -77,13 +82,28 @@ class SuitabilityQueue:
         perform = partial(Outcome, rows, (), len(rows))
         return run_stage(self.workspace.tables, self.key, SuitabilityReview, inputs=inputs, perform=perform)
 
+    def agreement(self) -> Calibration:
+        """The models' vote on this source against people, by majority: kappa with its interval.
+
+        Raises ``CalibrationFault`` when fewer than 20 problems have both a vote and a label.
+        """
+        shares = {row.sample_id: row.votes.share for row in self._votes()}
+        both = [label for label in read_labels(self.labels, CHECK).labels if label.line.row in shares]
+        return calibrate([shares[label.line.row] for label in both], [label.is_good for label in both])
+
     def counts(self) -> Counter[str]:
         """Of how many problems people said yes, no, or could not tell."""
         return Counter(row.verdict for row in self.workspace.tables.read(self.key, SuitabilityReview))
 
+    def _votes(self) -> Iterator[SuitabilityVotes]:
+        tables = self.workspace.tables
+        for path in sorted(tables.root.joinpath(VOTES).glob(f"{self.source}-[0-9]*.parquet")):
+            if not path.name.endswith(".rejects.parquet"):
+                yield from tables.read(TableKey((VOTES,), path.stem), SuitabilityVotes)
+
     def _problems(self) -> Iterator[Sample]:
         rows = samples_of(self.workspace.tables, self.source)
-        return (sample for sample in rows if sample.category == self.category)
+        return (row for row in rows if row.category == self.category and not row.images and not row.videos)
 
 
 def _task(sample: Sample) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from assets.commands.annotating import pre_annotate
 from assets.commands.judging import calibrate
 from assets.commands.looking import explain, gallery, replay, summary
 from assets.commands.making import demo, home, ingest, materialize_command
+from assets.commands.sources import app as sources_app
 from pipelines.layouts.cli import export
 from pipelines.serving.cli import serve
 from sandbox.cli import app as sandbox_app
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; see what this kernel protects.")
 annotation_app.command(name="pre-annotate")(pre_annotate)
 app.add_typer(annotation_app, name="annotate")
+app.add_typer(sources_app, name="sources")
 app.command()(serve)
 app.command()(export)
 app.command()(demo)

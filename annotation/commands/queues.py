@@ -90,13 +90,14 @@ def suitability(
     """Have people say whether a drawing would help with a source's maths problems, blind to what models voted.
 
     Run it again to take in what they said; more --rows later keep what was chosen. <home>/annotation/suitability.jsonl
-    holds their words as labels, against which the vote is calibrated.
+    holds their words as labels. With 20 of them it says how far the models' vote agrees, beyond chance.
     """
     from annotation.campaign import Campaign
     from annotation.connection import connect
     from annotation.journal import Journal
     from annotation.queues import read_verdicts
     from annotation.suitability import ROUND, SuitabilityQueue
+    from pipelines.judges.calibration import CalibrationFault
 
     with open_workspace() as workspace, Journal(workspace.annotation) as journal:
         queue = SuitabilityQueue(workspace, Campaign.load(workspace.annotation), journal, source, category)
@@ -104,6 +105,12 @@ def suitability(
             synced = queue.sync(studio, n_rows=rows)
         queue.materialize()
         _print_queue(synced, read_verdicts(journal, ROUND).n_waiting, queue.counts())
+        try:
+            found = queue.agreement()
+        except CalibrationFault as fault:
+            CONSOLE.print(f"the vote against people: {fault}", highlight=False)
+        else:
+            CONSOLE.print(f"the vote against {found.n_labels} labels of people: kappa {found.kappa}", highlight=False)
 
 
 def _print_queue(synced: Synced, n_waiting: int, counts: Counter[str]) -> None:

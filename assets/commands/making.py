@@ -7,7 +7,7 @@ import typer
 
 from assets.commands.faults import CONSOLE, faults_as_messages
 from pipelines.sources.catalog import EMBEDDED
-from pipelines.sources.mapping import BoxFrame, Columns
+from pipelines.sources.columns import BoxFrame, Columns
 
 FamilyOption = Annotated[
     list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")

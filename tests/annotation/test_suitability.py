@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from annotation.campaign import Campaign
@@ -10,10 +12,20 @@ from annotation.pages import problem_page
 from annotation.suitability import CHECK, ROUND, SuitabilityQueue
 from annotation.verification import DIVIDED, VerificationQueue
 from pipelines.engine import SAMPLES
-from pipelines.judges.calibration import calibrate
+from pipelines.judges.calibration import CalibrationFault
 from pipelines.judges.labels import read_labels
-from pipelines.records import ImageRef, Reject, Sample, SuitabilityReview, Truth, Verification
+from pipelines.records import (
+    ImageRef,
+    Reject,
+    Sample,
+    SuitabilityReview,
+    SuitabilityVotes,
+    Truth,
+    Verification,
+    Votes,
+)
 from pipelines.rejects import Reason, reject
+from pipelines.rl.suitability import VOTES
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 from tests.annotation.desk import ANN, EVE, choice, text
@@ -39,17 +51,18 @@ def server() -> Studio:
 
 
 def fill(workspace: Workspace, *samples: Sample) -> None:
-    write(workspace, TableKey(SAMPLES, "sums-0000"), samples)
+    write(workspace, TableKey(SAMPLES, "sums-0000"), Sample, samples)
 
 
-def write(workspace: Workspace, key: TableKey, samples: tuple[Sample, ...], rejects: tuple[Reject, ...] = ()) -> None:
+def write(workspace: Workspace, key: TableKey, kind: type, rows: Sequence, rejects: Sequence[Reject] = ()) -> None:
     facts = {"n_in": 0, "n_out": 0, "n_rejected": 0, "n_quarantined": 0, "n_retryable": 0, "reasons": {}, "usage": {}}
-    workspace.tables.write(key, Sample, samples, rejects, inputs="x", facts=facts)
+    workspace.tables.write(key, kind, rows, rejects, inputs="x", facts=facts)
 
 
 @pytest.fixture
 def queue(workspace: Workspace, journal: Journal) -> SuitabilityQueue:
-    fill(workspace, *(problem(number) for number in range(N_PROBLEMS)), problem(99, "chart"))
+    with_image = problem(98, images=(ImageRef("a" * 64, 9, 9, "RGB", "PNG"),))
+    fill(workspace, *(problem(number) for number in range(N_PROBLEMS)), problem(99, "chart"), with_image)
     return SuitabilityQueue(workspace, Campaign(name="c"), journal, "sums")
 
 
@@ -90,9 +103,16 @@ def test_words_of_people_become_rows_and_labels_against_which_a_vote_is_calibrat
     assert {(row.comment, row.reviewer) for row in rows} == {("a map", "ann@example.com"), ("a map", "eve@example.com")}
     labels = read_labels(queue.labels, CHECK)
     assert (len(labels.labels), len(labels.rejects)) == (23, 0)
-    shares = {f"s{number:02d}": 0.875 if number % 2 else 0.125 for number in range(N_PROBLEMS)}
-    found = calibrate([shares[label.line.row] for label in labels.labels], [label.is_good for label in labels.labels])
-    assert (found.kappa.value, found.n_good) == (1.0, 11)
+    with pytest.raises(CalibrationFault, match="0 labels"):
+        queue.agreement()
+    ballots = [(bool(number % 2),) * 7 + (False,) for number in range(N_PROBLEMS)]
+    ballots[1] = (True, False) * 4
+    votes = [SuitabilityVotes(f"s{number:02d}", Votes("judge", ballots[number], 8)) for number in range(N_PROBLEMS)]
+    write(workspace, TableKey((VOTES,), "sums-0000"), SuitabilityVotes, votes)
+    found = queue.agreement()
+    assert (found.n_labels, found.n_good, found.precision.value) == (23, 11, 1.0)
+    assert 0.8 < found.kappa.value < 1.0
+    assert found.kappa.low < found.kappa.value < found.kappa.high
 
 
 @pytest.fixture
@@ -133,6 +153,6 @@ def test_what_checked_labels_set_aside_as_disputed_is_found(
         reject(reason, f"evidence {number}", stage="checked_labels", row={}, sample_id=f"s0{number}")
         for number, reason in enumerate((Reason.LABEL_DISPUTED, Reason.WRONG_LABEL), 1)
     )
-    write(workspace, TableKey(("checked_labels",), "sums-0000"), (), rejects)
-    write(workspace, TableKey(("checked_labels",), "other-0000"), (), rejects)
+    write(workspace, TableKey(("checked_labels",), "sums-0000"), Sample, (), rejects)
+    write(workspace, TableKey(("checked_labels",), "other-0000"), Sample, (), rejects)
     assert verification.disputed() == {"s01": "evidence 1"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.sources import Catalog, SourceConfig, SourceFault, partition_key
+from pipelines.sources.columns import Columns
 from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.sources.mapping import Columns
 from pipelines.sources.tabular import TabularSource
 
 
