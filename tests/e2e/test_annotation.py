@@ -348,20 +348,9 @@ def test_people_verify_the_rows_of_a_source(server: StudioHome, crop_home: Path,
 
 
 def test_people_say_whether_a_drawing_would_help_and_see_no_answer(server: StudioHome, workspace: Workspace) -> None:
+    question = "Tom walks {} km north, then east. How far is home?"
     problems = [
-        Sample(
-            f"p{n}",
-            "sums",
-            str(n),
-            "",
-            (),
-            f"Tom walks {n} km north, then east. How far is home?",
-            (),
-            "Answer",
-            Truth(),
-            "maths",
-        )
-        for n in range(3)
+        Sample(f"p{n}", "sums", str(n), "", (), question.format(n), (), "Answer", Truth(), "maths") for n in range(3)
     ]
     facts = {"n_in": 3, "n_out": 3, "n_rejected": 0, "n_quarantined": 0, "n_retryable": 0, "reasons": {}, "usage": {}}
     workspace.tables.write(TableKey(SAMPLES, "sums-0000"), Sample, problems, [], inputs="x", facts=facts)
