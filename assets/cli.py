@@ -6,7 +6,7 @@ from annotation.cli import app as annotation_app
 from assets.commands.annotating import draft
 from assets.commands.judging import calibrate
 from assets.commands.looking import explain, gallery, replay, summary
-from assets.commands.making import demo, home, ingest, materialize_command
+from assets.commands.making import demo, home, ingest, materialize_command, rl_command
 from assets.commands.sources import app as sources_app
 from pipelines.layouts.cli import export
 from pipelines.serving.cli import serve
@@ -27,5 +27,6 @@ app.command()(serve)
 app.command()(export)
 app.command()(demo)
 app.command(name="materialize")(materialize_command)
+app.command(name="rl")(rl_command)
 for command in (home, summary, ingest, gallery, replay, explain, calibrate):
     app.command()(command)
