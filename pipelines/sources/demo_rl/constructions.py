@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 from random import Random
 
-from pipelines.sources.demo_rl.problem import Kind, Problem, number, terms, worded
+from pipelines.sources.demo_rl.problem import Kind, Problem, terms, worded
 
 _TRIPLES = ((3, 4, 5), (5, 12, 13), (8, 15, 17), (7, 24, 25), (20, 21, 29))
 
@@ -24,7 +24,7 @@ def _corner_area(rng: Random, n: int) -> Problem:
     named = zip("PQR" if n % 2 else "ABC", corners, strict=True)
     points = ", ".join(f"{name}({x}, {y})" for name, (x, y) in named)
     question = worded(wordings, n, names="PQR" if n % 2 else "ABC", points=points)
-    return Problem("geometry", question, number(Fraction(twice, 2)))
+    return Problem("geometry", question, str(Fraction(twice, 2)))
 
 
 def _chord(rng: Random, n: int) -> Problem:
@@ -108,7 +108,7 @@ def _between_curves(rng: Random, n: int) -> Problem:
         "The graphs of y = {square} and y = {line} enclose a region. Which area does it have?",
     )
     square, line = terms((factor, "x²")), terms((slope, "x"))
-    return Problem("calculus", worded(wordings, n, square=square, line=line), number(area))
+    return Problem("calculus", worded(wordings, n, square=square, line=line), str(area))
 
 
 def _under_an_arch(rng: Random, n: int) -> Problem:
@@ -118,7 +118,7 @@ def _under_an_arch(rng: Random, n: int) -> Problem:
         "What area lies between the parabola y = {high} - x² and the x-axis?",
         "An arch has the shape of y = {high} - x², and the x-axis is its floor. What is the area of the opening?",
     )
-    return Problem("calculus", worded(wordings, n, high=root * root), number(area))
+    return Problem("calculus", worded(wordings, n, high=root * root), str(area))
 
 
 def _ways(rng: Random, n: int) -> Problem:
@@ -179,7 +179,7 @@ def _appointment(rng: Random, n: int) -> Problem:
         "Two real numbers between 0 and 60 are drawn at random. What is the probability, as a ratio of whole numbers, "
         "that they are at most {wait} apart?",
     )
-    return Problem("probability", worded(wordings, n, wait=wait), number(met))
+    return Problem("probability", worded(wordings, n, wait=wait), str(met))
 
 
 def _sets(rng: Random, n: int) -> Problem:

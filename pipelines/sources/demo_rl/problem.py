@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -50,18 +49,11 @@ def worded(wordings: Sequence[str], n: int, **values: object) -> str:
     return wordings[n % len(wordings)].format(**values)
 
 
-def number(value: Fraction) -> str:
-    """A whole number or a fraction in lowest terms."""
-    return str(value)
-
-
 def terms(*coefficients: tuple[int, str]) -> str:
     """A sum as it is written: ``terms((1, "x²"), (-3, "x"), (2, ""))`` is ``x² - 3x + 2``."""
     text = ""
     for factor, letter in coefficients:
         if factor:
-            sign = " - " if factor < 0 else " + "
-            text += f"{sign}{'' if abs(factor) == 1 and letter else abs(factor)}{letter}"
-    return (
-        text.removeprefix(" + ").replace(" - ", "-", 1) if text.startswith(" - ") else text.removeprefix(" + ") or "0"
-    )
+            size = "" if abs(factor) == 1 and letter else str(abs(factor))
+            text += f"{' - ' if factor < 0 else ' + '}{size}{letter}"
+    return f"-{text[3:]}" if text.startswith(" - ") else text[3:] or "0"

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import comb, factorial, gcd, lcm, prod
 from random import Random
 
-from pipelines.sources.demo_rl.problem import Kind, Problem, number, terms, worded
+from pipelines.sources.demo_rl.problem import Kind, Problem, terms, worded
 
 _PRIMES = (5, 7, 11, 13, 17, 19)
 _WORDS = ("LEVEL", "COFFEE", "PEPPER", "BALLOON", "PAPAYA", "TOMORROW", "CINNAMON", "SUCCESS")
@@ -121,8 +121,8 @@ def _committee(rng: Random, n: int) -> Problem:
     return Problem("combinatorics", worded(wordings, n, people=people, seats=seats), str(comb(people, seats)))
 
 
-def _letters(rng: Random, n: int) -> Problem:
-    word = _WORDS[(2 * n + rng.randrange(2)) % len(_WORDS)]
+def _letters(_: Random, n: int) -> Problem:
+    word = _WORDS[n % len(_WORDS)]
     count = factorial(len(word)) // prod(factorial(word.count(letter)) for letter in set(word))
     wordings = (
         "How many different strings can be formed from all the letters of {word}?",
@@ -141,7 +141,7 @@ def _urn(rng: Random, n: int) -> Problem:
         "Of {total} light bulbs in a box {red} are broken. Somebody takes two at once. What is the probability that "
         "both are broken?",
     )
-    return Problem("probability", worded(wordings, n, red=red, white=white, total=total), number(same))
+    return Problem("probability", worded(wordings, n, red=red, white=white, total=total), str(same))
 
 
 def _derivative(rng: Random, n: int) -> Problem:

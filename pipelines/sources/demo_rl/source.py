@@ -32,7 +32,7 @@ from pipelines.sources.demo_rl.spoiled import spoiled
 
 DEMO_RL_VERSION = "1"
 PACKAGES = ("matplotlib", "pillow", "scikit-image", "scikit-learn")
-N_CONSTRUCTIONS, N_RECKONINGS = 5, 4
+N_CONSTRUCTIONS, N_RECKONINGS = 5, 5
 """Of each of their kinds."""
 ASKED: dict[str, tuple[Kind, int]] = {
     "colour": (colour_of_a_shape, 12),

@@ -174,12 +174,10 @@ def test_every_right_answer_passes_its_grader(samples):
 
 
 def test_no_slip_passes_the_grader(samples):
-    for sample in samples.values():
-        true = replace(sample, answer=right_answer(sample))
-        for seed in range(3):
-            wrong = slip(sample, Random(seed))
-            assert wrong.strip(), sample.source_row
-            assert not grade(wrong, true, grader_of(true)).right, (sample.source_row, wrong)
+    for seed, sample in enumerate(samples.values()):
+        true, wrong = replace(sample, answer=right_answer(sample)), slip(sample, Random(seed))
+        assert wrong.strip(), sample.source_row
+        assert not grade(wrong, true, grader_of(true)).right, (sample.source_row, wrong)
 
 
 def test_a_slip_on_a_choice_is_another_choice(samples):
@@ -203,7 +201,7 @@ def test_a_slip_on_a_choice_is_another_choice(samples):
 )
 def test_any_kind_of_answer_has_a_slip(samples, answer, question):
     sample = replace(samples["plate/00"], question=question, answer=answer, category="")
-    for seed in range(8):
+    for seed in range(3):
         assert not grade(slip(sample, Random(seed)), sample).right
 
 
