@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from pipelines.digest import digest
 from pipelines.policies import Account, Budget, Endpoint, OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable, Purse
 from pipelines.recipes import Recipe
-from pipelines.rl import embedded
+from pipelines.rl.embedded import script as rl_script
 from pipelines.stages import code_digest
 from pipelines.workspace import Workspace
 
@@ -138,14 +138,14 @@ class PolicyResource(dg.ConfigurableResource):
     def for_rl(self, stage: str, workspace: Workspace) -> Policy:
         """The policy that an RL stage asks; the embedded one answers from the truth, as it was planted."""
         if self.kind == "oracle":
-            return OraclePolicy(embedded.script, revision=code_digest())
+            return OraclePolicy(rl_script, revision=code_digest())
         return self._asked(stage, workspace)
 
-    def for_drafting(self, workspace: Workspace) -> Policy:
-        """The policy that drafts records for annotators. Raises ``PolicyUnavailable``: the embedded one sees none."""
+    def for_pre_annotating(self, workspace: Workspace) -> Policy:
+        """The policy that writes records for people to correct. Raises ``PolicyUnavailable``: the oracle sees none."""
         if self.kind == "oracle":
             raise PolicyUnavailable(
-                "drafts of records need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
+                "pre-annotations need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
                 "DARKROOM_POLICY_MODEL"
             )
         return self._asked("pre_annotations", workspace)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -11,17 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from annotation.people import PersonQuality
 from annotation.quality import Quality
-
-_INK, _SOFT, _LINE, _BLUE, _ORANGE, _GREEN = (
-    "#1d2127",
-    "#667080",
-    "#e2e6eb",
-    "#3b6fb6",
-    "#d9822b",
-    "#2f8f5b",
-)
-_WIDTH = 7.2
-"""Inches, of 100 pixels."""
+from pipelines.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, png
 
 
 def plots(quality: Quality) -> dict[str, bytes]:
@@ -31,18 +20,18 @@ def plots(quality: Quality) -> dict[str, bytes]:
         drawn["people"] = _people(quality)
     if quality.reasons:
         drawn["reasons"] = _reasons(quality)
-    return {name: _png(figure) for name, figure in drawn.items()}
+    return {name: png(figure) for name, figure in drawn.items()}
 
 
 def _rounds(quality: Quality) -> Figure:
     steps = quality.funnel
     figure, axes = _figure(0.45 * len(steps) + 0.8)
     names, counts = [step.name for step in steps], [step.n for step in steps]
-    bars = axes.barh(range(len(steps)), counts, color=[_BLUE] * (len(steps) - 1) + [_GREEN], height=0.62)
-    axes.bar_label(bars, [f" {n:,}" for n in counts], color=_INK, fontsize=9)
+    bars = axes.barh(range(len(steps)), counts, color=[BLUE] * (len(steps) - 1) + [GREEN], height=0.62)
+    axes.bar_label(bars, [f" {n:,}" for n in counts], color=INK, fontsize=9)
     waiting = ", ".join(f"{n} in {name.replace('_', '-')}" for name, n in quality.waiting.items() if n) or "none"
     _name_rows(axes, names)
-    axes.set_title(f"Waiting: {waiting}; rejected: {quality.n_rejected}", fontsize=9, color=_SOFT, loc="left")
+    axes.set_title(f"Waiting: {waiting}; rejected: {quality.n_rejected}", fontsize=9, color=SOFT, loc="left")
     axes.set_xlim(0, max(1, *counts) * 1.1)
     return figure
 
@@ -50,20 +39,20 @@ def _rounds(quality: Quality) -> Figure:
 def _people(quality: Quality) -> Figure:
     """Left how fast, right how much of it stood: together, because neither says much alone."""
     rows = quality.people
-    figure = Figure(figsize=(_WIDTH, 0.27 * len(rows) + 0.9), dpi=100, layout="constrained")
+    figure = Figure(figsize=(WIDTH, 0.27 * len(rows) + 0.9), dpi=100, layout="constrained")
     fast, good = figure.subplots(1, 2, sharey=True)
     names = [row.name for row in rows]
     _name_rows(fast, names)
     fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=[_colour(row) for row in rows], height=0.62)
-    fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=_INK, loc="left")
+    fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=INK, loc="left")
     for place, row in enumerate(rows):
         if row.first_pass.value is not None:
             low, high = row.first_pass.interval
-            good.plot([100 * low, 100 * high], [place, place], color=_SOFT, linewidth=1.2)
-            good.plot([100 * row.first_pass.value], [place], "o", color=_GREEN, markersize=5)
+            good.plot([100 * low, 100 * high], [place, place], color=SOFT, linewidth=1.2)
+            good.plot([100 * row.first_pass.value], [place], "o", color=GREEN, markersize=5)
     if quality.first_pass.value is not None:
-        good.axvline(100 * quality.first_pass.value, color=_INK, linewidth=0.8, linestyle=":")
-    good.set_title("accepted as first written, % (95 % interval)", fontsize=9, color=_INK, loc="left")
+        good.axvline(100 * quality.first_pass.value, color=INK, linewidth=0.8, linestyle=":")
+    good.set_title("accepted as first written, % (95 % interval)", fontsize=9, color=INK, loc="left")
     good.set_xlim(0, 102)
     for axes in (fast, good):
         _styled(axes)
@@ -71,7 +60,7 @@ def _people(quality: Quality) -> Figure:
 
 
 def _colour(row: PersonQuality) -> str:
-    return _ORANGE if row.role == "expert" else _BLUE
+    return ORANGE if row.role == "expert" else BLUE
 
 
 def _reasons(quality: Quality) -> Figure:
@@ -80,17 +69,17 @@ def _reasons(quality: Quality) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     checks = [counts["cross_check"] for counts in quality.reasons.values()]
     _name_rows(axes, names)
-    axes.barh(range(len(names)), checks, color=_BLUE, height=0.62, label="in cross-check")
+    axes.barh(range(len(names)), checks, color=BLUE, height=0.62, label="in cross-check")
     experts = [counts["accept"] for counts in quality.reasons.values()]
-    bars = axes.barh(range(len(names)), experts, left=checks, color=_ORANGE, height=0.62, label="in acceptance")
-    axes.bar_label(bars, [f" {a + b}" for a, b in zip(checks, experts, strict=True)], color=_INK, fontsize=9)
+    bars = axes.barh(range(len(names)), experts, left=checks, color=ORANGE, height=0.62, label="in acceptance")
+    axes.bar_label(bars, [f" {a + b}" for a, b in zip(checks, experts, strict=True)], color=INK, fontsize=9)
     axes.margins(x=0.1)
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     return figure
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(_WIDTH, height), dpi=100, layout="constrained")
+    figure = Figure(figsize=(WIDTH, height), dpi=100, layout="constrained")
     axes = figure.subplots()
     _styled(axes)
     return figure, axes
@@ -103,14 +92,8 @@ def _name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 def _styled(axes: Axes) -> None:
     axes.set_axisbelow(True)
-    axes.grid(axis="x", color=_LINE)
-    axes.tick_params(labelsize=9, colors=_INK, length=0)
+    axes.grid(axis="x", color=LINE)
+    axes.tick_params(labelsize=9, colors=INK, length=0)
     axes.spines[:].set_visible(False)
     if not axes.yaxis_inverted():
         axes.invert_yaxis()
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()

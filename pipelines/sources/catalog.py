@@ -1,4 +1,4 @@
-"""The catalog: the embedded source and every source that a user added, one YAML file each below ``<home>/sources``.
+"""The catalog: the embedded sources and every source that a user added, one YAML file each below ``<home>/sources``.
 
 kind: jsonl
 questions: /data/streets/questions.jsonl
@@ -10,7 +10,7 @@ n_shards: 4
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -20,12 +20,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pipelines.sources.base import Source
 from pipelines.sources.columns import Columns
 from pipelines.sources.demo import DemoSource
+from pipelines.sources.demo_rl import DemoRLSource
 from pipelines.sources.faults import SourceFault
 from pipelines.sources.jsonl import JsonLinesSource
 from pipelines.whole import write_whole
 
-EMBEDDED = "demo"
-"""The name of the source that is always there."""
+EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
+"""The names of the sources that are always there: for trajectories, and for RL prompts."""
+
+_EMBEDDED: Mapping[str, Callable[[], Source]] = {EMBEDDED: DemoSource, EMBEDDED_RL: DemoRLSource}
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -103,9 +106,10 @@ def partition_key(source: str, shard: int) -> str:
 
 def check_name(name: str) -> None:
     """Raises ``SourceFault`` unless ``name`` can be a source's: it becomes part of file names and partition keys."""
-    if not _NAME.fullmatch(name) or name == EMBEDDED:
+    if not _NAME.fullmatch(name) or name in _EMBEDDED:
         raise SourceFault(
-            f"a source is named in lower case letters, digits and '_', like 'streets', and not 'demo'; found {name!r}"
+            f"a source is named in lower case letters, digits and '_', like 'streets', and not "
+            f"{' or '.join(map(repr, _EMBEDDED))}; found {name!r}"
         )
 
 
@@ -134,20 +138,20 @@ class Catalog:
 
     def open(self, name: str) -> Source:
         """One source."""
-        if name == EMBEDDED:
-            return DemoSource()
+        if name in _EMBEDDED:
+            return _EMBEDDED[name]()
         configs = self.configs()
         if name not in configs:
-            raise SourceFault(f"there is no source {name!r}; there are {', '.join(['demo', *configs])}")
+            raise SourceFault(f"there is no source {name!r}; there are {', '.join([*_EMBEDDED, *configs])}")
         return configs[name].open(name)
 
     def partitions(self) -> dict[str, tuple[str, int]]:
-        """Every partition with its source and shard: the demo's first, then the added sources' by name."""
+        """Every partition with its source and shard: the embedded sources' first, then the added ones' by name."""
         return dict(self._partitions())
 
     def _partitions(self) -> Iterator[tuple[str, tuple[str, int]]]:
         shards: Mapping[str, int] = {
-            EMBEDDED: DemoSource().n_shards,
+            **{name: embedded().n_shards for name, embedded in _EMBEDDED.items()},
             **{name: config.n_shards for name, config in self.configs().items()},
         }
         for name, n_shards in shards.items():

@@ -40,7 +40,9 @@ def test_every_asset_of_the_graph_is_there() -> None:
         "accepted_annotations",
         "refused_submissions",
     }
-    assert keys(definitions()) == {"samples", "expert_reviews"} | family | annotation | training
+    rl = {"rl_candidates", "checked_labels", "pass_rates", "tool_necessity", "suitability_votes", "suitability_labels"}
+    others = {"samples", "expert_reviews", "rl_dataset"}
+    assert keys(definitions()) == others | family | annotation | training | rl
 
 
 def test_every_asset_is_described_grouped_and_owned() -> None:
@@ -52,7 +54,7 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
-    assert groups == {"source", "datasets", "annotation", "train"} | set(load_recipes())
+    assert groups == {"source", "datasets", "annotation", "train", "rl"} | set(load_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:
@@ -64,7 +66,7 @@ def test_every_stage_has_a_blocking_conservation_check() -> None:
 def test_a_source_that_was_added_is_a_partition(signs: Path) -> None:
     partitions = definitions().resolve_assets_def("samples").partitions_def
     assert partitions is not None
-    assert partitions.get_partition_keys() == ["demo-0000", "demo-0001", PARTITION]
+    assert partitions.get_partition_keys() == ["demo-0000", "demo-0001", "demo_rl-0000", PARTITION]
 
 
 def test_one_file_and_one_prompt_make_a_family_of_assets(monkeypatch: pytest.MonkeyPatch) -> None:
