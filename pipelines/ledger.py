@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -44,7 +45,7 @@ _acts = sa.Table(
 )
 
 T = TypeVar("T")
-_MOST_KEYS = 10_000
+_MOST_KEYS = 8_192
 """SQLite takes at most 32,766 values in a statement."""
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
@@ -147,12 +148,36 @@ class Ledger:
 
         Who asks for an act that is being performed in this process waits for it; if it fails, the next one tries.
         """
-        key, line = act_key(kind, request), self._line()
+        return await self._once(act_key(kind, request), kind, partial(spelled, request), perform)
+
+    async def each_of(
+        self,
+        kind: str,
+        request: Mapping[str, Any],
+        seeds: Sequence[int],
+        perform: Callable[[int], Awaitable[Act]],
+    ) -> list[Act]:
+        """As ``once`` for ``request`` with each of ``seeds``, at the same time; ``perform`` is given one's place.
+
+        All are waited for, whatever one of them raises: what was paid for is on record.
+        """
+        asked = Seeded(kind, request)
+        made = await asyncio.gather(
+            *(
+                self._once(asked.key(seed), kind, partial(asked.text, seed), partial(perform, place))
+                for place, seed in enumerate(seeds)
+            ),
+            return_exceptions=True,
+        )
+        return [_or_raised(act) for act in made]
+
+    async def _once(self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[Act]]) -> Act:
+        line = self._line()
         async with self._performing.setdefault(key, asyncio.Lock()):
             (found,) = await line.reads.ask([key])
             if found is not None:
                 return found
-            (act,) = await line.writes.ask([_Entry(key, kind, spelled(request), await perform())])
+            (act,) = await line.writes.ask([_Entry(key, kind, text(), await perform())])
             return act
 
     async def all_of(
@@ -245,7 +270,7 @@ class Ledger:
     def _read(self, keys: Sequence[str]) -> list[Act | None]:
         query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd)
         with self._engine.connect() as connection:
-            asked = (query.where(_acts.c.key.in_(some)) for some in _parts(keys))
+            asked = (query.where(_acts.c.key.in_(_padded(some))) for some in _parts(keys))
             rows = [row for part in asked for row in connection.execute(part)]
         found = {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
         return [found.get(key) for key in keys]
@@ -253,16 +278,13 @@ class Ledger:
     def _write(self, entries: Sequence[_Entry]) -> list[Act]:
         """All in one transaction. The acts of record, in the entries' order."""
         insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
-        # RETURNING says which rows were written; drivers disagree about what `rowcount` means here
-        statement = insert(_acts).on_conflict_do_nothing().returning(_acts.c.key)
+        statement = insert(_acts).on_conflict_do_nothing()
         with self._engine.begin() as connection:
-            written = set(connection.scalars(statement, [_values(entry) for entry in entries]))
-        return [entry.act if entry.key in written else self._first(entry.key) for entry in entries]
-
-    def _first(self, key: str) -> Act:
-        first = self.get(key)
-        assert first is not None, f"the ledger lost {key} between two statements"
-        return first
+            n_written = connection.execute(statement, [_values(entry) for entry in entries]).rowcount
+        if n_written == len(entries):
+            return [entry.act for entry in entries]
+        # somebody was first, or the driver does not say how many were written
+        return [act for act in self._read([entry.key for entry in entries]) if act is not None]
 
 
 def _shared(answers: list[T], asked: Sequence[Sequence[Any]]) -> list[list[T]]:
@@ -273,6 +295,17 @@ def _shared(answers: list[T], asked: Sequence[Sequence[Any]]) -> list[list[T]]:
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     return (keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS))
+
+
+def _padded(keys: Sequence[str]) -> list[str]:
+    """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
+    return [*keys, *keys[:1] * ((1 << (len(keys) - 1).bit_length()) - len(keys))]
+
+
+def _or_raised(made: Act | BaseException) -> Act:
+    if isinstance(made, BaseException):
+        raise made
+    return made
 
 
 def _values(entry: _Entry) -> dict[str, Any]:

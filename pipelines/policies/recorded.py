@@ -10,7 +10,7 @@ from typing import Any, Self
 from pipelines.ledger import Act, Ledger
 from pipelines.messages import as_json
 from pipelines.policies.base import Completion, Frame, Identity, Policy, Turn
-from pipelines.policies.samples import Sampler, one_by_one, reseeded
+from pipelines.policies.samples import Sampler, reseeded
 from pipelines.records import Usage, from_row, to_row
 
 
@@ -60,9 +60,14 @@ class RecordedPolicy:
 
     async def sample(self, turn: Turn, n: int) -> tuple[Completion, ...]:
         """All ``n`` turns of record with the seeds from ``turn.seed`` on; those that are missing are asked for."""
-        inner = self._sampler
+        inner, request, seeds = self._sampler, self._request(turn), range(turn.seed, turn.seed + n)
+
+        async def perform_one(place: int) -> Act:
+            (act,) = await self._performed(reseeded(turn, place), 1)
+            return act
+
         if inner is None or not inner.gives_several:
-            return await one_by_one(self, turn, n)
+            return tuple(map(_completion, await self._ledger.each_of("policy", request, seeds, perform_one)))
 
         async def perform(places: Sequence[int]) -> Mapping[int, Act]:
             if not inner.gives_several:  # it turned out only now
@@ -71,8 +76,7 @@ class RecordedPolicy:
             n_in_a_row = next((n for n, place in enumerate(places) if place != first + n), len(places))
             return dict(enumerate(await self._performed(reseeded(turn, first), n_in_a_row), start=first))
 
-        seeds = range(turn.seed, turn.seed + n)
-        return tuple(map(_completion, await self._ledger.all_of("policy", self._request(turn), seeds, perform)))
+        return tuple(map(_completion, await self._ledger.all_of("policy", request, seeds, perform)))
 
     async def _each(self, turn: Turn, places: Sequence[int]) -> Mapping[int, Act]:
         """A request each; those that succeed. Raises what the first raised when none does."""
