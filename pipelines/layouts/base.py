@@ -61,7 +61,8 @@ class Facts:
     graders: Mapping[str, int] = field(default_factory=dict)
     """Prompts by the kind of their grader."""
     protocol: str = ""
-    """In which prompts are written; a trajectory names its own."""
+    """In which prompts are written, and its mode; a trajectory names its own."""
+    mode: str = ""
 
     def file(self, group: str) -> str | None:
         """The file of a group, when it has rows."""

@@ -145,6 +145,7 @@ def _write(dataset: Dataset, layout: Layout, folder: Path, inputs: str) -> None:
         n_rejected=writer.reasons.total(),
         graders=dict(sorted(writer.graders.items())),
         protocol=dataset.protocol,
+        mode=dataset.mode,
     )
     verify_written(folder, layout, facts)
     for name, text in layout.extra_files(facts).items():

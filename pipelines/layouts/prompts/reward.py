@@ -217,5 +217,5 @@ def _rows(**columns: Sequence[Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-if "swift.rewards" in sys.modules or "swift" in sys.modules:  # ms-swift is loading this file as its plug-in
+if "swift" in sys.modules:  # ms-swift is loading this file as its plug-in
     importlib.import_module("swift.rewards").orms[REWARD_NAME] = MsSwiftReward

@@ -24,19 +24,21 @@ def about(facts: Facts) -> str:
     kinds = ", ".join(f"{kind} {n}" for kind, n in facts.graders.items())
     more = [kind for kind in facts.graders if kind not in ALONE]
     needs = (
-        f"`reward.py` alone grades {', '.join(ALONE)}; rows of the kinds {', '.join(more)} raise `NeedsToolkit` until "
-        "`pip install darkroom-toolkit` is there, whose rules then grade all kinds."
+        f"`reward.py` alone grades {', '.join(ALONE)}, more strictly than Darkroom.\n"
+        f"Rows of the kinds {', '.join(more)} raise `NeedsToolkit` until `pip install darkroom-toolkit`:\n"
+        "its rules then grade all kinds."
         if more
-        else "`reward.py` alone grades all of them; `pip install darkroom-toolkit` brings the rules of Darkroom."
+        else "`reward.py` alone grades all of them, more strictly than Darkroom;\n"
+        "`pip install darkroom-toolkit` brings its rules."
     )
     judged = (
-        " A judged answer is compared by its words only: ask a judge with `pipelines.grading.judged`."
+        "\nA judged answer is compared by its words only: ask a judge with `pipelines.grading.judged`."
         if "judged" in more
         else ""
     )
     return f"""\
-Each row is a prompt in the protocol {facts.protocol} (its system words, the images, the question with its choices), as
-Darkroom's own rollouts begin; observations are made by your environment (`sandbox` of darkroom-toolkit, or your own).
+Each row is a prompt in the protocol {facts.protocol}, mode {facts.mode}: its system words, the images, the question
+with its choices, as Darkroom's own rollouts begin. Observations are made by your environment.
 Graders: {kinds}.
 {needs}{judged}
 `pass_rate`, `suitable`, `necessity_prior` and `difficulty` were measured before training, and are null where they were

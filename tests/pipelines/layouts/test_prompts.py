@@ -171,7 +171,7 @@ def test_the_readme_says_what_the_trainer_is_told_and_what_its_reward_needs(rl, 
     assert "reward.py" in text
     assert "pip install darkroom-toolkit" in text
     assert "box 1, choice 1, judged 1, list 1, maths 1, number 2, text 2" in text
-    assert "the protocol pyvision" in text
+    assert "the protocol pyvision, mode free" in text
     assert str(tmp_path) not in text
 
 
@@ -271,20 +271,27 @@ def test_there_are_as_many_placeholders_as_images_whatever_is_asked(question, ch
     assert placeholders(messages) == n_images
 
 
-def test_rows_that_read_back_otherwise_are_a_fault(rl, tmp_path):
-    layout = PROMPT_LAYOUTS["easyr1"]
-    folder = export(rl(), layout, tmp_path / "out").folder
-    rows = pq.read_table(folder / "train.parquet").to_pylist()
+@pytest.fixture
+def easyr1(rl, tmp_path):
+    """The folder of an export and the table that lies there."""
+    folder = export(rl(), PROMPT_LAYOUTS["easyr1"], tmp_path / "out").folder
+    return folder, pq.read_table(folder / "train.parquet")
+
+
+def test_a_row_that_reads_back_otherwise_is_a_fault(easyr1):
+    folder, table = easyr1
+    rows = table.to_pylist()
     rows[0]["images"].clear()
-    pq.write_table(
-        pq.read_table(folder / "train.parquet").from_pylist(rows, schema=layout.schema), folder / "train.parquet"
-    )
-    facts = asked.facts(n_rows=len(rows))
+    pq.write_table(table.from_pylist(rows, schema=table.schema), folder / "train.parquet")
     with pytest.raises(LayoutFault, match="row 1, reads back otherwise"):
-        verify_written(folder, layout, facts)
-    with pytest.raises(LayoutFault, match=f"holds {len(rows)} rows of the {len(rows) + 1}"):
-        pq.write_table(pq.read_table(folder / "train.parquet").slice(1), folder / "train.parquet")
-        verify_written(folder, layout, asked.facts(n_rows=len(rows)))
+        verify_written(folder, PROMPT_LAYOUTS["easyr1"], asked.facts(n_rows=len(rows)))
+
+
+def test_a_row_that_is_not_there_is_a_fault(easyr1):
+    folder, table = easyr1
+    pq.write_table(table.slice(1), folder / "train.parquet")
+    with pytest.raises(LayoutFault, match="holds 8 rows of the 9"):
+        verify_written(folder, PROMPT_LAYOUTS["easyr1"], asked.facts(n_rows=len(table)))
 
 
 def test_a_layout_of_the_other_kind_of_rows_is_refused(rl, mixed, tmp_path):
