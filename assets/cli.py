@@ -6,7 +6,8 @@ from annotation.cli import app as annotation_app
 from assets.commands.annotating import draft
 from assets.commands.judging import calibrate
 from assets.commands.looking import explain, gallery, replay, summary
-from assets.commands.making import demo, home, ingest, materialize_command
+from assets.commands.making import demo, home, ingest, materialize_command, rl_command
+from assets.commands.sources import app as sources_app
 from pipelines.layouts.cli import export
 from pipelines.serving.cli import serve
 from sandbox.cli import app as sandbox_app
@@ -21,9 +22,11 @@ app = typer.Typer(
 app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; see what this kernel protects.")
 annotation_app.command()(draft)
 app.add_typer(annotation_app, name="annotate")
+app.add_typer(sources_app, name="sources")
 app.command()(serve)
 app.command()(export)
 app.command()(demo)
 app.command(name="materialize")(materialize_command)
+app.command(name="rl")(rl_command)
 for command in (home, summary, ingest, gallery, replay, explain, calibrate):
     app.command()(command)

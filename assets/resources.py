@@ -11,11 +11,13 @@ from pydantic import Field, ValidationError
 from pipelines.digest import digest
 from pipelines.policies import Account, Budget, Endpoint, OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable, Purse
 from pipelines.recipes import Recipe
+from pipelines.rl.embedded import script as rl_script
 from pipelines.stages import code_digest
 from pipelines.workspace import Workspace
 
-Role = Literal["POLICY", "CONVERT", "JUDGE"]
-"""Who writes trajectories and plans, who converts what was drafted, who judges: each a prefix of variables."""
+Role = Literal["POLICY", "CONVERT", "JUDGE", "STUDENT"]
+"""Who writes trajectories and plans, who converts what was drafted, who judges, and the model that is to be trained,
+whose pass rates are measured: each a prefix of variables."""
 
 SETTINGS = {
     "URL": "base_url",
@@ -104,7 +106,7 @@ class PolicyResource(dg.ConfigurableResource):
     def from_settings(cls, role: Role = "POLICY", environment: Mapping[str, str] = os.environ) -> "PolicyResource":
         """As the environment says: ``DARKROOM_<role>`` and the variables that begin with it.
 
-        What is not set for ``CONVERT`` and ``JUDGE`` is as for ``POLICY``; a role with a budget of its own has a
+        What is not set for the other roles is as for ``POLICY``; a role with a budget of its own has a
         purse of its own. Raises ``PolicyUnavailable``, naming the variable, for a value that cannot be one.
         """
         prefixes = list(dict.fromkeys(["DARKROOM_POLICY", f"DARKROOM_{role}"]))
@@ -132,6 +134,12 @@ class PolicyResource(dg.ConfigurableResource):
     def for_judging(self, family: str, workspace: Workspace) -> Policy | None:
         """The policy that votes; None for the embedded judge. Raises ``PolicyUnavailable``."""
         return None if self.kind == "oracle" else self._asked(family, workspace)
+
+    def for_rl(self, stage: str, workspace: Workspace) -> Policy:
+        """The policy that an RL stage asks; the embedded one answers from the truth, as it was planted."""
+        if self.kind == "oracle":
+            return OraclePolicy(rl_script, revision=code_digest())
+        return self._asked(stage, workspace)
 
     def for_drafting(self, workspace: Workspace) -> Policy:
         """The policy that drafts records for annotators. Raises ``PolicyUnavailable``: the embedded one sees none."""

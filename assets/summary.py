@@ -11,10 +11,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from assets.rl_summary import print_rl_summary
 from pipelines.engine import SAMPLES, STAGES
 from pipelines.funnel import Funnel, funnel_of
 from pipelines.recipes import Recipe
 from pipelines.records import Reject
+from pipelines.rl.shipment import folder_of
 from pipelines.stages import reason_of
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
@@ -30,6 +32,7 @@ def print_summary(
     console.print(_intake(workspace, partitions))
     console.print(_families_table(workspace, recipes, partitions))
     console.print(_reasons_table(workspace, recipes, partitions))
+    print_rl_summary(console, workspace, partitions)
     for curve in _curves(workspace):
         console.print(curve)
     console.print(_acts(workspace))
@@ -138,7 +141,7 @@ def _acts(workspace: Workspace) -> RenderableType:
 
 
 def _next_steps(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | None) -> RenderableType:
-    datasets = [workspace.dataset("sft", recipe.family) for recipe in recipes]
+    datasets = [*(workspace.dataset("sft", recipe.family) for recipe in recipes), folder_of(workspace)]
     lines = [
         *(f"dataset      {folder}" for folder in datasets if folder.exists()),
         *(

@@ -37,24 +37,54 @@ class Sandboxes:
         self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, seed: int
     ) -> AsyncIterator[RecordedSession]:
         """One rollout's session over ``images`` and ``videos``; it costs nothing until a program must be executed."""
-        async with AsyncExitStack() as resources:
-            yield RecordedSession(self, tuple(images), tuple(videos), seed, resources)
+        async with self.group(images, videos) as group, group.session(seed=seed) as session:
+            yield session
 
-    async def _open(
+    @asynccontextmanager
+    async def group(self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = ()) -> AsyncIterator[RecordedGroup]:
+        """One prompt, for several rollouts: its images are decoded once, when the first program must be executed."""
+        async with AsyncExitStack() as resources:
+            yield RecordedGroup(self, tuple(images), tuple(videos), resources)
+
+
+class RecordedGroup:
+    """The sessions of one prompt."""
+
+    def __init__(
         self,
+        sandboxes: Sandboxes,
         images: tuple[ImageRef, ...],
         videos: tuple[VideoRef, ...],
-        seed: int,
         resources: AsyncExitStack,
-    ) -> sandbox.Session:
-        pool = await asyncio.to_thread(process_pool, self.limits)
-        data = [self._store.read(image) for image in images]
-        films = [self._store.read(video) for video in videos]
-        group = await asyncio.to_thread(pool.group, images=data, videos=films)
-        resources.push_async_callback(asyncio.to_thread, group.close)
+    ) -> None:
+        self.sandboxes, self.images, self.videos = sandboxes, images, videos
+        self._resources = resources
+        self._opening = asyncio.Lock()
+        self._group: sandbox.Group | None = None
+
+    @asynccontextmanager
+    async def session(self, *, seed: int) -> AsyncIterator[RecordedSession]:
+        """One rollout's session."""
+        async with AsyncExitStack() as resources:
+            yield RecordedSession(self, seed, resources)
+
+    async def open(self, seed: int, resources: AsyncExitStack) -> sandbox.Session:
+        """A session of the sandbox's, closed with ``resources``."""
+        group = await self._opened()
         session = await asyncio.to_thread(group.session, seed=seed)
         resources.push_async_callback(asyncio.to_thread, session.close)
         return session
+
+    async def _opened(self) -> sandbox.Group:
+        async with self._opening:
+            if self._group is None:
+                store = self.sandboxes._store
+                pool = await asyncio.to_thread(process_pool, self.sandboxes.limits)
+                data = [store.read(image) for image in self.images]
+                films = [store.read(video) for video in self.videos]
+                self._group = await asyncio.to_thread(pool.group, images=data, videos=films)
+                self._resources.push_async_callback(asyncio.to_thread, self._group.close)
+            return self._group
 
 
 _starting = threading.Lock()
@@ -73,16 +103,9 @@ def process_pool(limits: sandbox.Limits) -> sandbox.SandboxPool:
 class RecordedSession:
     """One rollout's executions. State lives across its programs, whether they are recalled or executed."""
 
-    def __init__(
-        self,
-        sandboxes: Sandboxes,
-        images: tuple[ImageRef, ...],
-        videos: tuple[VideoRef, ...],
-        seed: int,
-        resources: AsyncExitStack,
-    ) -> None:
-        self._sandboxes, self._seed, self._resources = sandboxes, seed, resources
-        self._images, self._videos = images, videos
+    def __init__(self, group: RecordedGroup, seed: int, resources: AsyncExitStack) -> None:
+        self._group, self._seed, self._resources = group, seed, resources
+        self._sandboxes, self._images, self._videos = group.sandboxes, group.images, group.videos
         self._programs: list[str] = []
         self._session: sandbox.Session | None = None
 
@@ -122,7 +145,7 @@ class RecordedSession:
 
     async def _replayed(self) -> sandbox.Session:
         if self._session is None:
-            self._session = await self._sandboxes._open(self._images, self._videos, self._seed, self._resources)
+            self._session = await self._group.open(self._seed, self._resources)
             for program in self._programs:
                 await self._session.arun(program)
         return self._session

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     TOO_LARGE_VIDEO = "too_large_video"
     TOO_LARGE_IMAGE = "too_large_image"
     BOX_OUTSIDE_IMAGE = "box_outside_image"
+    EXCLUDED = "excluded"
     DUPLICATE = "duplicate"
     MATERIAL_MISSING = "material_missing"
     # prepare
@@ -76,6 +77,7 @@ class Reason(StrEnum):
 
 
 _REJECTED = {
+    Reason.EXCLUDED,
     Reason.DUPLICATE,
     Reason.NOT_APPLICABLE,
     Reason.UNSUITABLE,

@@ -7,7 +7,7 @@ import typer
 
 from assets.commands.faults import CONSOLE, faults_as_messages
 from pipelines.sources.catalog import EMBEDDED
-from pipelines.sources.mapping import BoxFrame, Columns
+from pipelines.sources.columns import BoxFrame, Columns
 
 FamilyOption = Annotated[
     list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")
@@ -53,6 +53,40 @@ def materialize_command(
         materialize_source(
             CONSOLE, source, train=train, families=_known(family or []), n_rows=rows, wanted=_quotas(quota or [])
         )
+
+
+def rl_command(
+    source: Annotated[str, typer.Argument(help="Which source: `darkroom sources list`, or one of your own.")],
+    rows: Annotated[
+        int | None, typer.Option(min=0, help="RL rows in all, balanced over category and difficulty; default: all.")
+    ] = None,
+    quota: Annotated[
+        list[str] | None,
+        typer.Option(help="RL rows of one source, or of what people wrote: vstar=3000, annotated=500. Repeatable."),
+    ] = None,
+) -> None:
+    """Select a source's questions for RL, measure them, and ship the RL dataset.
+
+    Candidates with a grader that can tell, checked labels, pass rates of the student (DARKROOM_STUDENT…), tool
+    necessity, visual suitability by eight votes; then one dataset of all sources and of what people wrote. Every answer
+    is on the ledger: what is finished is not done again, and a killed run goes on where it was. Example:
+
+    `darkroom rl mmk12 --rows 10000`
+    """
+    with faults_as_messages():
+        from assets.rl_build import materialize_rl
+
+        materialize_rl(CONSOLE, source, n_rows=rows, quotas=_rows_by_name(quota or []))
+
+
+def _rows_by_name(given: list[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for quota in given:
+        name, _, number = quota.partition("=")
+        if not name or not number.isdigit():
+            raise typer.BadParameter(f"--quota reads SOURCE=ROWS; found {quota!r}")
+        found[name] = int(number)
+    return found
 
 
 def _known(families: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ _COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d{3}(?!\d))")
 _AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
 _LAST = re.compile(r"\A(?:and|&)\s+", re.IGNORECASE)
 _BOTH = re.compile(r"\Aboth\s+(?=\S)", re.IGNORECASE)
-_BULLET = re.compile(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)])\s+")
+_BULLET = re.compile(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)])\s+", re.ASCII)
 _SURROUNDED = re.compile(r"\A(?:\[(.*)\]|\\?\{(.*?)\\?\}|\((.*)\))\Z", re.DOTALL)
 _LEVEL = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 

@@ -1,4 +1,4 @@
-"""math-verify in a process of its own: bounded in CPU time and memory, callable from any thread.
+"""math-verify in processes of its own: bounded in CPU time and memory, callable from any thread.
 
 math-verify bounds itself by SIGALRM, which only a main thread may set, and SymPy cannot be interrupted inside one large
 operation anyway. So each comparison is a fork of a warm process (``math_process.py``), which the kernel ends after
@@ -15,13 +15,17 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from queue import LifoQueue
 from typing import Any
 
 CPU_SECONDS = 1.0
 """Of one comparison; 0.01 to 0.2 s is usual."""
 WALL_SECONDS = 60.0
 """After which the process itself is given up, on a machine that hangs."""
+REMEMBERED = 8192
+"""Comparisons: one answer is spelled in many ways that read the same."""
 
 
 class GradingFault(Exception):
@@ -94,6 +98,30 @@ class MathsProcess:
         return answer
 
 
-maths_process = MathsProcess()
-"""The one process that the whole interpreter shares."""
+class MathsProcesses:
+    """A process for every core, each started when all earlier ones are at work; what was compared is remembered."""
+
+    def __init__(self, n_processes: int = os.cpu_count() or 1) -> None:
+        self._all = [MathsProcess() for _ in range(n_processes)]
+        self._free: LifoQueue[MathsProcess] = LifoQueue()
+        for process in reversed(self._all):
+            self._free.put(process)
+        self.compare = lru_cache(maxsize=REMEMBERED)(self._compare)
+
+    def _compare(self, given: str, expected: str) -> Compared:
+        """As ``MathsProcess.compare``."""
+        process = self._free.get()
+        try:
+            return process.compare(given, expected)
+        finally:
+            self._free.put(process)
+
+    def close(self) -> None:
+        """Ends those that were started."""
+        for process in self._all:
+            process.close()
+
+
+maths_process = MathsProcesses()
+"""The processes that the whole interpreter shares."""
 atexit.register(maths_process.close)

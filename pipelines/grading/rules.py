@@ -9,6 +9,7 @@ from pipelines.grading.base import Grade, graded, refused
 from pipelines.grading.boxes import LEAST_OVERLAP, same_box
 from pipelines.grading.choice import chosen_letter
 from pipelines.grading.expression import read_expression
+from pipelines.grading.hedges import hedging_words, turning_words
 from pipelines.grading.lists import same_list
 from pipelines.grading.maths import asks_for_a_form, same_expression, same_spelling
 from pipelines.grading.numeric import in_digits, same_form, same_number, with_unit
@@ -61,6 +62,8 @@ def _number(given: str, sample: Sample, grader: Grader) -> Grade:
     said, expected = (with_unit(in_digits(bare(text)), grader.unit) for text in (given, sample.answer))
     if read_quantity(expected) is None:
         return refused(given, sample, "the expected answer is no number")
+    if (hedging_words(said) | turning_words(said)) - (hedging_words(expected) | turning_words(expected)):
+        return graded(False, "numeric", given, sample, how="hedged or denied")
     if asks_for_a_form(sample.question) and not grader.tolerance:
         same = same_form(said, expected, question=sample.question)
         return graded(same, "numeric", given, sample, how="in the form that is asked for")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import sandbox
 from pipelines.digest import digest, seed_from
-from pipelines.execution import Sandboxes
+from pipelines.execution import RecordedGroup, Sandboxes
 from pipelines.policies.base import Completion, Policy, PolicyFault, Turn
 from pipelines.policies.samples import samples
 from pipelines.protocols import ToolCall
@@ -80,7 +80,8 @@ class ToolNecessities:
             openings = await samples(self.student, Turn(task.opening, self.protocol.stop, task.seed, task), n)
         except PolicyFault as fault:
             raise RowFault(Reason.POLICY_FAILED, f"tool necessity, {mode}: {fault}") from fault
-        made = [await self._rolled_out(task, opening, number) for number, opening in enumerate(openings)]
+        async with self.sandboxes.group(sample.images) as group:
+            made = [await self._rolled_out(task, opening, number, group) for number, opening in enumerate(openings)]
         ballots = [await self._ballot(one, sample, row, mode) for one in made]
         return Votes(
             judge=self.student.identity.model,
@@ -90,9 +91,9 @@ class ToolNecessities:
             usage=sum((one.usage for one in made), Usage()),
         )
 
-    async def _rolled_out(self, task: Task, opening: Completion, number: int) -> Rollout:
+    async def _rolled_out(self, task: Task, opening: Completion, number: int, group: RecordedGroup) -> Rollout:
         task = replace(task, seed=task.seed + number)
-        async with self.sandboxes.session(task.images, seed=task.seed) as session:
+        async with group.session(seed=task.seed) as session:
             made = await rollout(
                 task,
                 policy=self.student,

@@ -1,151 +1,107 @@
-"""A column mapping: which columns of somebody's rows hold the images, videos, question, answer and boxes.
+"""Somebody's row by a column mapping: what a sample needs, or a typed ``BadRow`` that says which column held what.
 
-    columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_frame="xywh")
-
-A row's value becomes what a sample needs or a typed ``BadRow`` that says which column held what.
+columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_frame="xywh")
+map_row({"image": "street.jpg", …}, columns, where="train/7", folder=Path("streets"), license="CC0-1.0")
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
-from pipelines.decoding import probe
-from pipelines.geometry import Box, box_from_corners, box_from_fractions, box_from_percent, box_from_xywh
-from pipelines.records import Truth, TruthBox
+from pipelines.records import Truth
 from pipelines.rejects import Reason, RowFault
 from pipelines.sources.base import BadRow, SourceRow
+from pipelines.sources.boxes import boxes_of
+from pipelines.sources.columns import Columns, first_named, value_at
+from pipelines.sources.json_texts import list_in, object_in
 from pipelines.sources.media import IMAGE, VIDEO, describe, media
+from pipelines.sources.options import LETTERS, from_letters, lettered, plain_label, split_question
+from pipelines.sources.texts import answer_of, question_of, text_at
 
-BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _DEEPEST = 16
-
-
-class Columns(BaseModel):
-    """Names of columns; ``None`` for what a source does not have.
-
-    ``images`` may hold one image or a list: bytes, a ``datasets`` image struct, a path, a data URL; ``[]`` says that a
-    row has none; ``videos`` likewise. A relative path stays below the folder; an absolute one is taken as it is.
-    ``choices`` holds a list of texts, which may already begin with their letters. ``boxes`` holds one box or a list of
-    them, in ``box_frame``, or objects with ``box`` and ``label``.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    images: str | None = "image"
-    question: str = "question"
-    answer: str = "answer"
-    choices: str | None = None
-    boxes: str | None = None
-    box_frame: BoxFrame = "corners"
-    category: str | None = None
-    row_id: str | None = None
-    videos: str | None = None
-
-    def used(self) -> list[str]:
-        """The columns that must be there."""
-        needed = (self.images, self.videos, self.question, self.answer)
-        return [name for name in (*needed, self.choices, self.boxes, self.category, self.row_id) if name]
 
 
 def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow | BadRow:
     """One row by ``columns``. ``where`` names it for a person; relative image paths are below ``folder``."""
     try:
-        images = tuple(media(row, columns.images, folder, IMAGE))
+        _refuse_excluded(row, columns)
+        images = tuple(media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix))
+        question, choices = _question_and_choices(row, columns)
         return SourceRow(
             row=where,
             images=images,
-            question=_text(row, columns.question),
-            answer=_answer(row, columns),
-            choices=_choices(row, columns),
-            truth=Truth(boxes=tuple(_boxes(row, columns, images))),
-            category=_text(row, columns.category) if columns.category and row.get(columns.category) else "",
-            license=license,
-            videos=tuple(media(row, columns.videos, folder, VIDEO)),
+            question=question,
+            answer=_answer(row, columns, choices),
+            choices=choices,
+            truth=Truth(boxes=tuple(boxes_of(row, columns, images)), details=_details(row, columns)),
+            category=_optional_text(row, columns.category),
+            license=_optional_text(row, columns.license) or license,
+            videos=tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix)),
         )
     except RowFault as fault:
         return BadRow(where, fault.reason, fault.evidence, _short(row))
 
 
-def _text(row: Mapping[str, Any], column: str) -> str:
-    value = row.get(column)
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {describe(value)}")
+def _refuse_excluded(row: Mapping[str, Any], columns: Columns) -> None:
+    for name, values in columns.exclude.items():
+        value = value_at(row, name)
+        if any(type(value) is type(excluded) and value == excluded for excluded in values):
+            raise RowFault(Reason.EXCLUDED, f"column {name!r} is {value!r}, which the source leaves out")
 
 
-def _answer(row: Mapping[str, Any], columns: Columns) -> str:
-    """The answer; where a row has choices, a number is an index into them and becomes its letter."""
-    value, n = row.get(columns.answer), len(_choices(row, columns))
-    if n and isinstance(value, int) and not isinstance(value, bool):
-        if not 0 <= value < n:
-            raise RowFault(Reason.MALFORMED_ROW, f"column {columns.answer!r}: choice {value} of {n}")
-        return LETTERS[value]
-    return _text(row, columns.answer)
+def _optional_text(row: Mapping[str, Any], column: str | None) -> str:
+    return text_at(row, column) if column and value_at(row, column) not in (None, "") else ""
+
+
+def _question_and_choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, tuple[str, ...]]:
+    """Choices of a column count before those in the question; both cannot stay, or they would be asked twice."""
+    question, choices = question_of(row, columns), _choices(row, columns)
+    if not columns.choices_in_question:
+        return question, choices
+    stem, found = split_question(question)
+    return (stem if found and len(choices) in (0, len(found)) else question), choices or found
 
 
 def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
-    value = row.get(columns.choices) if columns.choices else None
-    if value is None:
+    given = value_at(row, columns.choices) if columns.choices else None
+    if given is None or given == "":
         return ()
-    if not isinstance(value, list | tuple) or not all(isinstance(choice, str) for choice in value):
+    letters, texts = object_in(given), list_in(given)
+    given_texts = [*letters.values()] if letters is not None else texts
+    if given_texts is None or not all(isinstance(text, str) or (letters and text is None) for text in given_texts):
         raise RowFault(
-            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {describe(value)}"
+            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {describe(given)}"
         )
-    if len(value) > len(LETTERS):
-        raise RowFault(
-            Reason.MALFORMED_ROW, f"column {columns.choices!r}: {len(value)} choices, at most {len(LETTERS)}"
-        )
-    lettered = all(choice.startswith(f"{letter}. ") for letter, choice in zip(LETTERS, value, strict=False))
-    return tuple(choice if lettered else f"{letter}. {choice}" for letter, choice in zip(LETTERS, value, strict=False))
+    try:
+        return lettered(given_texts) if letters is None else from_letters(letters)
+    except RowFault as fault:
+        raise RowFault(fault.reason, f"column {columns.choices!r}: {fault.evidence}") from fault
 
 
-def _boxes(row: Mapping[str, Any], columns: Columns, images: Sequence[bytes]) -> Iterable[TruthBox]:
-    value = row.get(columns.boxes) if columns.boxes else None
-    if not value:
-        return
-    if not isinstance(value, list | tuple | Mapping):
-        raise RowFault(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected boxes, found {describe(value)}")
-    convert = _converter(columns.box_frame, images)
-    for box in [value] if _is_box(value) or isinstance(value, Mapping) else value:
-        label = (box.get("label") or "") if isinstance(box, Mapping) else ""
-        corners = box.get("box") if isinstance(box, Mapping) else box
-        if corners is None or not _is_box(corners):
-            raise RowFault(
-                Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {describe(corners)}"
-            )
-        try:
-            yield TruthBox(str(label), *convert(corners))
-        except ValueError as fault:
-            raise RowFault(Reason.MALFORMED_ROW, f"column {columns.boxes!r}: {fault}") from fault
+def _answer(row: Mapping[str, Any], columns: Columns, choices: tuple[str, ...]) -> str:
+    """The answer; where a row has choices, a number is an index into them and becomes its letter."""
+    name = first_named(row, columns.answer)
+    value = value_at(row, name)
+    if choices and isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value < len(choices):
+            raise RowFault(Reason.MALFORMED_ROW, f"column {name!r}: choice {value} of {len(choices)}")
+        return LETTERS[value]
+    answer = answer_of(row, columns)
+    return _named(answer, choices) if choices else answer
 
 
-def _is_box(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 4 and all(type(side) in (int, float) for side in value)
+def _named(answer: str, choices: tuple[str, ...]) -> str:
+    """The answer as it is if it is a choice's text, which may look like a letter; else its letter as we write it."""
+    return answer if any(choice[3:] == answer for choice in choices) else plain_label(answer)
 
 
-def _converter(frame: BoxFrame, images: Sequence[bytes]) -> Callable[[Sequence[float]], Box]:
-    if frame == "corners":
-        return box_from_corners
-    if frame == "xywh":
-        return box_from_xywh
-    width, height = _size(images)
-    relative = box_from_fractions if frame == "fractions" else box_from_percent
-    return lambda sides: relative(sides, width, height)
-
-
-def _size(images: Sequence[bytes]) -> tuple[int, int]:
-    """Of the first image, upright: the frame in which relative boxes are given."""
-    if not images:
-        raise RowFault(Reason.MISSING_IMAGE, "boxes relative to an image, but no image")
-    found = probe(images[0])
-    return found.plain.size if found.plain is not None else (found.width, found.height)
+def _details(row: Mapping[str, Any], columns: Columns) -> str | None:
+    if not columns.details:
+        return None
+    return json.dumps({name: _short(value_at(row, name)) for name in columns.details}, sort_keys=True, default=str)
 
 
 def _short(value: Any, depth: int = 0) -> Any:

@@ -5,7 +5,7 @@ A shard is a set of the dataset's files: there are never more shards than files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from pipelines.digest import digest
 from pipelines.sources.base import BadRow, SourceRow
+from pipelines.sources.columns import Columns, missing_columns, value_at
 from pipelines.sources.faults import SourceFault
-from pipelines.sources.mapping import Columns, map_row
+from pipelines.sources.mapping import map_row
 
 _BATCH = 16
 """Rows in memory at once: each may hold images of many megabytes."""
@@ -32,7 +33,9 @@ _FAULTS = (
 class TabularSource:
     """Rows of a dataset that ``datasets.load_dataset`` can stream.
 
-    ``path`` is a hub name, a local dataset folder, or (``parquet=True``) a parquet file or a folder of them.
+    ``path`` is a hub name, a local dataset folder, or (``parquet=True``) a parquet file or a folder of them; ``files``
+    names some of the dataset's files, where it has others too. Relative paths in rows are below ``folder``, or inside
+    it if it is a ZIP archive; without it below ``path``.
     """
 
     def __init__(
@@ -42,6 +45,8 @@ class TabularSource:
         columns: Columns,
         *,
         parquet: bool = False,
+        folder: Path | None = None,
+        files: Sequence[str] = (),
         config: str | None = None,
         split: str = "train",
         revision: str | None = None,
@@ -50,7 +55,9 @@ class TabularSource:
     ) -> None:
         self.name, self._path, self._columns, self._license = name, path, columns, license
         self._parquet, self._config, self._split, self._revision = parquet, config, split, revision
-        self._asked_shards = n_shards
+        self._asked_shards, self._names = n_shards, list(files)
+        beside = Path(path) if Path(path).is_dir() else Path(path).parent
+        self._folder = folder or beside
 
     @property
     def n_shards(self) -> int:
@@ -62,8 +69,8 @@ class TabularSource:
         """Changes with the local files, or with the revision on the hub, and with the mapping."""
         return digest(
             [
-                [self.name, self._path, self._config, self._split, self._revision],
-                self._columns.model_dump(),
+                [self.name, self._path, self._config, self._split, self._revision, str(self._folder), self._names],
+                self._columns.model_dump(mode="json", exclude_defaults=True),
                 self._asked_shards,
                 self._license,
                 [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self._files()],
@@ -73,12 +80,10 @@ class TabularSource:
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The rows of the shard's files, in order."""
         stream = self._stream
-        columns = self._column_names(stream)
-        missing = [column for column in self._columns.used() if column not in columns]
-        if missing:
+        names, texts = self._column_names(stream)
+        if missing := missing_columns(self._columns, names, texts):
             raise SourceFault(
-                f"source {self.name!r}: {self._path} has no column {', '.join(map(repr, missing))}; "
-                f"it has {', '.join(map(repr, columns))}. Name the right ones in the mapping"
+                f"source {self.name!r}: {self._path} has no column {missing}. Name the right ones in the mapping"
             )
         if self._asked_shards > stream.num_shards:
             raise SourceFault(
@@ -86,13 +91,16 @@ class TabularSource:
                 f"set n_shards to {stream.num_shards} or less"
             )
         part = stream.shard(num_shards=self._asked_shards, index=shard) if self._asked_shards > 1 else stream
-        folder = Path(self._path) if Path(self._path).is_dir() else Path(self._path).parent
         for number, row in enumerate(row for table in self._tables(part) for row in table.to_pylist()):
-            where = str(row[self._columns.row_id]) if self._columns.row_id else f"{self._split}/{shard}/{number}"
-            yield map_row(row, self._columns, where=where, folder=folder, license=self._license)
+            named = value_at(row, self._columns.row_id) if self._columns.row_id else None
+            where = f"{self._split}/{shard}/{number}" if named is None else str(named)
+            yield map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
 
-    def _column_names(self, stream: Any) -> list[str]:
-        return stream.column_names or next((table.column_names for table in self._tables(stream)), [])
+    def _column_names(self, stream: Any) -> tuple[list[str], list[str]]:
+        """The names of the columns and of what is inside them, and the columns of text, which may hold JSON."""
+        tables = (table.schema for table in self._tables(stream))
+        schema = stream.features.arrow_schema if stream.features else next(tables, pa.schema([]))
+        return list(_nested(schema)), [field.name for field in schema if _is_text(field.type)]
 
     def _tables(self, stream: Any) -> Iterator[pa.Table]:
         try:
@@ -110,6 +118,9 @@ class TabularSource:
             return [file for file in sorted(path.rglob("*")) if file.is_file()]
         return [path] if path.is_file() else []
 
+    def _is_asked(self, path: Path) -> bool:
+        return not self._names or any(path.match(name) for name in self._names)
+
     @cached_property
     def _stream(self) -> Any:
         """Rows as Arrow tables: in them images are the bytes or the path that the files hold."""
@@ -124,9 +135,14 @@ class TabularSource:
     def _load(self) -> Any:
         if not self._parquet:
             return datasets.load_dataset(
-                self._path, self._config, split=self._split, revision=self._revision, streaming=True
+                self._path,
+                self._config,
+                data_files=self._names or None,
+                split=self._split,
+                revision=self._revision,
+                streaming=True,
             )
-        files = [str(path) for path in self._files() if path.suffix == ".parquet"]
+        files = [str(path) for path in self._files() if path.suffix == ".parquet" and self._is_asked(path)]
         if not files:
             raise SourceFault(f"source {self.name!r}: there are no parquet files at {self._path}")
         return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
@@ -140,3 +156,16 @@ def _is_sound(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _nested(fields: Any, prefix: str = "") -> Iterator[str]:
+    """Names as ``columns.nested_names`` gives them, from a schema."""
+    for field in fields:
+        yield f"{prefix}{field.name}"
+        storage = getattr(field.type, "storage_type", field.type)
+        if pa.types.is_struct(storage):
+            yield from _nested(storage, f"{prefix}{field.name}.")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

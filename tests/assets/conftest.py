@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from pipelines.sources import Catalog, SourceConfig
-from pipelines.sources.mapping import Columns
+from pipelines.sources.columns import Columns
 from pipelines.workspace import Workspace
 
 PARTITION = "signs-0000"

@@ -13,7 +13,7 @@ from pipelines.grading.spelling import bare
 from pipelines.grading.units import UNITS
 from pipelines.records import Grader, Sample
 
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+", re.ASCII)
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|\.\d+", re.ASCII)
 _FOREIGN = {"length": "kg", "length in feet": "kg", "mass": "cm", "ratio": "cm"}
 
 

@@ -7,7 +7,9 @@ import time
 import pytest
 
 from pipelines.grading import grade
+from pipelines.grading.corrupted.phrased import phrased
 from pipelines.grading.process import maths_process
+from pipelines.grading.words import same_words
 from tests.pipelines.grading.cases import KINDS, Said, said
 
 MIN_WRONG, MIN_RIGHT = 40, 20
@@ -40,6 +42,19 @@ def test_an_honest_spelling_is_accepted(one: Said):
 @pytest.mark.parametrize("one", [*every("refused"), *every("asked")])
 def test_what_is_honest_and_refused_all_the_same_is_known(one: Said):
     assert not grade(*one).right
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_honest_spelling_survives_a_denial_a_hedge_or_a_disguise(kind: str):
+    for one in said(kind, "right")[::3]:
+        for corruption in phrased(one.given.strip(), "zanzibar"):
+            if not same_words(corruption.text, one.sample.answer) and corruption.text.casefold() not in _texts(one):
+                assert not grade(corruption.text, one.sample, one.grader).right, corruption
+
+
+def _texts(one: Said) -> set[str]:
+    """The right choice in words, which may be what else would be wrong: "All of the above"."""
+    return {choice[3:].casefold() for choice in one.sample.choices if choice.startswith(one.sample.answer)}
 
 
 @pytest.mark.parametrize("kind", KINDS)

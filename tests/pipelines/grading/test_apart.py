@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from pipelines.grading import corruptions, grade, grader_of, require_apart, tells_apart
 from pipelines.records import Grader, ImageRef, Sample, Truth
@@ -79,3 +81,16 @@ def test_a_number_within_its_tolerance_is_no_corruption():
 
 def test_a_grader_so_lax_that_other_numbers_pass_has_only_farther_ones_as_corruptions():
     assert tells_apart(asked("100"), Grader("number", tolerance=0.5)).holds
+
+
+ODD = st.text("0123456789.,;-+/%$ xy()[]{}\\^=andorA", max_size=30)
+
+
+@pytest.mark.parametrize("kind", ["choice", "number", "text", "list", "maths", "box", "judged"])
+@settings(max_examples=25, deadline=None)
+@given(answer=st.text(max_size=30) | ODD)
+@example(answer="{1,2,}")
+def test_any_answer_is_tried_without_a_fault(kind, answer):
+    sample = asked(answer)
+    assert isinstance(tells_apart(sample, Grader(kind)).holds, bool)
+    assert grader_of(sample).kind != "choice"

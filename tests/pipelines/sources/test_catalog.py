@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipelines.sources import Catalog, SourceConfig, SourceFault, partition_key
+from pipelines.sources.columns import Columns
 from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.sources.mapping import Columns
 from pipelines.sources.tabular import TabularSource
 
 
@@ -43,7 +43,9 @@ def test_a_wrong_file_names_the_field(catalog, text, said):
     assert "streets.yaml" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["", "demo", "Streets", "1st", "my-streets", "a/b", "../x", "straße", "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "demo", "demo_rl", "Streets", "1st", "my-streets", "a/b", "../x", "straße", "a\n"]
+)
 def test_a_name_that_cannot_be_a_partition_is_refused(catalog, name):
     with pytest.raises(SourceFault, match="a source is named in lower case"):
         catalog.add(name, SourceConfig(kind="jsonl", path="/data"))
@@ -51,7 +53,7 @@ def test_a_name_that_cannot_be_a_partition_is_refused(catalog, name):
 
 def test_a_source_that_is_not_there_says_which_are(catalog):
     catalog.add("streets", SourceConfig(kind="parquet", path="/data"))
-    with pytest.raises(SourceFault, match="no source 'roads'; there are demo, streets"):
+    with pytest.raises(SourceFault, match="no source 'roads'; there are demo, demo_rl, streets"):
         catalog.open("roads")
 
 
@@ -62,15 +64,15 @@ def test_what_was_added_is_read_again(catalog):
     assert [path.name for path in catalog.folder.iterdir()] == ["streets.yaml"]
 
 
-def test_the_embedded_source_is_always_there(catalog):
-    assert catalog.open("demo").name == "demo"
+def test_the_embedded_sources_are_always_there(catalog):
+    assert [catalog.open(name).name for name in ("demo", "demo_rl")] == ["demo", "demo_rl"]
     assert catalog.configs() == {}
-    assert list(catalog.partitions()) == ["demo-0000", "demo-0001"]
+    assert list(catalog.partitions()) == ["demo-0000", "demo-0001", "demo_rl-0000"]
 
 
 def test_partitions_are_the_shards_of_every_source(catalog):
     catalog.add("streets", SourceConfig(kind="jsonl", path="/data", n_shards=2))
-    assert list(catalog.partitions().values())[2:] == [("streets", 0), ("streets", 1)]
+    assert list(catalog.partitions().values())[3:] == [("streets", 0), ("streets", 1)]
     assert partition_key("streets", 3) == "streets-0003"
 
 

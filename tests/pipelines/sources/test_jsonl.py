@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pipelines.intake import take_in
 from pipelines.rejects import Reason
 from pipelines.sources import BadRow, SourceFault, SourceRow
+from pipelines.sources.columns import Columns
 from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.sources.mapping import Columns
 
 GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
 
@@ -204,3 +204,42 @@ def test_the_fingerprint_follows_questions_images_and_mapping(source, folder):
     assert len(set(seen)) == 5
     same = source(GOOD)
     assert same.fingerprint == same.fingerprint
+
+
+# --- lists, and several files
+
+
+def test_a_json_file_holds_a_list_of_rows(folder):
+    (folder / "train.json").write_bytes(b"\xef\xbb\xbf[" + GOOD + b", 7, " + GOOD + b"]")
+    rows = list(JsonLinesSource("streets", folder / "train.json", folder, Columns()).rows(0))
+    assert [row.row for row in rows] == ["train.json:1", "train.json:2", "train.json:3"]
+    assert [isinstance(row, BadRow) for row in rows] == [False, True, False]
+
+
+@pytest.mark.parametrize("content", [b"{}", b"7", b"[", b"\xff", b""])
+def test_a_json_file_of_something_else_is_a_fault_that_names_it(folder, content):
+    (folder / "train.json").write_bytes(content)
+    with pytest.raises(SourceFault, match=r"train\.json: a \.json file holds one list of rows"):
+        list(JsonLinesSource("streets", folder / "train.json", folder, Columns()).rows(0))
+
+
+def test_several_files_are_one_source_and_each_row_names_its_own(folder):
+    for name in ("a.jsonl", "b.jsonl"):
+        (folder / name).write_bytes(GOOD + b"\n" + GOOD)
+    source = JsonLinesSource("streets", [folder / "a.jsonl", folder / "b.jsonl"], folder, Columns(), n_shards=2)
+    assert [[row.row for row in source.rows(shard)] for shard in (0, 1)] == [
+        ["a.jsonl:2", "b.jsonl:2"],
+        ["a.jsonl:1", "b.jsonl:1"],
+    ]
+    (folder / "b.jsonl").write_bytes(b'{"image": "sign.png", "query": "?"}')
+    with pytest.raises(SourceFault, match=r"b\.jsonl has no column 'question', 'answer'; it has 'image', 'query'"):
+        list(source.rows(0))
+
+
+def test_a_nested_column_that_is_not_there_names_what_the_structure_has(source):
+    nested = b'{"image": "sign.png", "question": "?", "gt": {"text": "red"}, "meta": "{}"}'
+    with pytest.raises(
+        SourceFault, match=r"no column 'gt.answer'; it has 'gt', 'gt.text', 'image', 'meta', 'question'"
+    ):
+        source(nested, Columns(answer="gt.answer")).check()
+    source(nested, Columns(answer="meta.answer")).check()

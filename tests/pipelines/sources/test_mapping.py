@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import os
+import zipfile
 from datetime import date
 
 import pytest
@@ -15,7 +16,8 @@ from pydantic import ValidationError
 from pipelines.records import TruthBox
 from pipelines.rejects import Reason, reject
 from pipelines.sources.base import BadRow, SourceRow
-from pipelines.sources.mapping import Columns, map_row
+from pipelines.sources.columns import Columns
+from pipelines.sources.mapping import map_row
 
 EVERYTHING = Columns(choices="choices", boxes="boxes", category="category")
 
@@ -193,7 +195,7 @@ def test_an_image_without_bytes_is_left_to_intake(mapped):
 # --- choices and answers
 
 
-@pytest.mark.parametrize("value", ["red, blue", 5, {"A": "red"}, ["red", 7], [["red"]], True])
+@pytest.mark.parametrize("value", ["red, blue", 5, {"A": 7}, ["red", 7], ["red", None], [["red"]], True])
 def test_choices_that_are_no_list_of_texts_are_a_wrong_type(refused, value):
     for answer in ("red", 0):
         row = refused(choices=value, answer=answer)
@@ -345,7 +347,7 @@ def test_a_column_that_a_mapping_cannot_have_is_an_error():
 
 
 def test_every_named_column_must_be_there():
-    assert Columns(images=None, row_id="id").used() == ["question", "answer", "id"]
+    assert Columns(images=None, row_id="id", question=("q", "chat")).needed() == [("q", "chat"), ("answer",), ("id",)]
 
 
 JSON = st.recursive(
@@ -397,3 +399,177 @@ def test_a_video_is_a_file_below_the_folder_or_bytes(mapped, folder):
 )
 def test_a_video_that_cannot_be_had_has_its_reason(refused, value, reason):
     assert refused(FILMED, video=value).reason is reason
+
+
+# --- what public datasets have
+
+NESTED = {"meta": {"image": "sign.png", "asks": {"q": "Which colour?"}}, "gt": '{"answer": "red"}'}
+
+
+def test_names_go_into_structures_and_into_json_in_texts(folder):
+    columns = Columns(images="meta.image", question="meta.asks.q", answer="gt.answer")
+    row = map_row(NESTED, columns, where="1", folder=folder, license="")
+    assert isinstance(row, SourceRow)
+    assert (row.question, row.answer, len(row.images)) == ("Which colour?", "red", 1)
+
+
+def test_a_name_with_a_dot_in_it_is_a_name(mapped):
+    assert mapped(Columns(question="q.1"), **{"q.1": "Why?"}).question == "Why?"
+
+
+@pytest.mark.parametrize("name", ["meta.none", "gt.none", "meta.image.deeper", "none.q"])
+def test_what_is_not_inside_a_structure_is_nothing(folder, name):
+    columns = Columns(images="meta.image", question=name, answer="gt.answer")
+    row = map_row(NESTED, columns, where="1", folder=folder, license="")
+    assert isinstance(row, BadRow)
+    assert row.evidence == f"column {name!r}: expected text, found nothing"
+
+
+@pytest.mark.parametrize(
+    ("value", "is_excluded"), [("okvqa", True), ("OKVQA", False), (1, True), (True, False), ("1", False), (None, False)]
+)
+def test_rows_with_excluded_values_are_set_aside_with_the_value(mapped, value, is_excluded):
+    columns = Columns(exclude={"data_source": ("okvqa", 1)})
+    row = mapped(columns, data_source=value)
+    assert isinstance(row, BadRow) is is_excluded
+    if isinstance(row, BadRow):
+        assert (row.reason, row.evidence) == (
+            Reason.EXCLUDED,
+            f"column 'data_source' is {value!r}, which the source leaves out",
+        )
+
+
+def test_an_excluded_column_must_be_there():
+    assert ("data_source",) in Columns(exclude={"data_source": ("okvqa",)}).needed()
+
+
+def test_a_row_s_licence_counts_before_its_source_s(mapped):
+    columns = Columns(license="rights")
+    assert mapped(columns, rights="MIT").license == "MIT"
+    assert mapped(columns, rights=None).license == mapped(columns, rights="").license == "CC0-1.0"
+
+
+def test_details_are_kept_as_private_knowledge(mapped):
+    assert mapped().truth.details is None
+    assert mapped(Columns(details=("votes", "image")), votes=[1, 0], image=[b"123"]).truth.details == (
+        '{"image": ["3 bytes"], "votes": [1, 0]}'
+    )
+
+
+def test_a_list_may_be_spelled_as_text(mapped):
+    assert len(mapped(image='["sign.png", "deep/sign.png"]').images) == 2
+    assert mapped(choices="['red', 'blue']").choices == ("A. red", "B. blue")
+    assert mapped(choices='{"A": "red", "B": "blue"}').choices == ("A. red", "B. blue")
+    assert mapped(boxes="[[1, 2, 3, 4]]").truth.boxes == (TruthBox("", 1, 2, 3, 4),)
+
+
+def test_boxes_may_be_called_as_coco_and_vstar_call_them(mapped):
+    row = mapped(Columns(boxes="boxes", box_frame="xywh"), boxes=[{"name": "cup", "bbox": [1, 2, 3, 4]}])
+    assert row.truth.boxes == (TruthBox("cup", 1, 2, 4, 6),)
+
+
+def test_an_image_may_be_base64(mapped, refused, folder):
+    data = (folder / "sign.png").read_bytes()
+    text = base64.b64encode(data).decode()
+    assert mapped(image=text).images == mapped(image=[text]).images == (data,)
+    for broken in (text[:-1], text[:99] + "@" + text[100:]):
+        row = refused(image=broken)
+        assert (row.reason, row.evidence.split(":")[1]) == (
+            Reason.UNREADABLE_IMAGE,
+            " begins as base64 and is none",
+        )
+
+
+def test_a_short_path_that_begins_as_base64_is_a_path(mapped, refused, folder):
+    (folder / "UklGR.png").write_bytes(b"image")
+    assert mapped(image="UklGR.png").images == (b"image",)
+    assert refused(image="/9j/none.png").reason is Reason.MISSING_IMAGE
+
+
+def test_what_paths_begin_with_may_be_taken_off(mapped, refused):
+    columns = Columns(path_prefix="train/")
+    assert mapped(columns, image="train/sign.png").images == mapped(columns, image="sign.png").images
+    assert refused(columns, image="train/../../secret.png").reason is Reason.MALFORMED_ROW
+
+
+@pytest.fixture
+def zipped(folder):
+    with zipfile.ZipFile(folder / "images.zip", "w") as archive:
+        archive.write(folder / "sign.png", "pictures/sign.png")
+    return folder / "images.zip"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("pictures/sign.png", None),
+        ("./pictures/sign.png", None),
+        ("pictures/none.png", Reason.MISSING_IMAGE),
+        ("../sign.png", Reason.MALFORMED_ROW),
+        (7, Reason.WRONG_TYPE),
+    ],
+)
+def test_the_folder_may_be_an_archive(zipped, folder, path, reason):
+    row = map_row({"image": path, "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license="")
+    if reason is None:
+        assert isinstance(row, SourceRow)
+        assert row.images == ((folder / "sign.png").read_bytes(),)
+    else:
+        assert isinstance(row, BadRow)
+        assert row.reason is reason
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", None])
+def test_an_archive_that_is_damaged_or_gone_makes_bad_rows(zipped, damage):
+    if damage is None:
+        zipped.unlink()
+    else:
+        zipped.write_bytes(damage)
+    row = map_row({"image": "a.png", "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license="")
+    assert isinstance(row, BadRow)
+    assert row.reason is (Reason.MISSING_IMAGE if damage is None else Reason.UNREADABLE_IMAGE)
+
+
+def test_an_archive_whose_content_is_damaged_makes_bad_rows(zipped):
+    data = bytearray(zipped.read_bytes())
+    data[80:120] = b"\0" * 40
+    zipped.write_bytes(data)
+    row = map_row(
+        {"image": "pictures/sign.png", "question": "?", "answer": "!"}, Columns(), where="1", folder=zipped, license=""
+    )
+    assert isinstance(row, BadRow)
+    assert row.reason is Reason.UNREADABLE_IMAGE
+
+
+def test_any_row_is_a_row_or_a_bad_row_with_every_field_of_a_mapping(folder):
+    everything = Columns(
+        question=("question", "chat.q"),
+        choices="choices",
+        boxes="boxes",
+        category="category",
+        license="rights",
+        details=("extra",),
+        exclude={"category": ("x",)},
+        drop_lines=("Think",),
+        choices_in_question=True,
+        unwrap_answer=True,
+        answer_list="first",
+    )
+    values = JSON | st.lists(
+        st.fixed_dictionaries({"role": st.sampled_from(["user", "x"]), "content": JSON}), max_size=2
+    )
+    texts = st.sampled_from(["A. x\nB. y", "[", "['a']", '{"a": [', "<answer>", "\\boxed{", "$", "<image>"])
+
+    @given(
+        st.dictionaries(
+            st.sampled_from(["image", "question", "chat", "answer", "choices", "boxes", "category", "rights", "extra"]),
+            values | texts,
+        )
+    )
+    @settings(max_examples=300)
+    def check(row: dict[str, object]) -> None:
+        mapped = map_row(row, everything, where="1", folder=folder, license="")
+        if isinstance(mapped, BadRow):
+            assert reject(mapped.reason, mapped.evidence, stage="samples", row=mapped.content).row
+
+    check()

@@ -18,7 +18,7 @@ from PIL import Image
 
 from pipelines.rejects import Reason
 from pipelines.sources import BadRow, SourceFault, SourceRow
-from pipelines.sources.mapping import Columns
+from pipelines.sources.columns import Columns
 from pipelines.sources.tabular import TabularSource
 
 
@@ -63,6 +63,7 @@ def taken(source: TabularSource, shard: int = 0) -> list[SourceRow]:
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
     return path
 
@@ -259,3 +260,30 @@ def test_the_fingerprint_follows_files_revision_and_mapping(folder):
     seen.append(parquet(folder).fingerprint)
     assert len(set(seen)) == 5
     assert parquet(folder).fingerprint == seen[-1]
+
+
+# --- some files, another folder
+
+
+def test_only_the_named_files_of_a_dataset_are_read(folder):
+    assert {row.question for row in taken(parquet(folder, files=["1.parquet"]))} == {"Question 2?", "Question 3?"}
+    local = TabularSource("streets", str(folder), Columns(), files=["2.parquet"])
+    assert {row.question for row in taken(local)} == {"Question 4?", "Question 5?"}
+
+
+def test_paths_may_begin_in_another_folder_or_in_an_archive(tmp_path, row):
+    data = row(1)["image"]["bytes"]
+    path = write_table(tmp_path / "tables" / "a.parquet", [{**row(1), "image": "1.jpg"}])
+    (tmp_path / "1.jpg").write_bytes(data)
+    with zipfile.ZipFile(tmp_path / "images.zip", "w") as archive:
+        archive.writestr("1.jpg", data)
+    for folder in (tmp_path, tmp_path / "images.zip"):
+        assert taken(parquet(path, folder=folder))[0].images == (data,)
+
+
+def test_a_nested_column_is_found_in_the_schema(tmp_path, row):
+    path = write_table(tmp_path / "a.parquet", [{**row(0), "extra": {"q": "Why?", "deep": {"a": "so"}}, "note": "{}"}])
+    (one,) = taken(parquet(path, Columns(question="extra.q", answer="extra.deep.a")))
+    assert (one.question, one.answer) == ("Why?", "so")
+    with pytest.raises(SourceFault, match=r"no column 'extra.none'; it has .*'extra', .*'extra.deep.a', .*'note'"):
+        taken(parquet(path, Columns(question="extra.none")))

@@ -1,0 +1,68 @@
+"""Charts as PNG in the house's colours; the same figures give the same bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+INK, SOFT, LINE, BLUE, ORANGE, GREEN = "#1d2127", "#667080", "#e2e6eb", "#3b6fb6", "#d9822b", "#2f8f5b"
+WIDTH = 7.2
+"""Inches, of 100 pixels."""
+
+
+def histogram(counts: Mapping[int, int], *, top: int, title: str, marked: Sequence[int] = (), note: str = "") -> bytes:
+    """Rows by a count from 0 to ``top``; the bars of ``marked`` are those that something happens to."""
+    figure = Figure(figsize=(WIDTH, 2.8), dpi=100, layout="constrained")
+    axes = figure.subplots()
+    places = range(top + 1)
+    heights = [counts.get(place, 0) for place in places]
+    bars = axes.bar(places, heights, color=[ORANGE if place in marked else BLUE for place in places], width=0.72)
+    axes.bar_label(bars, [f"{n:,}" if n else "" for n in heights], color=INK, fontsize=9)
+    axes.set_xticks(list(places))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
+    axes.set_xlabel(note, fontsize=9, color=SOFT, loc="left")
+    axes.margins(y=0.12)
+    _styled(axes, grid="y")
+    return png(figure)
+
+
+def mix(groups: Mapping[str, Mapping[str, int]], *, title: str) -> bytes:
+    """Rows by several properties, a block of bars for each: category, difficulty, source."""
+    names = [(group, name) for group, counts in groups.items() for name in counts]
+    values = [groups[group][name] for group, name in names]
+    figure = Figure(figsize=(WIDTH, 0.26 * len(names) + 0.3 * len(groups) + 0.6), dpi=100, layout="constrained")
+    axes = figure.subplots()
+    places, labels, last, place = [], [], None, 0.0
+    for group, name in names:
+        place += 0.7 if last not in (None, group) else 0.0
+        places.append(place)
+        labels.append(f"{name}  ·  {group}" if group != last else name)
+        last, place = group, place + 1
+    colours = [(BLUE, GREEN, ORANGE, SOFT)[list(groups).index(group) % 4] for group, _ in names]
+    bars = axes.barh(places, values, color=colours, height=0.66)
+    axes.bar_label(bars, [f" {n:,}" for n in values], color=INK, fontsize=9)
+    axes.set_yticks(places, labels=labels, parse_math=False)
+    axes.set_title(title, fontsize=10, color=INK, loc="left")
+    axes.margins(x=0.1)
+    axes.invert_yaxis()
+    _styled(axes, grid="x")
+    return png(figure)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure's file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _styled(axes: Axes, *, grid: str) -> None:
+    axes.set_axisbelow(True)
+    axes.grid(axis="x" if grid == "x" else "y", color=LINE)
+    axes.tick_params(labelsize=9, colors=INK, length=0)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,77 @@
+"""Suitability: eight votes on problems in words, ties as a value of their own, stops that change no label."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipelines.records import SuitabilityLabel, SuitabilityVotes
+from pipelines.rejects import Reason
+from pipelines.rl.asking import turn_of
+from pipelines.rl.suitability import LABELS, VOTES, Suitability, SuitabilityLabels
+from tests.pipelines.rl.conftest import N_PROBLEMS, judging, source_row
+from tests.pipelines.scripted import Scripted
+
+N_YES = {"sum/0": 8, "sum/1": 4, "sum/2": 5, "sum/3": 0}
+
+
+def place(turn) -> int:
+    return turn.seed - turn_of(turn.task.sample, "suitability").seed
+
+
+@pytest.fixture
+def judge():
+    return judging(lambda turn: place(turn) < N_YES[source_row(turn)])
+
+
+def by_row(shard, asset, kind):
+    samples = shard.samples()
+    return {samples[row.sample_id].source_row: row for row in shard.workspace.tables.read(shard.key(asset), kind)}
+
+
+def test_only_problems_in_words_are_asked_about_and_every_vote_is_kept(candidates, judge):
+    report = candidates.materialize(Suitability(judge=judge))
+    assert (report.n_in, report.n_out, report.performed) == (N_PROBLEMS, N_PROBLEMS, 8 * N_PROBLEMS)
+    votes = by_row(candidates, VOTES, SuitabilityVotes)
+    assert {name: row.votes.n_yes for name, row in votes.items()} == N_YES
+    assert votes["sum/2"].votes.ballots == (True,) * 5 + (False,) * 3
+    assert votes["sum/2"].votes.reasons[0] == "so it is"
+    assert votes["sum/2"].votes.usage.cost_usd == 4.0
+
+
+@pytest.mark.parametrize(("tie", "suitable"), [("yes", True), ("no", False), ("reject", None)])
+def test_a_tie_is_what_the_settings_say_and_stays_a_tie(candidates, judge, tie, suitable):
+    candidates.materialize(Suitability(judge=judge))
+    candidates.materialize(SuitabilityLabels(tie=tie))
+    labels = by_row(candidates, LABELS, SuitabilityLabel)
+    assert {name: labels[name].suitable for name in ("sum/0", "sum/2", "sum/3")} == {
+        "sum/0": True,
+        "sum/2": True,
+        "sum/3": False,
+    }
+    if suitable is None:
+        (out,) = candidates.workspace.tables.read_rejects(candidates.key(LABELS))
+        assert (out.source_row, out.reason) == ("sum/1", Reason.TIED)
+        assert json.loads(out.row)["votes"]["ballots"].count(True) == 4
+    else:
+        assert (labels["sum/1"].majority, labels["sum/1"].suitable) == ("tie", suitable)
+
+
+def test_an_early_stop_spares_votes_and_changes_no_majority(candidates, judge):
+    candidates.materialize(Suitability(judge=judge, stop_early=True))
+    votes = by_row(candidates, VOTES, SuitabilityVotes)
+    assert {name: (row.votes.n, row.votes.majority) for name, row in votes.items()} == {
+        "sum/0": (5, "yes"),
+        "sum/1": (8, "tie"),
+        "sum/2": (5, "yes"),
+        "sum/3": (5, "no"),
+    }
+    assert len(judge.turns) == 23
+
+
+def test_what_nobody_votes_on_is_set_aside(candidates):
+    candidates.materialize(Suitability(judge=Scripted(lambda turn: "Hard to say.")))
+    rejects = candidates.workspace.tables.read_rejects(candidates.key(VOTES))
+    assert {(one.reason, one.disposition) for one in rejects} == {(Reason.NO_VOTE, "quarantined")}
+    assert len(rejects) == N_PROBLEMS
