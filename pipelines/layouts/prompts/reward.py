@@ -29,7 +29,7 @@ REWARD_NAME, REWARD_TYPE = "darkroom", "batch"
 _OBSERVED = re.compile(r"</(?:sandbox_output|interpreter|tool_response)>")
 _TAGGED = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
 _BOXED = re.compile(r"\\boxed\s*\{")
-_CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
+_CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:[ \t\r\n]+(.*))?\Z", re.DOTALL | re.IGNORECASE | re.ASCII)
 _NUMBER = re.compile(
     r"\A([+-]?)((?:0|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*)(?:\.\d+)?)[ \t]*([^\d\s.,/^_][^\n]*)?\Z", re.ASCII
 )

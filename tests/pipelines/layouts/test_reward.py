@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.answers import final_answer
@@ -42,7 +42,7 @@ def test_alone_it_accepts_no_adversarial_answer(kind):
 
 def test_alone_it_accepts_only_what_darkroom_accepts():
     accepted = [one for one in ADVERSARIAL if reward.alone(one.given, truth(one))]
-    assert len(accepted) > 20
+    assert len(accepted) > 0.4 * sum(len(said(kind, "right")) for kind in ALONE)
     assert [one.given for one in accepted if not grade(one.given, one.sample, one.grader).right] == []
 
 
@@ -68,6 +68,7 @@ def test_alone_a_number_is_right_only_where_darkroom_says_so(said, answer, toler
         assert grade(said, one.sample, one.grader).right
 
 
+@example(said="B\x1c", answer="B")
 @given(said=LETTERS, answer=st.sampled_from(["A", "B"]))
 def test_alone_a_choice_is_right_only_where_darkroom_says_so(said, answer):
     one = Said(said, sample("Which?", answer, ("A. red", "B. a blue")), Grader("choice"))
