@@ -46,7 +46,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     gold_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.05
     """Share of the cross-checks that are repeated with a planted error."""
     pre_annotate: Literal["no", "pixels", "thousandths"] = "no"
-    """Whether a policy drafts records for people to correct, and the frame in which it gives boxes: pixels of the image
+    """Whether a policy writes records for people to correct, and the frame in which it gives boxes: pixels of the image
     as it sees it (Qwen2.5-VL), or thousandths of its sides (Qwen3-VL)."""
     seed: int = 0
 

@@ -51,6 +51,12 @@ MATCHES = (
     Choice("unsure", "Cannot tell", "Needs knowledge that is not in the image"),
 )
 """Whether question and image of a public row belong together."""
+SUITABILITIES = (
+    Choice("yes", "A drawing helps", "Drawing the situation shows what the words hide"),
+    Choice("no", "No use for one", "Calculating or looking up is all there is to it"),
+    Choice("unsure", "Cannot tell"),
+)
+"""Whether a drawing would help to solve a maths problem."""
 
 
 def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:

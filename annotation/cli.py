@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
+
+from annotation.commands.queues import review, suitability, verify
+from annotation.commands.recordings import record, take_in
+from annotation.commands.terminal import CONSOLE, open_workspace, print_places
 
 if TYPE_CHECKING:
     from annotation.campaign import Campaign
@@ -29,7 +28,6 @@ app = typer.Typer(
 )
 users = typer.Typer(no_args_is_help=True, help="Accounts of annotators and experts.")
 app.add_typer(users, name="users")
-console = Console()
 EXAMPLE = """\
 # What people are asked to do; the fields and their meaning: annotation/campaign.py
 name: streets
@@ -40,23 +38,6 @@ images:
 min_side: 2048            # the longer side has more pixels than this
 max_share: 0.05           # of the image's area, for every box
 """
-
-
-@contextmanager
-def _workspace() -> Iterator[Workspace]:
-    """The workspace; what a user can mend is said in one paragraph and ends with status 1."""
-    from annotation.faults import AnnotationFault
-    from pipelines.decontamination import DecontaminationFault
-    from pipelines.serving.faults import ServingFault
-    from pipelines.tables import TableMissing
-    from pipelines.workspace import Workspace
-
-    try:
-        with Workspace.from_environment() as workspace:
-            yield workspace
-    except (AnnotationFault, DecontaminationFault, ServingFault, TableMissing) as fault:
-        Console(stderr=True).print(Text.assemble(("error: ", "bold red"), str(fault)))
-        raise typer.Exit(1) from fault
 
 
 @app.command()
@@ -77,13 +58,13 @@ def up(
     from annotation.connection import studio_home
     from annotation.server import wait_until_ready
 
-    with _workspace() as workspace:
+    with open_workspace() as workspace:
         home = studio_home(workspace)
         server = home.start(host=host, port=port, postgres=postgres)
-        with console.status("Label Studio starts …") as status:
+        with CONSOLE.status("Label Studio starts …") as status:
             wait_until_ready(server, report=lambda seconds: status.update(f"Label Studio starts … {seconds:.0f} s"))
-        console.print(f"[bold]{server.url}[/bold]  database: {server.database}", highlight=False)
-        console.print(f"log in as {home.admin.email}, password {home.admin.password}", highlight=False, soft_wrap=True)
+        CONSOLE.print(f"[bold]{server.url}[/bold]  database: {server.database}", highlight=False)
+        CONSOLE.print(f"log in as {home.admin.email}, password {home.admin.password}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -91,8 +72,8 @@ def down() -> None:
     """Stop the server. Accounts, projects and annotations stay."""
     from annotation.connection import studio_home
 
-    with _workspace() as workspace:
-        console.print("stopped" if studio_home(workspace).stop() else "no server was running")
+    with open_workspace() as workspace:
+        CONSOLE.print("stopped" if studio_home(workspace).stop() else "no server was running")
 
 
 @app.command()
@@ -101,11 +82,11 @@ def status() -> None:
     from annotation.connection import studio_home
     from annotation.server import is_ready
 
-    with _workspace() as workspace:
+    with open_workspace() as workspace:
         server = studio_home(workspace).find()
         running = server is not None and server.process.is_running and is_ready(server)
         said = f"{server.url} ({server.database})" if server else "no server was started"
-        console.print(f"{said}: {'answers' if running else 'does not answer'}", highlight=False)
+        CONSOLE.print(f"{said}: {'answers' if running else 'does not answer'}", highlight=False)
         raise typer.Exit(0 if running else 1)
 
 
@@ -114,13 +95,13 @@ def init() -> None:
     """Write an example campaign, to be changed."""
     from annotation.campaign import FILE
 
-    with _workspace() as workspace:
+    with open_workspace() as workspace:
         path = workspace.annotation / FILE
         if path.exists():
             raise typer.BadParameter(f"{path} is there already")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(EXAMPLE)
-        console.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
+        CONSOLE.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
 
 
 @users.command(name="add")
@@ -139,13 +120,13 @@ def add_users(
     """
     from annotation.connection import connect
 
-    with _workspace() as workspace, connect(workspace) as studio:
+    with open_workspace() as workspace, connect(workspace) as studio:
         known = {person.email for person in studio.people()}
         for email in emails:
             chosen = password or secrets.token_urlsafe(9)
             made = studio.add_person(email, role=role, password=chosen)
             said = f"{made['email']}: {role}"
-            console.print(said if email.lower() in known else f"{said}, password {chosen}", highlight=False)
+            CONSOLE.print(said if email.lower() in known else f"{said}, password {chosen}", highlight=False)
 
 
 @users.command(name="list")
@@ -153,11 +134,11 @@ def list_users() -> None:
     """Show the accounts."""
     from annotation.connection import connect
 
-    with _workspace() as workspace, connect(workspace) as studio:
+    with open_workspace() as workspace, connect(workspace) as studio:
         table = Table("account", "name", "role")
         for person in studio.people():
             table.add_row(person.email, person.name, person.role or "none")
-        console.print(table)
+        CONSOLE.print(table)
 
 
 @app.command()
@@ -176,14 +157,14 @@ def sync(
     from annotation.faults import ServerUnreachable
     from annotation.journal import Journal
 
-    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
         while True:
             try:
                 _sync_once(workspace, journal, reset_forms=reset_forms, recreate=recreate)
             except ServerUnreachable as fault:
                 if every is None:
                     raise
-                console.print(f"[bold red]waiting:[/bold red] {fault}", highlight=False)
+                CONSOLE.print(f"[bold red]waiting:[/bold red] {fault}", highlight=False)
             else:
                 reset_forms = recreate = False
             if every is None:
@@ -200,84 +181,24 @@ def _sync_once(workspace: Workspace, journal: Journal, *, reset_forms: bool, rec
     from pipelines.records import PoolImage
 
     campaign = Campaign.load(workspace.annotation)
-    with console.status("images …") as line:
+    with CONSOLE.status("images …") as line:
         report = materialize_pool(
             workspace, campaign, workspace.annotation, progress=lambda n, of: line.update(f"images {n:,} of {of:,}")
         )
     if not report.reused:
-        console.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} left out")
+        CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} left out")
     pool = workspace.tables.read(POOL, PoolImage)
     with connect(workspace) as studio:
-        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=console.print)
+        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
         synced = run.run(pool, reset_forms=reset_forms, recreate=recreate)
     went = ", ".join(f"{n:,} × {round}" for round, n in synced.imported.items()) or "nothing"
-    console.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
-    _print_places(_stages(workspace, campaign, journal))
+    CONSOLE.print(f"came in: {synced.n_revisions:,} submissions; went out: {went}", highlight=False)
+    print_places(_stages(workspace, campaign, journal))
 
 
-@app.command()
-def review(
-    rows: Annotated[int, typer.Option(min=1, help="Of each family, chosen by the campaign's seed.")] = 20,
-    family: Annotated[
-        list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")
-    ] = None,
-) -> None:
-    """Hand accepted trajectories out to experts, and take their verdicts in.
-
-    What experts reject is left out when the datasets ship, the card says how many they accept, and
-    `darkroom calibrate` measures judges against them (<home>/annotation/reviews.jsonl). Run it again to take verdicts
-    in; more --rows later keep what was chosen.
-    """
-    from annotation.campaign import Campaign
-    from annotation.connection import connect
-    from annotation.journal import Journal
-    from annotation.queues import read_verdicts
-    from annotation.review import ROUND, ReviewQueue
-    from pipelines.recipes import load_recipes
-    from pipelines.reviews import acceptance, read_reviews
-
-    with _workspace() as workspace, Journal(workspace.annotation) as journal:
-        recipes = [recipe for name, recipe in load_recipes().items() if not family or name in family]
-        queue = ReviewQueue(workspace, Campaign.load(workspace.annotation), journal)
-        with connect(workspace) as studio:
-            synced = queue.sync(studio, recipes, n_rows=rows)
-        queue.materialize(recipes)
-        console.print(
-            f"went out: {sum(synced.imported.values()):,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}"
-        )
-        table = Table("family", "reviewed", "accepted", "95 % interval")
-        for recipe in recipes:
-            share = acceptance(read_reviews(workspace.tables, recipe.family))
-            low, high = share.interval
-            table.add_row(recipe.family, str(share.of), str(share), f"{low:.0%} to {high:.0%}" if share.of else "–")
-        console.print(table)
-
-
-@app.command()
-def verify(
-    source: Annotated[str, typer.Argument(help="Whose samples; `darkroom materialize` took them in.")],
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="So many, chosen by the campaign's seed; default: all.")
-    ] = None,
-) -> None:
-    """Have people say whether image, question and answer of a source's samples belong together.
-
-    Run it again to take verdicts in; more --rows later keep what was chosen.
-    """
-    from annotation.campaign import Campaign
-    from annotation.connection import connect
-    from annotation.journal import Journal
-    from annotation.queues import read_verdicts
-    from annotation.verification import ROUND, VerificationQueue
-
-    with _workspace() as workspace, Journal(workspace.annotation) as journal:
-        queue = VerificationQueue(workspace, Campaign.load(workspace.annotation), journal, source)
-        with connect(workspace) as studio:
-            synced = queue.sync(studio, n_rows=rows)
-        queue.materialize()
-        n_waiting, counts = read_verdicts(journal, ROUND).n_waiting, queue.counts()
-        said = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(counts.items())) or "no verdict yet"
-        console.print(f"went out: {sum(synced.imported.values()):,}; waiting: {n_waiting:,}; {said}", highlight=False)
+for command in (review, verify, suitability, record):
+    app.command()(command)
+app.command(name="take-in")(take_in)
 
 
 @app.command()
@@ -290,12 +211,12 @@ def report(
     from annotation.quality import measure
     from annotation.report import write_report
 
-    with _workspace() as workspace, Journal(workspace.annotation) as journal:
+    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
         campaign = Campaign.load(workspace.annotation)
         states = [kept.state for kept in _stages(workspace, campaign, journal).read().kept]
         quality = measure(states, hits=journal.hits(), people=journal.people().values())
         path = write_report(quality, out or workspace.annotation / "report.html", title=campaign.name)
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        CONSOLE.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
 def _stages(workspace: Workspace, campaign: Campaign, journal: Journal) -> AnnotationStages:
@@ -303,14 +224,6 @@ def _stages(workspace: Workspace, campaign: Campaign, journal: Journal) -> Annot
     from annotation.stages import AnnotationStages
 
     return AnnotationStages(workspace, campaign, journal, find_task_url(workspace))
-
-
-def _print_places(stages: AnnotationStages) -> None:
-    places = Counter(
-        f"waiting for {one.state.round}" if one.state.stage == "waiting" else one.state.stage
-        for one in stages.read().kept
-    )
-    console.print("  ".join(f"{place} {n:,}" for place, n in places.items()), highlight=False)
 
 
 @app.command()

@@ -94,6 +94,14 @@ class Work:
     project_id: int | None
     revisions: list[Revision] = field(default_factory=list)
 
+    @property
+    def annotations(self) -> list[list[Revision]]:
+        """The states of each annotation, in the order of pulling; oldest annotation first."""
+        found: dict[int, list[Revision]] = {}
+        for revision in self.revisions:
+            found.setdefault(revision.annotation_id, []).append(revision)
+        return [found[annotation_id] for annotation_id in sorted(found)]
+
 
 class Journal:
     """The journal of one campaign. Use it as a context manager."""

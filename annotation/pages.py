@@ -1,4 +1,4 @@
-"""A trajectory as a page for experts: question, images, each thought with its program and what came out, the answer."""
+"""Rows as pages: a trajectory for experts, with each thought, its program and what came out; a problem alone."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ STYLE = (
     ".tr img{max-width:100%;max-height:520px;border:1px solid #d0d4da;border-radius:4px;margin:4px 8px 4px 0}"
     ".tr .out{border-left:4px solid #9db4d0;padding-left:10px}.tr .q{font-size:17px;font-weight:600}</style>"
 )
+
+
+def problem_page(sample: Sample) -> str:
+    """A problem without its answer: question, choices, images."""
+    shown = [f'<p class="q">{_text(sample.question)}</p>', *(f"<p>{_text(choice)}</p>" for choice in sample.choices)]
+    return "".join([STYLE, '<div class="tr">', *shown, _images(sample.images), "</div>"])
 
 
 def trajectory_page(sample: Sample, trajectory: Trajectory) -> str:

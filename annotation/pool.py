@@ -7,9 +7,10 @@ shows is what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from annotation.campaign import Campaign, ImageFolder
 from annotation.code import annotation_digest
@@ -89,7 +90,7 @@ class _Pool:
             try:
                 item, hashed = self._take(found, seen)
             except RowFault as fault:
-                self._reject(found.row, found.folder.source, fault, {"path": str(found.path)})
+                self.rejects.append(_reject_file(found, fault))
             else:
                 taken.append(item)
                 hashes.append(hashed)
@@ -146,11 +147,24 @@ class _Pool:
         return ranked[:n_images]
 
     def _reject_item(self, item: PoolImage, fault: RowFault) -> None:
-        self._reject(item.source_row, item.source, fault, to_row(item))
+        self.rejects.append(reject_item(item, fault, stage=POOL.asset[0]))
 
-    def _reject(self, row: str, source: str, fault: RowFault, content: dict[str, object]) -> None:
-        made = reject(fault.reason, fault.evidence, stage="annotation_pool", row=content, source=source, source_row=row)
-        self.rejects.append(made)
+
+def reject_item(item: PoolImage, fault: RowFault, *, stage: str, row: Mapping[str, Any] | None = None) -> Reject:
+    """An image of the pool, taken out by a stage; ``row`` is what there is of its record, without one the image."""
+    return reject(
+        fault.reason,
+        fault.evidence,
+        stage=stage,
+        row=to_row(item) if row is None else dict(row),
+        source=item.source,
+        source_row=item.source_row,
+    )
+
+
+def _reject_file(found: Found, fault: RowFault) -> Reject:
+    place = {"source": found.folder.source, "source_row": found.row}
+    return reject(fault.reason, fault.evidence, stage=POOL.asset[0], row={"path": str(found.path)}, **place)
 
 
 def _stat(path: Path) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""Drafts of records by a policy, which people see as predictions and correct.
+"""Pre-annotations: records by a policy, which people see as predictions and correct.
 
-Each draft keeps the rules that people's records must keep; one that does not is a typed reject, and its image goes out
-without a draft. Every call is on the ledger.
+Each keeps the rules that people's records must keep; one that does not is a typed reject, and its image goes out
+without one. Every call is on the ledger.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from annotation.campaign import Campaign
 from annotation.choices import CATEGORIES, names
 from annotation.code import annotation_digest
 from annotation.faults import AnnotationFault
-from annotation.pool import POOL
+from annotation.pool import POOL, reject_item
 from annotation.submissions import Fields, Frame, read
 from annotation.tasks import results
 from pipelines.digest import digest, seed_from
@@ -27,15 +27,15 @@ from pipelines.messages import Picture, message
 from pipelines.policies import Policy, PolicyFault, RecordedPolicy, Turn
 from pipelines.policies.base import Completion
 from pipelines.prompts import Prompt, load_prompt
-from pipelines.records import ImageRef, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, Usage, to_row
-from pipelines.rejects import Reason, RowFault, reject
+from pipelines.records import ImageRef, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, Usage
+from pipelines.rejects import Reason, RowFault
 from pipelines.stages import Outcome, Progress, Report, map_rows, run_stage
 from pipelines.structured import json_objects
 from pipelines.tables import TableKey
 from pipelines.tasks import Task
 from pipelines.workspace import Workspace
 
-DRAFTS = TableKey(("pre_annotations",), "all")
+PRE_ANNOTATIONS = TableKey(("pre_annotations",), "all")
 PROMPT = Path(__file__).parent / "prompts" / "pre_annotate.md"
 FRAMES = {
     "pixels": "pixels of the image as you see it",
@@ -43,7 +43,7 @@ FRAMES = {
 }
 
 
-class Drafted(BaseModel):
+class Written(BaseModel):
     """What the policy must answer, also as the JSON schema that the endpoint is sent."""
 
     question: str
@@ -55,28 +55,34 @@ class Drafted(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class PreAnnotating:
-    """One campaign's drafts by one policy."""
+    """One campaign's pre-annotations by one policy."""
 
     workspace: Workspace
     campaign: Campaign
     progress: Progress | None = None
 
     def materialize(self, policy: Policy) -> Report:
-        """A draft for every image of the pool.
+        """A record for every image of the pool.
 
         Raises ``TableMissing`` without a pool, ``AnnotationFault`` when the campaign wants none, ``PolicyUnavailable``.
         """
         if self.campaign.pre_annotate == "no":
-            raise AnnotationFault("the campaign asks for no drafts: set pre_annotate to pixels or thousandths in it")
+            raise AnnotationFault(
+                "the campaign asks for no pre-annotations: set pre_annotate to pixels or thousandths in it"
+            )
         tables, prompt = self.workspace.tables, load_prompt(PROMPT)
         rules = self.campaign.model_dump(include={"max_share", "pre_annotate"})
         identity = policy.identity.as_json()
         inputs = digest([tables.fingerprint(POOL), identity, prompt.digest, rules, annotation_digest()])
         return run_stage(
-            tables, DRAFTS, PreAnnotation, inputs=inputs, perform=lambda: asyncio.run(self._draft(policy, prompt))
+            tables,
+            PRE_ANNOTATIONS,
+            PreAnnotation,
+            inputs=inputs,
+            perform=lambda: asyncio.run(self._annotate(policy, prompt)),
         )
 
-    async def _draft(self, policy: Policy, prompt: Prompt) -> Outcome[PreAnnotation]:
+    async def _annotate(self, policy: Policy, prompt: Prompt) -> Outcome[PreAnnotation]:
         pool = self.workspace.tables.read(POOL, PoolImage)
         async with RecordedPolicy(policy, self.workspace.ledger) as recorded:
             await recorded.check()
@@ -95,16 +101,9 @@ class PreAnnotating:
     async def _one(self, policy: RecordedPolicy, prompt: Prompt, item: PoolImage) -> PreAnnotation | Reject:
         try:
             completion = await self._ask(policy, prompt, item)
-            fields = read_draft(completion, item.image, self.campaign)
+            fields = read_pre_annotation(completion, item.image, self.campaign)
         except RowFault as fault:
-            return reject(
-                fault.reason,
-                fault.evidence,
-                stage=DRAFTS.asset[0],
-                row=to_row(item),
-                source=item.source,
-                source_row=item.source_row,
-            )
+            return reject_item(item, fault, stage=PRE_ANNOTATIONS.asset[0])
         return PreAnnotation(
             sha256=item.image.sha256,
             question=fields.question,
@@ -131,37 +130,37 @@ class PreAnnotating:
         seed = seed_from("pre_annotate", item.image.sha256)
         task = Task(item.image.sha256, "pre_annotate", sample, (), {}, messages, seed)
         try:
-            return await policy.write(Turn(messages, (), seed, task, schema=Drafted.model_json_schema()))
+            return await policy.write(Turn(messages, (), seed, task, schema=Written.model_json_schema()))
         except PolicyFault as fault:
             raise RowFault(Reason.POLICY_FAILED, str(fault)) from fault
 
 
-def read_draft(completion: Completion, image: ImageRef, campaign: Campaign) -> Fields:
-    """The record that a policy drafted, in pixels of the stored image. Raises ``RowFault``."""
-    drafted = _drafted(completion)
+def read_pre_annotation(completion: Completion, image: ImageRef, campaign: Campaign) -> Fields:
+    """The record that a policy wrote, in pixels of the stored image. Raises ``RowFault``."""
+    written = _written(completion)
     frame = (1000, 1000)
     if campaign.pre_annotate == "pixels":
         shown = completion.frames[0] if completion.frames else None
         frame = (shown.width, shown.height) if shown else (image.width, image.height)
     try:
-        boxes = tuple(_box(corners, frame, image) for corners in drafted.boxes)
-        fields = Fields(drafted.question, drafted.answer, drafted.category, drafted.count, boxes)
+        boxes = tuple(_box(corners, frame, image) for corners in written.boxes)
+        fields = Fields(written.question, written.answer, written.category, written.count, boxes)
         raw = {"id": 0, "completed_by": 0, "result": results(fields, image)}
     except ValueError as fault:
         raise RowFault(Reason.BREAKS_RULES, str(fault)) from fault
     return read(raw, round="annotate", frame=Frame(image.width, image.height, campaign.max_share)).fields
 
 
-def _drafted(completion: Completion) -> Drafted:
-    """The last JSON object that is a draft; models reason first, and put fences around it."""
+def _written(completion: Completion) -> Written:
+    """The last JSON object that is a record; models reason first, and put fences around it."""
     if not completion.finished:
-        raise RowFault(Reason.TRUNCATED_TURN, "the token limit cut the draft off")
+        raise RowFault(Reason.TRUNCATED_TURN, "the token limit cut the record off")
     for candidate in reversed(list(json_objects(completion.text))):
         try:
-            return Drafted.model_validate(candidate)
+            return Written.model_validate(candidate)
         except ValidationError:
             continue
-    raise RowFault(Reason.MALFORMED_TURN, f"no draft in what the policy wrote: {completion.text[:300]!r}")
+    raise RowFault(Reason.MALFORMED_TURN, f"no record in what the policy wrote: {completion.text[:300]!r}")
 
 
 def _box(corners: list[float], frame: tuple[int, int], image: ImageRef) -> Box:
@@ -169,11 +168,11 @@ def _box(corners: list[float], frame: tuple[int, int], image: ImageRef) -> Box:
 
 
 def predictions(rows: list[PreAnnotation], pool: list[PoolImage]) -> dict[str, Mapping[str, Any]]:
-    """Drafts as Label Studio's predictions, by the image's sha256; the page shows the model's name beside them."""
+    """Label Studio's predictions, by the image's sha256; the page shows the model's name beside them."""
     images = {item.image.sha256: item.image for item in pool}
     return {
         row.sha256: {
-            "model_version": f"draft by {row.model}",
+            "model_version": f"pre-annotation by {row.model}",
             "result": results(
                 Fields(row.question, row.answer, row.category, row.count, tuple(box.box for box in row.boxes)),
                 images[row.sha256],
@@ -185,6 +184,6 @@ def predictions(rows: list[PreAnnotation], pool: list[PoolImage]) -> dict[str, M
 
 
 def read_predictions(workspace: Workspace, pool: list[PoolImage]) -> dict[str, Mapping[str, Any]]:
-    """The drafts that lie in the workspace, if any."""
+    """The pre-annotations that lie in the workspace, if any."""
     tables = workspace.tables
-    return predictions(tables.read(DRAFTS, PreAnnotation), pool) if tables.exists(DRAFTS) else {}
+    return predictions(tables.read(PRE_ANNOTATIONS, PreAnnotation), pool) if tables.exists(PRE_ANNOTATIONS) else {}

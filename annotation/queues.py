@@ -1,21 +1,22 @@
-"""Queues of single verdicts on the rounds' machinery: review of trajectories, verification of public rows.
+"""Queues of single verdicts on the rounds' machinery: review of trajectories, verification of rows, suitability.
 
 An item is shown once to one person; what they choose is the result. Nothing goes back and forth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
 from annotation import choices
 from annotation.choices import names
-from annotation.exchange import BATCH, Exchange, Outgoing, Synced
+from annotation.form_fields import by_name, chosen, signer, text
+from annotation.handover import BATCH, Handover, Outgoing, Synced
 from annotation.journal import Demand, Journal, Person, Revision, Work
-from annotation.rounds import Refused
-from pipelines.rejects import Reason, RowFault, storable
+from annotation.refusals import Refused, refusal
+from pipelines.rejects import Reason, RowFault
 
 MakeTask = Callable[[], Mapping[str, Any]]
 """Makes the data of an item's task."""
@@ -29,10 +30,16 @@ class Form(NamedTuple):
     reasons: tuple[str, ...]
     roles: tuple[str, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All fields of the form."""
+        return (self.field, "reason", "comment")
+
 
 FORMS = {
     "review": Form("verdict", ("accept", "reject"), names(choices.REVIEW_REASONS), ("expert",)),
     "verify": Form("match", names(choices.MATCHES), (), ("annotator", "expert")),
+    "suitability": Form("helps", names(choices.SUITABILITIES), (), ("annotator", "expert")),
 }
 
 
@@ -59,16 +66,15 @@ class Verdicts:
     n_waiting: int = 0
 
 
-def sync_queue(exchange: Exchange, round: str, items: Mapping[str, MakeTask]) -> Synced:
+def sync_queue(handover: Handover, round: str, items: Mapping[str, MakeTask]) -> Synced:
     """Hands out what of ``items`` was not handed out yet, and takes verdicts in. Raises ``AnnotationFault``."""
     synced = Synced()
-    with exchange.journal.lock():
-        exchange.read_people()
-        synced.n_revisions = exchange.take_in(round)
-        pending = _pending(exchange, round, items)
+    with handover.journal.lock():
+        handover.read_people()
+        synced.n_revisions = handover.take_in(round)
+        pending = _pending(handover, round, items)
         while batch := list(islice(pending, BATCH)):
-            for name, n in exchange.hand_out(batch).items():
-                synced.imported[name] = synced.imported.get(name, 0) + n
+            synced.add(handover.hand_out(batch))
     return synced
 
 
@@ -83,19 +89,20 @@ def read_verdicts(journal: Journal, round: str) -> Verdicts:
     return found
 
 
-def _pending(exchange: Exchange, round: str, items: Mapping[str, MakeTask]) -> Iterator[Outgoing]:
-    known = dict(exchange.journal.works([round]))
+def _pending(handover: Handover, round: str, items: Mapping[str, MakeTask]) -> Iterator[Outgoing]:
+    known = dict(handover.journal.works([round]))
     for item_id, make in items.items():
         if any(work.task_id is not None for work in known.get(item_id, ())):
             continue
         demand = Demand(round, item_id, 0, 0)
-        data = {**make(), "key": demand.key(exchange.campaign), "gate": {"kind": round}}
+        data = {**make(), "key": demand.key(handover.campaign), "gate": {"kind": round}}
         yield Outgoing(demand, {"data": data})
 
 
 def _read_work(item_id: str, work: Work, round: str, people: Mapping[int, Person], found: Verdicts) -> None:
     counted = False
-    for revision in _latest(work.revisions):
+    for states in work.annotations:
+        revision = states[-1]
         if revision.raw.get("was_cancelled"):
             continue
         try:
@@ -103,7 +110,7 @@ def _read_work(item_id: str, work: Work, round: str, people: Mapping[int, Person
             if counted:
                 raise RowFault(Reason.DUPLICATE_SUBMISSION, "an earlier annotation of this task counts")
         except RowFault as fault:
-            found.refused.append(_refused(work, revision, fault, people))
+            found.refused.append(refusal(work, revision, fault, people))
         else:
             counted = True
             found.verdicts.append(verdict)
@@ -111,50 +118,23 @@ def _read_work(item_id: str, work: Work, round: str, people: Mapping[int, Person
 
 def _read(item_id: str, revision: Revision, form: Form, people: Mapping[int, Person]) -> Verdict:
     raw = revision.raw
-    person = people.get(raw.get("completed_by") or 0)
-    if raw.get("updated_by") not in (None, raw.get("completed_by")):
-        raise RowFault(Reason.FORGED_SUBMISSION, f"signed by account {raw.get('completed_by')}, entered by another")
+    person = people.get(signer(raw))
     if person is None or person.role not in form.roles:
         raise RowFault(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(form.roles)}")
-    chosen, reasons = _chosen(raw, form.field), _chosen(raw, "reason")
-    if len(chosen) != 1 or chosen[0] not in form.verdicts:
-        raise RowFault(Reason.BREAKS_RULES, f"one of {', '.join(form.verdicts)} is asked for; found {chosen}")
-    if chosen[0] == "reject" and (not reasons or not set(reasons) <= set(form.reasons)):
-        raise RowFault(Reason.BREAKS_RULES, f"a rejection gives reasons of {', '.join(form.reasons)}; found {reasons}")
+    found = by_name(raw, form.names)
+    verdicts, reasons = chosen(found.get(form.field)), chosen(found.get("reason"))
+    if len(verdicts) != 1 or verdicts[0] not in form.verdicts:
+        raise RowFault(Reason.BREAKS_RULES, f"one of {', '.join(form.verdicts)} is asked for; found {list(verdicts)}")
+    if verdicts[0] == "reject" and (not reasons or not set(reasons) <= set(form.reasons)):
+        said = f"a rejection gives reasons of {', '.join(form.reasons)}; found {list(reasons)}"
+        raise RowFault(Reason.BREAKS_RULES, said)
     return Verdict(
         item_id=item_id,
-        chosen=chosen[0],
-        reasons=tuple(reasons) if chosen[0] == "reject" else (),
-        comment=storable("\n".join(_texts(raw, "comment")).strip()),
+        chosen=verdicts[0],
+        reasons=reasons if verdicts[0] == "reject" else (),
+        comment=text(found.get("comment")),
         person=person.email,
         at=str(raw.get("created_at") or ""),
         lead_seconds=raw.get("lead_time"),
         task_id=revision.task_id,
     )
-
-
-def _chosen(raw: Mapping[str, Any], name: str) -> list[str]:
-    return [str(choice) for value in _values(raw, name) for choice in value.get("choices") or ()]
-
-
-def _texts(raw: Mapping[str, Any], name: str) -> list[str]:
-    return [str(text) for value in _values(raw, name) for text in value.get("text") or ()]
-
-
-def _values(raw: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
-    results = raw.get("result")
-    if not isinstance(results, list) or not all(isinstance(one, Mapping) for one in results):
-        raise RowFault(Reason.BROKEN_SUBMISSION, "the result is no list of objects")
-    return [one["value"] for one in results if one.get("from_name") == name and isinstance(one.get("value"), Mapping)]
-
-
-def _latest(revisions: Iterable[Revision]) -> list[Revision]:
-    """The last state of each annotation, oldest annotation first."""
-    latest = {revision.annotation_id: revision for revision in revisions}
-    return [latest[annotation_id] for annotation_id in sorted(latest)]
-
-
-def _refused(work: Work, revision: Revision, fault: RowFault, people: Mapping[int, Person]) -> Refused:
-    person = people.get(revision.raw.get("completed_by") or 0)
-    where = (work.project_id or 0, revision.task_id, revision.annotation_id)
-    return Refused(work.demand.round, person.email if person else "", fault.reason, fault.evidence, *where)

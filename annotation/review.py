@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.campaign import Campaign
-from annotation.exchange import Exchange, Synced
+from annotation.handover import Handover, Synced
 from annotation.journal import Journal
 from annotation.pages import trajectory_page
 from annotation.queues import MakeTask, Verdict, read_verdicts, sync_queue
@@ -63,7 +63,7 @@ class ReviewQueue:
         for recipe in recipes:
             for found in self._chosen(recipe.family, n_rows):
                 items[found.trajectory.trajectory_id] = partial(_task, found)
-        return sync_queue(Exchange(self.journal, studio, self.campaign.name), ROUND, items)
+        return sync_queue(Handover(self.journal, studio, self.campaign.name), ROUND, items)
 
     def materialize(self, recipes: Sequence[Recipe]) -> dict[str, Report]:
         """The table of every family's reviews, and the lines for calibrating judges."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from annotation.journal import Demand, Person, Revision, Work
+from annotation.refusals import Refused, address, refusal
 from annotation.submissions import Fields, Frame, Submission, read
 from pipelines.answers import matches
 from pipelines.records import AnnotationEvent, Change
@@ -27,18 +28,6 @@ ROLE = {"annotate": "annotator", "rework": "annotator", "cross_check": "annotato
 MAX_VOID = 3
 """Submissions of one check that may be void before the record is given up."""
 Stage = Literal["waiting", "accepted", "rejected"]
-
-
-class Refused(NamedTuple):
-    """A submission that does not count, and why."""
-
-    round: str
-    person: str
-    reason: Reason
-    evidence: str
-    project_id: int
-    task_id: int
-    annotation_id: int
 
 
 class GoldCheck(NamedTuple):
@@ -114,7 +103,7 @@ class Walk:
         """The submission that counts; None while there is none."""
         counted: _Settled | None = None
         void: _Settled | None = None
-        for revisions in _by_annotation(work.revisions):
+        for revisions in work.annotations:
             chosen = _chosen(revisions, frozen)
             if self._is_seat(chosen, state):
                 continue
@@ -123,7 +112,7 @@ class Walk:
                 continue
             if chosen is not revisions[-1]:
                 fault = RowFault(Reason.LATE_EDIT, "changed after the next round had begun; the earlier state counts")
-                state.refused.append(self._refused(work, revisions[-1], fault))
+                state.refused.append(refusal(work, revisions[-1], fault, self._people))
             try:
                 submission = read(chosen.raw, round=work.demand.round, frame=frame)
                 self._check_person(submission, work, state)
@@ -131,7 +120,7 @@ class Walk:
                     evidence = f"annotation {counted.revision.annotation_id} came first"
                     raise RowFault(Reason.DUPLICATE_SUBMISSION, evidence)
             except RowFault as fault:
-                state.refused.append(self._refused(work, chosen, fault))
+                state.refused.append(refusal(work, chosen, fault, self._people))
                 if fault.reason is not Reason.DUPLICATE_SUBMISSION:
                     void = void or _Settled(chosen, None, fault.evidence)
             else:
@@ -206,14 +195,14 @@ class Walk:
         for work in works:
             if not work.demand.gold:
                 continue
-            for revisions in _by_annotation(work.revisions):
+            for revisions in work.annotations:
                 chosen = revisions[0]  # a checker's first word counts
                 if chosen.raw.get("result") == [] or chosen.raw.get("was_cancelled"):
                     continue
                 try:
                     submission = read(chosen.raw, round="cross_check", frame=frame)
                 except RowFault as fault:
-                    state.refused.append(self._refused(work, chosen, fault))
+                    state.refused.append(refusal(work, chosen, fault, self._people))
                     continue
                 person = self._name(submission.person_id)
                 state.golds.append(GoldCheck(work.demand.gold, person, submission.verdict != "accept"))
@@ -243,14 +232,8 @@ class Walk:
             annotation_id=submission.annotation_id,
         )
 
-    def _refused(self, work: Work, revision: Revision, fault: RowFault) -> Refused:
-        person = self._name(revision.raw.get("updated_by") or revision.raw.get("completed_by"))
-        where = (work.project_id or 0, revision.task_id, revision.annotation_id)
-        return Refused(work.demand.round, person, fault.reason, fault.evidence, *where)
-
     def _name(self, person_id: object) -> str:
-        person = self._people.get(person_id) if isinstance(person_id, int) else None
-        return person.email if person else f"account {person_id}"
+        return address(person_id, self._people)
 
 
 class _Settled(NamedTuple):
@@ -259,14 +242,6 @@ class _Settled(NamedTuple):
     revision: Revision
     submission: Submission | None
     evidence: str
-
-
-def _by_annotation(revisions: Sequence[Revision]) -> list[list[Revision]]:
-    """Oldest annotation first, each with its revisions in the order of pulling."""
-    found: dict[int, list[Revision]] = {}
-    for revision in revisions:
-        found.setdefault(revision.annotation_id, []).append(revision)
-    return [found[annotation_id] for annotation_id in sorted(found)]
 
 
 def _chosen(revisions: Sequence[Revision], frozen: Mapping[int, str]) -> Revision:

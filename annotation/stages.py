@@ -7,20 +7,21 @@ round that it waits for, one that people gave up is rejected with their reasons.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 from annotation.campaign import Campaign
 from annotation.code import annotation_digest
 from annotation.journal import Journal
-from annotation.pool import POOL
-from annotation.pre_annotations import DRAFTS
-from annotation.rounds import Refused, State
+from annotation.pool import POOL, reject_item
+from annotation.pre_annotations import PRE_ANNOTATIONS
+from annotation.refusals import Refused
+from annotation.rounds import State
 from annotation.sync import states, walk_of
 from pipelines.digest import digest
 from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
-from pipelines.rejects import Reason, reject
+from pipelines.rejects import Reason, RowFault
 from pipelines.stages import Outcome, Report, run_stage
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
@@ -30,6 +31,8 @@ CROSS_CHECKS = TableKey(("cross_checks",), "all")
 ACCEPTED = TableKey(("accepted_annotations",), "all")
 REFUSED = TableKey(("refused_submissions",), "all")
 ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
+RECORDED = "recorded"
+"""The partition of what was taken in from a recording: a campaign in the same workspace keeps its own tables."""
 PASSED = {"annotate": 0, "rework": 0, "cross_check": 1, "accept": 2}
 """How many of them a record has passed that is in this round."""
 
@@ -57,27 +60,33 @@ class AnnotationStages:
     journal: Journal
     task_url: Callable[[int, int], str]
     """Where a task (project, number) can be looked at."""
+    partition: str = "all"
 
     def read(self) -> Reading:
         """Every image of the pool with its state. Raises ``TableMissing`` without a pool."""
         fingerprint = self.journal.fingerprint  # before the records: what comes in meanwhile is read again
-        pool = self.workspace.tables.read(POOL, PoolImage)
+        pool = self.workspace.tables.read(self.key(POOL), PoolImage)
         walk = walk_of(self.journal, self.campaign)
         return Reading(fingerprint, [Kept(item, state) for item, _, state in states(pool, self.journal, walk)])
 
+    def key(self, table: TableKey) -> TableKey:
+        """Where this campaign has that table."""
+        return replace(table, partition=self.partition)
+
     def materialize(self, reading: Reading) -> dict[TableKey, Report]:
         """All of ``ORDER`` and ``REFUSED`` from one reading: the rows of each stage that have come further are the
-        next one's."""
-        tables = self.workspace.tables
+        next one's. The reports are those tables'."""
+        tables, written = self.workspace.tables, self.key(PRE_ANNOTATIONS)
         rules = self.campaign.model_dump(include={"name", "max_share", "max_rework"})
-        drafts = tables.fingerprint(DRAFTS) if tables.exists(DRAFTS) else ""
-        inputs = digest([tables.fingerprint(POOL), drafts, reading.fingerprint, rules, annotation_digest()])
-        reports = {
-            key: run_stage(tables, key, Annotated, inputs=inputs, perform=partial(self._perform, key, reading.kept))
-            for key in ORDER
-        }
-        perform = partial(self._refusals, reading.kept)
-        reports[REFUSED] = run_stage(tables, REFUSED, Reject, inputs=inputs, perform=perform)
+        pre_annotated = tables.fingerprint(written) if tables.exists(written) else ""
+        pool = tables.fingerprint(self.key(POOL))
+        inputs = digest([pool, pre_annotated, reading.fingerprint, rules, annotation_digest()])
+        reports = {}
+        for table in ORDER:
+            perform = partial(self._perform, table, reading.kept)
+            reports[table] = run_stage(tables, self.key(table), Annotated, inputs=inputs, perform=perform)
+        refusals = partial(self._refusals, reading.kept)
+        reports[REFUSED] = run_stage(tables, self.key(REFUSED), Reject, inputs=inputs, perform=refusals)
         return reports
 
     def _refusals(self, kept: Sequence[Kept]) -> Outcome[Reject]:
@@ -89,15 +98,15 @@ class AnnotationStages:
         rows: list[Annotated] = []
         rejects: list[Reject] = []
         before = ORDER[ORDER.index(key) - 1] if key != ORDER[0] else None
-        tables = self.workspace.tables
-        drafted = {row.sha256 for row in tables.read(DRAFTS, PreAnnotation)} if tables.exists(DRAFTS) else set()
+        tables, written = self.workspace.tables, self.key(PRE_ANNOTATIONS)
+        shown = {row.sha256 for row in tables.read(written, PreAnnotation)} if tables.exists(written) else set()
         incoming = [one for one in kept if before is None or has_come(one.state, before)]
         for one in incoming:
             if has_come(one.state, key):
-                rows.append(annotated(one, pre_annotated=one.item.image.sha256 in drafted))
+                rows.append(annotated(one, pre_annotated=one.item.image.sha256 in shown))
             else:
                 rejects.append(self._reject(one, key))
-        return Outcome(rows, rejects, len(incoming))
+        return Outcome(rows, rejects, len(incoming), notes={"campaign": self.campaign.name})
 
     def _reject(self, kept: Kept, key: TableKey) -> Reject:
         state = kept.state
@@ -107,14 +116,9 @@ class AnnotationStages:
             evidence += f"; skipped by {len(state.skipped_by)}"
         if state.history:
             evidence += f"; last seen at {self._link(kept)}"
-        return reject(
-            Reason.REJECTED_BY_PEOPLE if given_up else Reason.WAITING,
-            evidence,
-            stage=key.asset[0],
-            row={"image": to_row(kept.item.image), "history": [to_row(event) for event in state.history]},
-            source=kept.item.source,
-            source_row=kept.item.source_row,
-        )
+        fault = RowFault(Reason.REJECTED_BY_PEOPLE if given_up else Reason.WAITING, evidence)
+        row = {"image": to_row(kept.item.image), "history": [to_row(event) for event in state.history]}
+        return reject_item(kept.item, fault, stage=key.asset[0], row=row)
 
     def _link(self, kept: Kept) -> str:
         last = kept.state.history[-1]
@@ -122,14 +126,10 @@ class AnnotationStages:
         return self.task_url(project[0] if project else 0, last.task_id)
 
     def _refused_row(self, kept: Kept, one: Refused) -> Reject:
-        return reject(
-            one.reason,
-            f"{one.evidence} ({self.task_url(one.project_id, one.task_id)}, annotation {one.annotation_id})",
-            stage=one.round,
-            row={**one._asdict(), "reason": one.reason.value, "image": kept.item.image.sha256},
-            source=kept.item.source,
-            source_row=kept.item.source_row,
-        )
+        link = self.task_url(one.project_id, one.task_id)
+        fault = RowFault(one.reason, f"{one.evidence} ({link}, annotation {one.annotation_id})")
+        row = {**one._asdict(), "reason": one.reason.value, "image": kept.item.image.sha256}
+        return reject_item(kept.item, fault, stage=one.round, row=row)
 
 
 def has_come(state: State, key: TableKey) -> bool:
@@ -157,6 +157,19 @@ def annotated(kept: Kept, *, pre_annotated: bool) -> Annotated:
         pre_annotated=pre_annotated,
         history=tuple(kept.state.history),
     )
+
+
+def read_accepted(workspace: Workspace) -> list[Sample]:
+    """The accepted records as samples: those of the workspace's own campaign; where it has none, those of a recording.
+
+    Empty where neither was materialised.
+    """
+    tables = workspace.tables
+    for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
+        if tables.exists(key) and tables.n_rows(key):
+            campaign = tables.facts(key)["notes"]["campaign"]
+            return [to_sample(row, campaign=campaign) for row in tables.read(key, Annotated)]
+    return []
 
 
 def to_sample(row: Annotated, *, campaign: str) -> Sample:

@@ -9,7 +9,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 from label_studio_sdk import LabelStudio
@@ -18,6 +18,7 @@ from label_studio_sdk.core.api_error import ApiError
 from annotation.faults import AnnotationFault, ServerUnreachable
 from annotation.forms import form, instructions
 from annotation.journal import Person
+from annotation.task_server import Changed, Listed
 
 T = TypeVar("T")
 PAGE = 200
@@ -33,22 +34,8 @@ TITLES = {
     "rework": "4 Write rejected records anew",
     "review": "Review trajectories",
     "verify": "Verify public rows",
+    "suitability": "Would a drawing help?",
 }
-
-
-class Listed(NamedTuple):
-    """A task on the server."""
-
-    task_id: int
-    key: str
-    n_annotations: int
-
-
-class Changed(NamedTuple):
-    """A task that was worked on, with all of its annotations as they are now."""
-
-    task_id: int
-    annotations: Sequence[Mapping[str, Any]]
 
 
 class Studio:

@@ -1,25 +1,17 @@
-"""One annotation of Label Studio, read and revalidated: nothing is taken on trust that the page or the gate checked.
-
-    {"id": 7, "completed_by": 3, "updated_by": 3, "created_at": "…", "lead_time": 41.2, "was_cancelled": false,
-     "result": [{"from_name": "box", "type": "rectanglelabels", "original_width": 4000, "original_height": 3000,
-                 "value": {"x": 60.1, "y": 70, "width": 3, "height": 2, "rotation": 0, "rectanglelabels": ["target"]}},
-                {"from_name": "question", "type": "textarea", "value": {"text": ["What does the sign say?"]}}, …]}
-
-The order of the results is not fixed; they are found by ``from_name``.
-"""
+"""One annotation of a record's rounds, read and revalidated: nothing is taken on trust that page or gate checked."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from annotation import choices
 from annotation.choices import names
+from annotation.form_fields import Results, by_name, chosen, chosen_one, signer, text
 from annotation.geometry import share_of, to_pixels
 from pipelines.geometry import Box
-from pipelines.rejects import Reason, RowFault, storable
+from pipelines.rejects import Reason, RowFault
 
 CATEGORIES = names(choices.CATEGORIES)
 VERDICTS = names(choices.VERDICTS)
@@ -69,66 +61,25 @@ class Frame(NamedTuple):
 
 def read(raw: Mapping[str, Any], *, round: str, frame: Frame) -> Submission:
     """The submission. Raises ``RowFault`` with a typed reason for what is broken or breaks the campaign's rules."""
-    signed, edited = raw.get("completed_by"), raw.get("updated_by")
-    if edited is not None and edited != signed:
-        raise RowFault(Reason.FORGED_SUBMISSION, f"signed by account {signed}, entered by account {edited}")
-    found = _by_name(raw)
+    person_id, found = signer(raw), by_name(raw, _NAMES)
     submission = Submission(
         annotation_id=raw["id"],
-        person_id=_person(signed),
+        person_id=person_id,
         at=str(raw.get("created_at") or ""),
         lead_seconds=raw.get("lead_time"),
-        texts={name: _text(found.get(name)) for name in _TEXTS},
-        category=_choice(found.get("category")),
+        texts={name: text(found.get(name)) for name in _TEXTS},
+        category=chosen_one(found.get("category")),
         count=_count(found.get("count")),
         boxes=tuple(_box(one, frame) for one in found.get("box", ())),
-        verdict=_choice(found.get("verdict")),
-        reasons=tuple(_choices(found.get("reason"))),
+        verdict=chosen_one(found.get("verdict")),
+        reasons=chosen(found.get("reason")),
     )
     if found_wrong := _missing(submission, round):
         raise RowFault(Reason.BREAKS_RULES, "; ".join(found_wrong))
     return submission
 
 
-def _by_name(raw: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    results = raw.get("result")
-    if not isinstance(results, list):
-        raise RowFault(Reason.BROKEN_SUBMISSION, f"the result is {type(results).__name__}, not a list")
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for one in results:
-        if not isinstance(one, Mapping) or not isinstance(one.get("value"), Mapping):
-            raise RowFault(Reason.BROKEN_SUBMISSION, f"a result is no object with a value: {json.dumps(one)[:200]}")
-        if one.get("from_name") not in _NAMES:
-            raise RowFault(Reason.BROKEN_SUBMISSION, f"a result of {one.get('from_name')!r}, which the form has not")
-        found.setdefault(one["from_name"], []).append(one)
-    return found
-
-
-def _person(signed: Any) -> int:
-    if not isinstance(signed, int):
-        raise RowFault(Reason.BROKEN_SUBMISSION, f"signed by {signed!r}, which is no account")
-    return signed
-
-
-def _text(found: list[Mapping[str, Any]] | None) -> str:
-    parts = [part for one in found or () for part in one["value"].get("text") or ()]
-    if not all(isinstance(part, str) for part in parts):
-        raise RowFault(Reason.BROKEN_SUBMISSION, f"a text field holds {parts!r}")
-    return storable("\n".join(parts).strip())
-
-
-def _choices(found: list[Mapping[str, Any]] | None) -> list[str]:
-    return [str(choice) for one in found or () for choice in one["value"].get("choices") or ()]
-
-
-def _choice(found: list[Mapping[str, Any]] | None) -> str:
-    chosen = _choices(found)
-    if len(chosen) > 1:
-        raise RowFault(Reason.BROKEN_SUBMISSION, f"several choices where one is asked for: {chosen}")
-    return chosen[0] if chosen else ""
-
-
-def _count(found: list[Mapping[str, Any]] | None) -> int | None:
+def _count(found: Results | None) -> int | None:
     if not found:
         return None
     number = found[0]["value"].get("number")

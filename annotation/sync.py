@@ -15,10 +15,10 @@ from typing import Any
 from annotation import gold
 from annotation.campaign import Campaign
 from annotation.code import annotation_digest
-from annotation.exchange import BATCH, Exchange, Outgoing, Synced
+from annotation.handover import BATCH, Handover, Outgoing, Synced
 from annotation.journal import Demand, Journal, Work
 from annotation.rounds import ROUNDS, State, Walk
-from annotation.studio import Studio
+from annotation.task_server import TaskServer
 from annotation.tasks import record_task
 from pipelines.digest import digest
 from pipelines.records import PoolImage
@@ -31,9 +31,9 @@ class Sync:
     """One campaign against one server."""
 
     journal: Journal
-    studio: Studio
+    studio: TaskServer
     campaign: Campaign
-    drafts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pre_annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Predictions of a policy for the first round, by the image's sha256."""
     say: Say = print
 
@@ -41,12 +41,12 @@ class Sync:
         """Raises ``AnnotationFault``, with all that came in before kept."""
         synced = Synced()
         with self.journal.lock():
-            exchange = Exchange(self.journal, self.studio, self.campaign.name)
-            exchange.read_people()
+            handover = Handover(self.journal, self.studio, self.campaign.name)
+            handover.read_people()
             for round in ROUNDS:
-                synced.n_revisions += exchange.take_in(round, reset_form=reset_forms, recreate=recreate)
+                synced.n_revisions += handover.take_in(round, reset_form=reset_forms, recreate=recreate)
             if self.journal.settled != self._situation(pool):  # walking every record takes a while
-                self._push(exchange, pool, synced)
+                self._push(handover, pool, synced)
                 self.journal.set_settled(self._situation(pool))
         return synced
 
@@ -55,11 +55,10 @@ class Sync:
         images = sorted(item.image.sha256 for item in pool)
         return digest([self.journal.fingerprint, images, self.campaign.model_dump(mode="json"), annotation_digest()])
 
-    def _push(self, exchange: Exchange, pool: Sequence[PoolImage], synced: Synced) -> None:
+    def _push(self, handover: Handover, pool: Sequence[PoolImage], synced: Synced) -> None:
         pending = self._pending(pool)
         while batch := list(islice(pending, BATCH)):
-            for round, n in exchange.hand_out(batch).items():
-                synced.imported[round] = synced.imported.get(round, 0) + n
+            synced.add(handover.hand_out(batch))
             self.say(f"handed out {sum(synced.imported.values()):,} tasks")
 
     def _pending(self, pool: Iterable[PoolImage]) -> Iterator[Outgoing]:
@@ -76,7 +75,7 @@ class Sync:
                     shown,
                     round=demand.round,
                     max_share=self.campaign.max_share,
-                    draft=self.drafts.get(item.image.sha256),
+                    pre_annotation=self.pre_annotations.get(item.image.sha256),
                 )
                 yield Outgoing(demand, task)
 

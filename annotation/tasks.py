@@ -12,17 +12,23 @@ from annotation.rounds import State
 from annotation.submissions import Fields
 from pipelines.records import ImageRef
 
-N_SEATS = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0}
+N_SEATS = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0, "suitability": 0}
 """Seats that a round's project reckons with; a task that needs another number gets an overlap of its own."""
 PREFILLED = "the record"
-DRAFTED = "**A model drafted what is filled in.** Check every box and every word, or write something better."
+PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
 
 
 def record_task(
-    key: str, image: ImageRef, state: State, *, round: str, max_share: float, draft: Mapping[str, Any] | None = None
+    key: str,
+    image: ImageRef,
+    state: State,
+    *,
+    round: str,
+    max_share: float,
+    pre_annotation: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The task of a round. ``draft`` is a policy's prediction for the first one."""
+    """The task of a round. ``pre_annotation`` is a policy's prediction for the first one."""
     data: dict[str, Any] = {
         "key": key,
         "image": f"/darkroom/images/{image.sha256}",
@@ -30,8 +36,8 @@ def record_task(
     }
     if round in ("annotate", "rework"):
         data["rules"] = rules_shown(image, max_share)
-    if round == "annotate" and draft is not None:
-        data["rules"] += f"\n\n{DRAFTED}"
+    if round == "annotate" and pre_annotation is not None:
+        data["rules"] += f"\n\n{PRE_ANNOTATED}"
     if round == "rework":
         data["reasons"] = reasons_shown(state)
     if round in ("cross_check", "accept") and state.fields is not None:
@@ -40,8 +46,8 @@ def record_task(
     task: dict[str, Any] = {"data": data}
     if round != "annotate" and state.fields is not None:
         task["predictions"] = [{"model_version": PREFILLED, "result": results(state.fields, image)}]
-    elif draft is not None:
-        task["predictions"] = [dict(draft)]
+    elif pre_annotation is not None:
+        task["predictions"] = [dict(pre_annotation)]
     if seats := state.seats:
         # Label Studio serves a task to nobody who has an annotation on it; ground_truth would be true if left out
         task["annotations"] = [{"completed_by": seat, "result": [], "ground_truth": False} for seat in seats]

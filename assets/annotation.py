@@ -2,6 +2,8 @@
 
 import base64
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -12,9 +14,11 @@ from annotation.connection import connect, find_task_url
 from annotation.faults import AnnotationFault
 from annotation.journal import Journal
 from annotation.pool import POOL, materialize_pool
-from annotation.pre_annotations import DRAFTS, PreAnnotating, read_predictions
+from annotation.pre_annotations import PRE_ANNOTATIONS, PreAnnotating, read_predictions
 from annotation.quality import Quality, measure
 from annotation.queues import read_verdicts
+from annotation.recorded_campaign import RecordedCampaign
+from annotation.recording import BUNDLED, read_recording
 from annotation.report import figures, people_rows, plots, summary
 from annotation.review import ROUND as REVIEW
 from annotation.review import ReviewQueue
@@ -32,9 +36,11 @@ from pipelines.stages import Report
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
-GROUP, JOB = "annotation", "annotation"
+GROUP, JOB, RECORDED_JOB = "annotation", "annotation", "recorded_annotations"
 EXPERT_REVIEWS = dg.AssetKey(list(REVIEWS_ASSET))
 PULL_SECONDS = 60
+BUNDLED_SETTINGS = {step: {"recording": "bundled"} for step in ("annotation_pool", "annotation_rounds")}
+"""The steps' settings under which they make the tables of the bundled recording."""
 _DESCRIPTIONS = {
     "annotations": "Records that people wrote: a question about something small, its answer, boxes and category.",
     "cross_checks": "Records that somebody else answered blind, then accepted or fixed.",
@@ -47,6 +53,30 @@ def _key(table: TableKey) -> dg.AssetKey:
     return dg.AssetKey(list(table.asset))
 
 
+class AnnotationSettings(dg.Config):
+    """Whose annotations are materialised."""
+
+    recording: str = Field(
+        default="",
+        description="Empty: the campaign of this workspace. 'bundled': the export that comes with the toolkit, "
+        "on images of the demo. Or the file that `darkroom annotate record` wrote.",
+    )
+
+    def recorded(self, workspace: Workspace) -> RecordedCampaign | None:
+        """The recorded campaign; None for the workspace's own. Raises ``AnnotationFault``."""
+        if not self.recording:
+            return None
+        path = BUNDLED if self.recording == "bundled" else Path(self.recording)
+        return RecordedCampaign(workspace, read_recording(path))
+
+    @property
+    def origin(self) -> str:
+        """What the asset's page says of it."""
+        if not self.recording:
+            return "campaign of this workspace"
+        return "recorded export, bundled" if self.recording == "bundled" else f"recorded export, {self.recording}"
+
+
 @dg.asset(
     key=_key(POOL),
     group_name=GROUP,
@@ -55,43 +85,55 @@ def _key(table: TableKey) -> dg.AssetKey:
     check_specs=[conservation_spec(_key(POOL))],
     description="Images that people write questions about: large, sound, no twins, in no benchmark.",
 )
-def annotation_pool(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
+def annotation_pool(
+    context: dg.AssetExecutionContext, config: AnnotationSettings, workspace: WorkspaceResource
+) -> dg.MaterializeResult:
     """Round 0."""
     with workspace.open() as opened:
-        campaign = Campaign.load(opened.annotation)
-        report = materialize_pool(opened, campaign, opened.annotation, progress=progress_log(context))
+        recorded = config.recorded(opened)
+        if recorded is not None:
+            report = recorded.materialize_pool()
+        else:
+            campaign = Campaign.load(opened.annotation)
+            report = materialize_pool(opened, campaign, opened.annotation, progress=progress_log(context))
         return dg.MaterializeResult(
             metadata={
-                **stage_metadata(report, path=str(opened.tables.path(POOL))),
-                **rejects_metadata(opened.tables.read_rejects(POOL)),
+                **stage_metadata(report, path=str(opened.tables.path(report.key))),
+                **rejects_metadata(opened.tables.read_rejects(report.key)),
+                **_origin(config, recorded),
             },
-            check_results=[check_conservation(opened.tables, POOL, n_in=report.n_in)],
+            check_results=[check_conservation(opened.tables, report.key, n_in=report.n_in)],
         )
 
 
+def _origin(config: AnnotationSettings, recorded: RecordedCampaign | None) -> dict[str, Any]:
+    note = {"note": recorded.recording.note} if recorded is not None and recorded.recording.note else {}
+    return {"annotations": config.origin, **note}
+
+
 @dg.asset(
-    key=_key(DRAFTS),
+    key=_key(PRE_ANNOTATIONS),
     deps=[_key(POOL)],
     group_name=GROUP,
     kinds={"llm", "parquet"},
     owners=["team:data"],
-    check_specs=[conservation_spec(_key(DRAFTS))],
-    description="Records that a policy drafted for people to correct; optional, and marked as drafts on their pages.",
+    check_specs=[conservation_spec(_key(PRE_ANNOTATIONS))],
+    description="Records that a policy wrote for people to correct; optional, and marked as such on their pages.",
 )
 def pre_annotations(
     context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
 ) -> dg.MaterializeResult:
-    """Drafts of the first round."""
+    """What people find filled in in the first round."""
     with workspace.open() as opened:
         campaign = Campaign.load(opened.annotation)
-        drafting = PreAnnotating(opened, campaign, progress_log(context))
-        report = drafting.materialize(policy.for_drafting(opened))
+        annotating = PreAnnotating(opened, campaign, progress_log(context))
+        report = annotating.materialize(policy.for_pre_annotating(opened))
         return dg.MaterializeResult(
             metadata={
-                **stage_metadata(report, path=str(opened.tables.path(DRAFTS))),
-                **rejects_metadata(opened.tables.read_rejects(DRAFTS)),
+                **stage_metadata(report, path=str(opened.tables.path(PRE_ANNOTATIONS))),
+                **rejects_metadata(opened.tables.read_rejects(PRE_ANNOTATIONS)),
             },
-            check_results=[check_conservation(opened.tables, DRAFTS, n_in=opened.tables.n_rows(POOL))],
+            check_results=[check_conservation(opened.tables, PRE_ANNOTATIONS, n_in=opened.tables.n_rows(POOL))],
         )
 
 
@@ -111,42 +153,60 @@ def pre_annotations(
     name="annotation_rounds",
 )
 def annotation_rounds(
-    context: dg.AssetExecutionContext, workspace: WorkspaceResource
+    context: dg.AssetExecutionContext, config: AnnotationSettings, workspace: WorkspaceResource
 ) -> Iterator[dg.MaterializeResult]:
     """What people submitted, from one reading of the journal."""
-    with workspace.open() as opened, Journal(opened.annotation) as journal:
-        campaign = Campaign.load(opened.annotation)
-        stages = AnnotationStages(opened, campaign, journal, find_task_url(opened))
-        reading = stages.read()
-        reports = stages.materialize(reading)
-        states = [kept.state for kept in reading.kept]
-        quality = measure(states, hits=journal.hits(), people=journal.people().values())
-        context.log.info(summary(quality))
-        n_in = opened.tables.n_rows(POOL)
-        for table in ORDER:
-            yield _finished(opened, campaign, table, reports[table], n_in, quality)
-            n_in = opened.tables.n_rows(table)
-        yield dg.MaterializeResult(
-            asset_key=_key(REFUSED),
-            metadata=stage_metadata(reports[REFUSED], path=str(opened.tables.path(REFUSED))),
-        )
+    with workspace.open() as opened:
+        recorded = config.recorded(opened)
+        with _stages(context, opened, recorded) as stages:
+            reading = stages.read()
+            reports = stages.materialize(reading)
+            states = [kept.state for kept in reading.kept]
+            journal = stages.journal
+            quality = measure(states, hits=journal.hits(), people=journal.people().values())
+            context.log.info(summary(quality))
+            n_in = opened.tables.n_rows(stages.key(POOL))
+            for table in ORDER:
+                yield _finished(stages, reports[table], n_in, quality, _origin(config, recorded))
+                n_in = reports[table].n_out
+            yield dg.MaterializeResult(
+                asset_key=_key(REFUSED),
+                metadata={
+                    **stage_metadata(reports[REFUSED], path=str(opened.tables.path(stages.key(REFUSED)))),
+                    **_origin(config, recorded),
+                },
+            )
+
+
+@contextmanager
+def _stages(
+    context: dg.AssetExecutionContext, workspace: Workspace, recorded: RecordedCampaign | None
+) -> Iterator[AnnotationStages]:
+    """Those of the recording, once it is taken in, or of the workspace's own campaign."""
+    if recorded is not None:
+        with recorded.stages(say=context.log.info) as stages:
+            yield stages
+        return
+    with Journal(workspace.annotation) as journal:
+        yield AnnotationStages(workspace, Campaign.load(workspace.annotation), journal, find_task_url(workspace))
 
 
 def _finished(
-    workspace: Workspace, campaign: Campaign, table: TableKey, report: Report, n_in: int, quality: Quality
+    stages: AnnotationStages, report: Report, n_in: int, quality: Quality, origin: dict[str, Any]
 ) -> dg.MaterializeResult:
-    tables = workspace.tables
-    samples = [to_sample(row, campaign=campaign.name) for row in tables.read(table, Annotated)]
+    tables, images, key = stages.workspace.tables, stages.workspace.images, report.key
+    samples = [to_sample(row, campaign=stages.campaign.name) for row in tables.read(key, Annotated)]
     metadata: dict[str, Any] = {
-        **stage_metadata(report, path=str(tables.path(table))),
-        **rejects_metadata(tables.read_rejects(table)),
-        **samples_examples(samples, workspace.images),
-        "preview": samples_preview(samples, workspace.images),
+        **stage_metadata(report, path=str(tables.path(key))),
+        **rejects_metadata(tables.read_rejects(key)),
+        **origin,
+        **samples_examples(samples, images),
+        "preview": samples_preview(samples, images),
     }
-    if table == ACCEPTED:
+    if key.asset == ACCEPTED.asset:
         metadata |= _quality_metadata(quality)
     return dg.MaterializeResult(
-        asset_key=_key(table), metadata=metadata, check_results=[check_conservation(tables, table, n_in=n_in)]
+        asset_key=_key(key), metadata=metadata, check_results=[check_conservation(tables, key, n_in=n_in)]
     )
 
 
@@ -220,8 +280,8 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
             return dg.SkipReason(str(fault))
         with Journal(opened.annotation) as journal, studio:
             pool = opened.tables.read(POOL, PoolImage)
-            drafts = read_predictions(opened, pool)
-            Sync(journal, studio, Campaign.load(opened.annotation), drafts, say=context.log.info).run(pool)
+            shown = read_predictions(opened, pool)
+            Sync(journal, studio, Campaign.load(opened.annotation), shown, say=context.log.info).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:
         return dg.SkipReason("nothing came in")
@@ -235,4 +295,14 @@ def annotation_job() -> Any:
         JOB,
         selection=dg.AssetSelection.assets(*(_key(table) for table in (*ORDER, REFUSED))),
         description="The rounds' tables, as the journal has them now.",
+    )
+
+
+def recorded_annotations_job() -> Any:
+    """The pool and the tables of the rounds from the bundled recording: for where no server runs."""
+    return dg.define_asset_job(
+        RECORDED_JOB,
+        selection=dg.AssetSelection.assets(*(_key(table) for table in (POOL, *ORDER, REFUSED))),
+        config={"ops": {step: {"config": settings} for step, settings in BUNDLED_SETTINGS.items()}},
+        description="Annotated rows without a server: the recorded export that comes with the toolkit.",
     )

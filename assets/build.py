@@ -8,10 +8,11 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
+from assets.annotation import BUNDLED_SETTINGS, RECORDED_JOB
 from assets.definitions import definitions
 from assets.families import stage_key
 from assets.home import close_abandoned_runs, prepare_dagster_home
-from assets.jobs import DATASETS, SFT, TRAIN
+from assets.jobs import DATASETS, RL, RL_DATASET, SFT, TRAIN
 from assets.materialize import MaterializationFailed, materialize
 from assets.resources import PolicyResource
 from assets.summary import print_summary
@@ -32,10 +33,12 @@ def materialize_source(
     families: Sequence[str] = (),
     n_rows: int | None = None,
     wanted: Mapping[str, int] | None = None,
+    rl: str = "",
 ) -> None:
     """Materialises every family on every shard of one source, ships the datasets, trains on them if asked.
 
-    ``families`` are the only ones that are worked on; empty: all. With ``n_rows`` (in the published mixture) or
+    ``families`` are the only ones that are worked on; empty: all. ``rl`` names a source of RL prompts, which are
+    measured and shipped with the bundled annotations (`make demo`). With ``n_rows`` (in the published mixture) or
     ``wanted`` (rows by family), families stop drafting when they have their rows. What is finished is not done again.
     Prints what there is, also when a job failed. Raises ``SourceFault``, ``PolicyUnavailable`` before any work,
     ``MaterializationFailed`` with the asset's words.
@@ -57,7 +60,11 @@ def materialize_source(
                 close_abandoned_runs(instance)
                 chosen = [recipe for recipe in recipes if not families or recipe.family in families]
                 build = _Build(console, workspace, instance, chosen, by_family)
-                build.run(partitions, train=train)
+                build.run(partitions)
+                if rl:
+                    build.run_rl([partition for partition, (source, _) in shards.items() if source == rl])
+                if train:
+                    build.train()
         except MaterializationFailed:
             print_summary(console, workspace, recipes, list(shards), None)
             raise
@@ -81,16 +88,27 @@ class _Build:
         self._quotas = {family: n for family, n in quotas.items() if family in families}
         self._defs = definitions()
 
-    def run(self, partitions: Sequence[str], *, train: bool) -> None:
+    def run(self, partitions: Sequence[str]) -> None:
+        """Every family on every shard, and the datasets."""
         accepted = dict.fromkeys(self._quotas, 0)
         for partition in partitions:
             self._fill(partition, accepted)
         settings = {"sft_dataset": {"quotas": dict(self._quotas)}} if self._quotas else None
         self._materialize(DATASETS, settings=settings)
-        if train and not any(self._n_rows(ASSET, recipe.family) for recipe in self._recipes):
-            self._console.print("No trajectory passed its checks, so there is nothing to train on.")
-        elif train:
+
+    def run_rl(self, partitions: Sequence[str]) -> None:
+        """The RL prompts of a source, and what people wrote in the recorded campaign."""
+        self._materialize(RECORDED_JOB, settings=BUNDLED_SETTINGS)
+        for partition in partitions:
+            self._materialize(RL, partition=partition)
+        self._materialize(RL_DATASET)
+
+    def train(self) -> None:
+        """On what ships, if anything does."""
+        if any(self._n_rows(ASSET, recipe.family) for recipe in self._recipes):
             self._materialize(TRAIN)
+        else:
+            self._console.print("No trajectory passed its checks, so there is nothing to train on.")
 
     def _fill(self, partition: str, accepted: dict[str, int]) -> None:
         """One shard, drafted again with larger numbers until every quota is full or its samples are exhausted."""

@@ -3,7 +3,7 @@
 import typer
 
 from annotation.cli import app as annotation_app
-from assets.commands.annotating import draft
+from assets.commands.annotating import pre_annotate
 from assets.commands.judging import calibrate
 from assets.commands.looking import explain, gallery, replay, summary
 from assets.commands.making import demo, home, ingest, materialize_command, rl_command
@@ -20,7 +20,7 @@ app = typer.Typer(
     "Data lies in DARKROOM_HOME (default ./data). Start with `darkroom demo`, then `make ui`.",
 )
 app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; see what this kernel protects.")
-annotation_app.command()(draft)
+annotation_app.command(name="pre-annotate")(pre_annotate)
 app.add_typer(annotation_app, name="annotate")
 app.add_typer(sources_app, name="sources")
 app.command()(serve)

@@ -28,7 +28,15 @@ def definitions() -> dg.Definitions:
             rl_dataset_asset(partitions),
             *dg.load_assets_from_modules([annotation, training]),
         ],
-        jobs=[sft_job(recipes), datasets_job(), rl_job(), rl_dataset_job(), train_job(), annotation.annotation_job()],
+        jobs=[
+            sft_job(recipes),
+            datasets_job(),
+            rl_job(),
+            rl_dataset_job(),
+            train_job(),
+            annotation.annotation_job(),
+            annotation.recorded_annotations_job(),
+        ],
         sensors=[annotation.annotation_sync],
         resources={
             "workspace": WorkspaceResource(),

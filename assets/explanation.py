@@ -11,10 +11,12 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.explain import Explanation, Passage, RowAct, RowAmbiguous, Way
+from pipelines.explain import RL, Explanation, Passage, RowAct, RowAmbiguous, Way
 
 _COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "ok": "green"}
 _SHORT = 12
+_VOTES = ("votes", "forced", "forbidden")
+"""Columns that hold votes: ● yes, ○ no, · no answer."""
 
 
 def print_explanation(console: Console, explanation: Explanation) -> None:
@@ -58,8 +60,11 @@ def _sample(sample: Mapping[str, Any]) -> Table:
 
 
 def _way(way: Way) -> Iterator[RenderableType]:
-    yield Rule(Text.assemble((way.family, "bold"), f"  {way.trajectory_id or 'not drafted'}"), align="left")
+    named = "" if way.family == RL else f"  {way.trajectory_id or 'not drafted'}"
+    yield Rule(Text.assemble((way.family, "bold"), named), align="left")
     yield _passages(way.passages)
+    if voted := [(passage, name) for passage in way.passages for name in _VOTES if passage.row.get(name)]:
+        yield from _titled("Votes", _votes([(f"{one.stage} {name}", one.row[name]) for one, name in voted]))
     row = way.row
     if row.get("hint"):
         yield from _titled("Hint (privileged)", Text(row["hint"]))
@@ -74,7 +79,7 @@ def _way(way: Way) -> Iterator[RenderableType]:
     if row.get("provenance"):
         yield from _titled("Usage and provenance", _facts({**row["usage"], **row["provenance"]}))
     for act in way.acts:
-        if act.kind == "policy" and not act.what.startswith("turn"):
+        if act.kind == "policy" and not act.what.startswith("turn") and way.family != RL:
             yield from _titled(f"{act.what}, by {act.model}", Text(act.said))
     yield from _titled("Acts in the ledger", _acts(way.acts) if way.acts else Text("none found", style="dim"))
 
@@ -117,6 +122,16 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
         score = "" if check["score"] is None else f"{check['score']:.3f}"
         score += f" of {check['n_trials']}" if check.get("n_trials") else ""
         table.add_row(f"{check['name']} v{check['version']}", verdict, score, check["reason"], Text(check["detail"]))
+    return table
+
+
+def _votes(polls: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
+    table = Table("asked", "by", "votes", "", "said first", box=None, header_style="dim")
+    for name, votes in polls:
+        marks = "".join({True: "●", False: "○", None: "·"}[ballot] for ballot in votes["ballots"])
+        counts = f"{votes['ballots'].count(True)} of {len(votes['ballots'])}"
+        said = next(iter(votes["reasons"]), "")
+        table.add_row(name.removesuffix(" votes"), votes["judge"], marks, counts, Text(said[:80]))
     return table
 
 

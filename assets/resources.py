@@ -141,11 +141,11 @@ class PolicyResource(dg.ConfigurableResource):
             return OraclePolicy(rl_script, revision=code_digest())
         return self._asked(stage, workspace)
 
-    def for_drafting(self, workspace: Workspace) -> Policy:
-        """The policy that drafts records for annotators. Raises ``PolicyUnavailable``: the embedded one sees none."""
+    def for_pre_annotating(self, workspace: Workspace) -> Policy:
+        """The policy that writes records for people to correct. Raises ``PolicyUnavailable``: the oracle sees none."""
         if self.kind == "oracle":
             raise PolicyUnavailable(
-                "drafts of records need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
+                "pre-annotations need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
                 "DARKROOM_POLICY_MODEL"
             )
         return self._asked("pre_annotations", workspace)

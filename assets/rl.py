@@ -6,8 +6,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from annotation.campaign import Campaign
-from annotation.stages import ACCEPTED, to_sample
+from annotation.stages import ACCEPTED, read_accepted
 from assets.conservation import NAME, check_conservation, conservation_spec
 from assets.previews import rejects_metadata, samples_examples, samples_preview, stage_metadata
 from assets.progress import progress_lines
@@ -15,7 +14,7 @@ from assets.resources import PolicyResource, WorkspaceResource
 from assets.rl_pages import dataset_page, stage_page
 from assets.samples import SAMPLES
 from pipelines.execution import Sandboxes
-from pipelines.records import Annotated, RLRow, Sample
+from pipelines.records import RLRow
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.rl.candidates import Candidates
 from pipelines.rl.dataset import KEY, Mix, materialize_rows
@@ -231,7 +230,7 @@ def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefi
         mix = Mix(quotas=config.quotas, n_rows=config.n_rows, validation_share=config.validation_share)
         with workspace.open() as opened:
             keys = partitions.get_partition_keys()
-            report = materialize_rows(opened, keys, annotated_samples(opened), mix, Screening(opened))
+            report = materialize_rows(opened, keys, read_accepted(opened), mix, Screening(opened))
             shipped = ship_rows(opened, keys, report, mix)
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
             rows = opened.tables.read(KEY, RLRow)
@@ -249,14 +248,6 @@ def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefi
             )
 
     return rl_dataset
-
-
-def annotated_samples(workspace: Workspace) -> list[Sample]:
-    """What people wrote and experts accepted; nothing where there is no campaign."""
-    if not workspace.tables.exists(ACCEPTED):
-        return []
-    campaign = Campaign.load(workspace.annotation)
-    return [to_sample(row, campaign=campaign.name) for row in workspace.tables.read(ACCEPTED, Annotated)]
 
 
 def _shard(context: dg.AssetExecutionContext, workspace: Workspace) -> Shard:

@@ -1,7 +1,7 @@
 """The RL side of a source: every stage on its shards, then the dataset of all that there is."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -22,13 +22,11 @@ def materialize_rl(
     *,
     n_rows: int | None = None,
     quotas: Mapping[str, int] | None = None,
-    before: Sequence[str] = (),
-    is_last: bool = True,
 ) -> None:
-    """Every RL stage on every shard of one source, then the dataset; jobs ``before`` are run first.
+    """Every RL stage on every shard of one source, then the dataset. What is finished is not done again.
 
-    What is finished is not done again. Prints what there is, unless more follows. Raises ``SourceFault`` before any
-    work, ``MaterializationFailed`` with the asset's words.
+    Prints what there is, also when a job failed. Raises ``SourceFault`` before any work, ``MaterializationFailed`` with
+    the asset's words.
     """
     started = time.monotonic()
     with Workspace.from_environment() as workspace:
@@ -43,13 +41,10 @@ def materialize_rl(
             with dg.DagsterInstance.get() as instance:
                 close_abandoned_runs(instance)
                 defs = definitions()
-                for job in before:
-                    materialize(defs.resolve_job_def(job), instance, console)
                 for partition in partitions:
                     materialize(defs.resolve_job_def(RL), instance, console, partition=partition)
                 materialize(defs.resolve_job_def(RL_DATASET), instance, console, settings={"rl_dataset": mix})
         except MaterializationFailed:
             print_rl_summary(console, workspace, list(shards), None)
             raise
-        if is_last:
-            print_rl_summary(console, workspace, list(shards), time.monotonic() - started)
+        print_rl_summary(console, workspace, list(shards), time.monotonic() - started)

@@ -20,6 +20,7 @@ from pipelines.records import (
     RLRow,
     Sample,
     SuitabilityLabel,
+    SuitabilityReview,
     SuitabilityVotes,
     ToolNecessity,
     Trajectory,
@@ -172,6 +173,9 @@ REVIEW = _schema(
     at=_text,
     lead_seconds=_float,
 )
+SUITABILITY_REVIEW = _schema(
+    sample_id=_text, verdict=_text, comment=_text, reviewer=_text, at=_text, lead_seconds=_float
+)
 VERIFICATION = _schema(sample_id=_text, verdict=_text, comment=_text, reviewer=_text, at=_text, lead_seconds=_float)
 CANDIDATE = _schema(sample_id=_text, grader=_grader, checks=pa.list_(_check), usage=_usage)
 CHECKED_LABEL = _schema(sample_id=_text, votes=_votes, verified_by=_text)
@@ -205,6 +209,7 @@ SCHEMAS: Mapping[type[Any], pa.Schema] = {
     PreAnnotation: PRE_ANNOTATION,
     Annotated: ANNOTATED,
     Review: REVIEW,
+    SuitabilityReview: SUITABILITY_REVIEW,
     Verification: VERIFICATION,
     RLCandidate: CANDIDATE,
     CheckedLabel: CHECKED_LABEL,

@@ -21,6 +21,7 @@ TEMPLATE = {
     "accept": "check.xml.jinja",
     "review": "review.xml.jinja",
     "verify": "verify.xml.jinja",
+    "suitability": "suitability.xml.jinja",
 }
 _ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -45,6 +46,7 @@ def form(round: str) -> str:
         reasons=choices.REASONS,
         review_reasons=choices.REVIEW_REASONS,
         matches=choices.MATCHES,
+        suitabilities=choices.SUITABILITIES,
         quantity=quantity,
     )
     return text.strip()
@@ -54,7 +56,7 @@ def instructions(round: str) -> str:
     """The guide as HTML, as far as it is about this round: the introduction, where records are written or judged, and
     the round's own sections."""
     introduction, *sections = GUIDE.read_text().split("\n## ")
-    if round in ("review", "verify"):
+    if round in ("review", "verify", "suitability"):
         introduction = introduction.partition("\n")[0]
     wanted = ("annotate", "rework") if round == "rework" else (round,)
     chosen = [

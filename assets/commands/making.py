@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 import typer
 
 from assets.commands.faults import CONSOLE, faults_as_messages
-from pipelines.sources.catalog import EMBEDDED
+from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
 from pipelines.sources.columns import BoxFrame, Columns
 
 FamilyOption = Annotated[
@@ -18,15 +18,17 @@ def demo(
     train: Annotated[bool, typer.Option(help="Train the tiny model on the result.")] = True,
     family: FamilyOption = None,
 ) -> None:
-    """The whole way once: real photographs to verified trajectories to a trained checkpoint.
+    """The whole way once: real photographs to verified trajectories, RL prompts, and a trained checkpoint.
 
-    Materialises the asset graph on the embedded source, with the policy that DARKROOM_POLICY names (default: the
+    Materialises the asset graph on the embedded sources, with the policy that DARKROOM_POLICY names (default: the
     oracle, which needs no key). What is finished is not done again; a killed run goes on where it was.
     """
     with faults_as_messages():
         from assets.build import materialize_source
 
-        materialize_source(CONSOLE, EMBEDDED, train=train, families=_known(family or []))
+        families = _known(family or [])
+        rl = "" if families else EMBEDDED_RL
+        materialize_source(CONSOLE, EMBEDDED, train=train, families=families, rl=rl)
 
 
 def materialize_command(

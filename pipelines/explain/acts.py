@@ -20,10 +20,13 @@ from pipelines.judges.policy import judge_seed
 from pipelines.ledger import Ledger, Recorded, act_key
 from pipelines.protocols import PROTOCOLS
 from pipelines.recipes import load_recipes
+from pipelines.rl.asking import seed_of
+from pipelines.rl.necessity import MAX_ROUNDS, MODES, necessity_seed
 
 _TURNS_AHEAD = 2
 """Turns after the last round on record: the answer, and one that was cut off or malformed."""
 _MOST_VOTES = 16
+RL_PROMPTS = ("belongs_together", "self_contained", "relabel", "pass_rate", "suitability")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,22 @@ def acts_of(
     programs = _programs(row, sample)
     found = [_row_act(seeds[act.request["seed"]], act) for act in ledger.with_seeds("policy", list(seeds))]
     found += [_row_act(programs[key], act) for key, act in ledger.look_up(list(programs)).items()]
+    return tuple(sorted(found, key=lambda act: act.made_at))
+
+
+def rl_acts(ledger: Ledger, sample_id: str) -> tuple[RowAct, ...]:
+    """What was asked about a sample on its way to an RL row, oldest first."""
+    seeds = {
+        seed_of(stage, sample_id) + n: f"{stage}, answer {n + 1}" for stage in RL_PROMPTS for n in range(_MOST_VOTES)
+    }
+    for mode in MODES:
+        first = necessity_seed(mode, sample_id)
+        for n in range(_MOST_VOTES):
+            seeds[first + n] = f"{mode} {n + 1}, turn 1"
+            seeds |= {
+                seed_from(first + n, turn): f"{mode} {n + 1}, turn {turn + 1}" for turn in range(1, MAX_ROUNDS + 1)
+            }
+    found = [_row_act(seeds[act.request["seed"]], act) for act in ledger.with_seeds("policy", list(seeds))]
     return tuple(sorted(found, key=lambda act: act.made_at))
 
 

@@ -11,11 +11,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.engine import SAMPLES, STAGES
-from pipelines.explain.acts import RowAct, acts_of
+from pipelines.explain.acts import RowAct, acts_of, rl_acts
 from pipelines.explain.subjects import Subject, TableFile, find_subject, matching, table_files
+from pipelines.rl.facts import STAGES as RL_STAGES
+from pipelines.rl.labels import VERIFICATIONS
 from pipelines.workspace import Workspace
 
-_ORDER = (*SAMPLES, *STAGES, "sft_dataset")
+RL = "rl"
+"""The way of a sample through the stages of RL data: one, whatever its families."""
+_RL_TABLES = ("rl_candidates", *VERIFICATIONS, *RL_STAGES[1:], "suitability_reviews")
+_ORDER = (*SAMPLES, *STAGES, "sft_dataset", *_RL_TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,8 @@ def _passages(workspace: Workspace, subject: Subject) -> Iterator[tuple[str, str
         for row in matching(file, _condition(subject, file)) if {"sample_id"} <= names else ():
             trajectory_id = row.get("trajectory_id", "")
             if subject.kind != "trajectory" or file.asset == SAMPLES or trajectory_id == subject.id:
-                yield row.get("family") or file.asset[0], trajectory_id, _passage(file, row)
+                family = RL if file.asset[0] in _RL_TABLES else row.get("family") or file.asset[0]
+                yield family, trajectory_id, _passage(file, row)
 
 
 def _condition(subject: Subject, file: TableFile) -> Any:
@@ -117,7 +123,10 @@ def _way(
 ) -> Way:
     latest = _latest(passages)
     known = sample or {"sample_id": subject.sample_id}
-    acts = acts_of(workspace.ledger, latest, known, family=family, trajectory_id=trajectory_id)
+    if family == RL:
+        acts = rl_acts(workspace.ledger, known["sample_id"])
+    else:
+        acts = acts_of(workspace.ledger, latest, known, family=family, trajectory_id=trajectory_id)
     return Way(family, trajectory_id, tuple(passages), latest, acts)
 
 

@@ -13,6 +13,7 @@ from pipelines.records.annotation import (
     PoolImage,
     PreAnnotation,
     Review,
+    SuitabilityReview,
     Verification,
 )
 from pipelines.records.rejects import Disposition, Reject
@@ -72,6 +73,7 @@ __all__ = [
     "Sample",
     "Status",
     "SuitabilityLabel",
+    "SuitabilityReview",
     "SuitabilityVotes",
     "ToolNecessity",
     "Trajectory",

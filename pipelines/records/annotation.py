@@ -106,3 +106,15 @@ class Verification:
     reviewer: str
     at: str
     lead_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuitabilityReview:
+    """One person's word on whether a drawing would help to solve a problem."""
+
+    sample_id: str
+    verdict: Literal["yes", "no", "unsure"]
+    comment: str
+    reviewer: str
+    at: str
+    lead_seconds: float | None

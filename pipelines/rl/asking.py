@@ -26,9 +26,14 @@ def turn_of(sample: Sample, stage: str, *, schema: Mapping[str, Any] | None = No
     slots = {"question": question_text(sample), "sizes": image_sizes(sample.images)}
     system, user = prompt.render(**{name: slots[name] for name in prompt.slots})
     messages = (message("system", system), message("user", *map(Picture, sample.images), user))
-    seed = seed_from("rl", stage, sample.sample_id)
+    seed = seed_of(stage, sample.sample_id)
     task = Task(digest([stage, sample.sample_id]), stage, sample, sample.images, {}, messages, seed)
     return Turn(messages, (), seed, task, schema=schema)
+
+
+def seed_of(stage: str, sample_id: str) -> int:
+    """The seed of the first answer; those of the others follow it."""
+    return seed_from("rl", stage, sample_id)
 
 
 def graded(sample: Sample, grader: Grader, judge: Policy | None) -> Callable[[Completion], Awaitable[Ballot]]:

@@ -31,6 +31,7 @@ from pipelines.voting import Ballot
 ASSET = "tool_necessity"
 MAX_ROUNDS = 4
 Mode = Literal["forced", "forbidden"]
+MODES: tuple[Mode, ...] = ("forced", "forbidden")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +116,13 @@ class ToolNecessities:
         return Ballot(await is_right(made.answer, sample, row.grader, self.judge), made.answer)
 
 
+def necessity_seed(mode: Mode, sample_id: str) -> int:
+    """The seed of the first rollout; those of the others follow it."""
+    return seed_from("rl", ASSET, mode, sample_id)
+
+
 def _task(sample: Sample, mode: Mode, protocol: Protocol) -> Task:
     opening = protocol.opening(question_text(sample), sample.images, mode=mode)
-    seed = seed_from("rl", ASSET, mode, sample.sample_id)
+    seed = necessity_seed(mode, sample.sample_id)
     row = digest([ASSET, mode, sample.sample_id])
     return Task(row, ASSET, sample, sample.images, {}, opening, seed, mode=mode)

@@ -32,6 +32,7 @@ def test_every_form_is_xml_and_reads_data_that_its_tasks_bring(round: str) -> No
         "accept": {"image", "question_shown", "record_shown"},
         "review": {"page"},
         "verify": {"image", "question_shown"},
+        "suitability": {"page"},
     }
     assert shown == known[round]
 
@@ -58,6 +59,7 @@ def test_the_queues_offer_what_their_verdicts_know() -> None:
     assert aliases("review", "verdict") == ["accept", "reject"]
     assert aliases("review", "reason") == list(choices.names(choices.REVIEW_REASONS))
     assert aliases("verify", "match") == list(choices.names(choices.MATCHES))
+    assert aliases("suitability", "helps") == list(choices.names(choices.SUITABILITIES))
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,7 @@ def test_the_queues_offer_what_their_verdicts_know() -> None:
         ("accept", "Accepting", "Writing a record"),
         ("review", "Reviewing trajectories", "We collect questions"),
         ("verify", "Verifying public rows", "We collect questions"),
+        ("suitability", "Saying whether a drawing would help", "We collect questions"),
     ],
 )
 def test_the_instructions_are_about_the_round_alone(round: str, there: str, elsewhere: str) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from annotation.journal import Person
 from annotation.people import active_seconds, people_of
-from annotation.rounds import GoldCheck, Refused
+from annotation.refusals import Refused
+from annotation.rounds import GoldCheck
 from pipelines.rejects import Reason
 from pipelines.shares import Share
 

@@ -9,7 +9,7 @@ import pytest
 from annotation.campaign import Campaign
 from annotation.faults import AnnotationFault
 from annotation.pool import POOL
-from annotation.pre_annotations import DRAFTS, PreAnnotating, read_draft, read_predictions
+from annotation.pre_annotations import PRE_ANNOTATIONS, PreAnnotating, read_pre_annotation, read_predictions
 from annotation.submissions import Frame, read
 from pipelines.policies import Completion, Identity, PolicyFault, Turn
 from pipelines.policies.base import Frame as Seen
@@ -27,21 +27,21 @@ def completion(said: Any, **more: Any) -> Completion:
     return Completion(text, frames=(Seen(ITEM, 1000, 750),), usage=Usage(1, 10, 5, 0.01), **more)
 
 
-def drafted(said: Any, frame: str = "pixels", **more: Any) -> Any:
-    return read_draft(completion(said, **more), IMAGE, Campaign(pre_annotate=frame))  # type: ignore[arg-type]
+def written(said: Any, frame: str = "pixels", **more: Any) -> Any:
+    return read_pre_annotation(completion(said, **more), IMAGE, Campaign(pre_annotate=frame))  # type: ignore[arg-type]
 
 
 def test_pixels_are_those_of_the_picture_that_was_sent() -> None:
-    assert drafted(GOOD).boxes == ((400, 800, 600, 960),)
+    assert written(GOOD).boxes == ((400, 800, 600, 960),)
 
 
 def test_thousandths_are_those_of_the_sides() -> None:
-    assert drafted(GOOD, "thousandths").boxes == ((400, 600, 600, 720),)
+    assert written(GOOD, "thousandths").boxes == ((400, 600, 600, 720),)
 
 
 def test_the_last_object_counts_whatever_is_around_it() -> None:
     said = f'First I thought {{"question": 3}} but then:\n```json\n{json.dumps(GOOD)}\n```'
-    assert drafted(said).answer == "No. 7"
+    assert written(said).answer == "No. 7"
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ def test_the_last_object_counts_whatever_is_around_it() -> None:
         (GOOD | {"answer": " "}, Reason.BREAKS_RULES),
     ],
 )
-def test_what_is_no_draft_is_a_typed_reject(said: Any, reason: Reason) -> None:
+def test_what_is_no_record_is_a_typed_reject(said: Any, reason: Reason) -> None:
     with pytest.raises(RowFault) as caught:
-        drafted(said)
+        written(said)
     assert caught.value.reason is reason
 
 
-def test_a_draft_that_was_cut_off_is_not_read() -> None:
+def test_a_record_that_was_cut_off_is_not_read() -> None:
     with pytest.raises(RowFault) as caught:
-        drafted(GOOD, finished=False)
+        written(GOOD, finished=False)
     assert caught.value.reason is Reason.TRUNCATED_TURN
 
 
@@ -104,29 +104,31 @@ def pool(workspace: Workspace) -> list[PoolImage]:
     return pool
 
 
-def test_drafts_are_paid_once_and_failures_asked_for_again(workspace: Workspace, pool: list[PoolImage]) -> None:
+def test_pre_annotations_are_paid_once_and_failures_asked_for_again(
+    workspace: Workspace, pool: list[PoolImage]
+) -> None:
     answers: dict[str, Any] = {"a": GOOD, "b": "nothing", "c": None}
     policy = Scripted(lambda sha256: answers[sha256[0]])
-    drafting = PreAnnotating(workspace, Campaign(pre_annotate="pixels"))
-    first = drafting.materialize(policy)
+    annotating = PreAnnotating(workspace, Campaign(pre_annotate="pixels"))
+    first = annotating.materialize(policy)
     assert (first.n_out, first.reasons) == (1, {"malformed_turn": 1, "policy_failed": 1})
     answers["c"] = GOOD
-    assert (drafting.materialize(policy).n_out, policy.n_calls) == (2, 4)
-    assert drafting.materialize(policy).reused
-    assert [row.sha256[0] for row in workspace.tables.read(DRAFTS, PreAnnotation)] == ["a", "c"]
+    assert (annotating.materialize(policy).n_out, policy.n_calls) == (2, 4)
+    assert annotating.materialize(policy).reused
+    assert [row.sha256[0] for row in workspace.tables.read(PRE_ANNOTATIONS, PreAnnotation)] == ["a", "c"]
 
 
-def test_drafts_are_predictions_that_read_as_records(workspace: Workspace, pool: list[PoolImage]) -> None:
+def test_pre_annotations_are_predictions_that_read_as_records(workspace: Workspace, pool: list[PoolImage]) -> None:
     assert read_predictions(workspace, pool) == {}
     PreAnnotating(workspace, Campaign(pre_annotate="pixels")).materialize(Scripted(lambda sha256: GOOD))
     found = read_predictions(workspace, pool[:2])
     assert set(found) == {"a" * 64, "b" * 64}
     one = found["a" * 64]
-    assert one["model_version"] == "draft by seer"
+    assert one["model_version"] == "pre-annotation by seer"
     raw = {"id": 1, "completed_by": 2, "result": one["result"]}
     assert read(raw, round="annotate", frame=Frame(*SIZE, 0.05)).fields.answer == "No. 7"
 
 
-def test_a_campaign_that_wants_no_drafts_says_so(workspace: Workspace, pool: list[PoolImage]) -> None:
+def test_a_campaign_that_wants_no_pre_annotations_says_so(workspace: Workspace, pool: list[PoolImage]) -> None:
     with pytest.raises(AnnotationFault, match="set pre_annotate"):
         PreAnnotating(workspace, Campaign()).materialize(Scripted(lambda sha256: GOOD))

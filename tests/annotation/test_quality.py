@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from annotation.quality import Step, measure
-from annotation.rounds import GoldCheck, Refused
+from annotation.refusals import Refused
+from annotation.rounds import GoldCheck
 from pipelines.rejects import Reason
 from pipelines.shares import Share
 from tests.annotation.conftest import WRITTEN

@@ -29,7 +29,7 @@ def enter(journal: Journal, task: int, *raws: dict[str, Any]) -> None:
         journal.add_revisions(task, raws)
 
 
-def raw(person: int, *result: dict[str, Any], number: int = 1, **more: Any) -> dict[str, Any]:
+def raw(person: int | str, *result: dict[str, Any], number: int = 1, **more: Any) -> dict[str, Any]:
     known = {"id": number, "completed_by": person, "updated_by": None, "was_cancelled": False, "lead_time": 4.0}
     return known | {"result": list(result), "created_at": "2026-05-01T10:00:00Z"} | more
 
@@ -63,6 +63,8 @@ def test_reasons_of_an_acceptance_do_not_count(journal: Journal) -> None:
         (raw(EVE, choice("verdict", "reject")), Reason.BREAKS_RULES),
         (raw(EVE, choice("verdict", "reject"), choice("reason", "because")), Reason.BREAKS_RULES),
         (raw(EVE, result="text"), Reason.BROKEN_SUBMISSION),
+        (raw(EVE, choice("verdict", "accept"), choice("match", "match")), Reason.BROKEN_SUBMISSION),
+        (raw("eve", choice("verdict", "accept")), Reason.BROKEN_SUBMISSION),
     ],
 )
 def test_what_does_not_count_is_refused_and_the_row_waits(journal: Journal, found: dict, reason: Reason) -> None:

@@ -1,4 +1,4 @@
-"""What a sync decides to do; how it gets there is in test_exchange.py and in tests/e2e/test_annotation.py."""
+"""What a sync decides to do; how it gets there is in test_handover.py and in tests/e2e/test_annotation.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annotation.journal import Journal
 from annotation.sync import Sync
 from pipelines.records import ImageRef, PoolImage
 from tests.annotation.desk import PEOPLE, SIZE
-from tests.annotation.test_exchange import Server
+from tests.annotation.test_handover import Server
 
 POOL = [PoolImage(ImageRef(letter * 64, *SIZE, "RGB", "JPEG"), "ours", letter, "CC0-1.0") for letter in "cab"]
 

@@ -56,12 +56,12 @@ def test_a_rework_says_why_and_not_who() -> None:
     assert task["predictions"][0]["result"], "the record is there to be corrected"
 
 
-def test_a_policys_draft_is_a_prediction_of_the_first_round_only() -> None:
-    draft = {"model_version": "policy qwen", "result": []}
-    first = record_task("k", IMAGE, State(ITEM), round="annotate", max_share=0.05, draft=draft)
-    assert first["predictions"] == [draft]
-    assert "A model drafted what is filled in" in first["data"]["rules"]
-    later = record_task("k", IMAGE, waiting("cross_check"), round="cross_check", max_share=0.05, draft=draft)
+def test_a_policys_record_is_a_prediction_of_the_first_round_only() -> None:
+    written = {"model_version": "policy qwen", "result": []}
+    first = record_task("k", IMAGE, State(ITEM), round="annotate", max_share=0.05, pre_annotation=written)
+    assert first["predictions"] == [written]
+    assert "A model filled this in" in first["data"]["rules"]
+    later = record_task("k", IMAGE, waiting("cross_check"), round="cross_check", max_share=0.05, pre_annotation=written)
     assert later["predictions"][0]["model_version"] == "the record"
 
 

@@ -9,10 +9,13 @@ import pytest
 
 from annotation.cli import EXAMPLE
 from annotation.pool import POOL
-from assets.annotation import JOB, annotation_sync
+from annotation.stages import read_accepted
+from assets.annotation import BUNDLED_SETTINGS, JOB, RECORDED_JOB, annotation_sync
 from assets.definitions import definitions
 from assets.resources import WorkspaceResource
 from pipelines.records import PoolImage
+from pipelines.sources.demo.charts import charts
+from pipelines.sources.demo.photographs import photographs
 from pipelines.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, box, record
 from tests.assets.test_families import metadata
@@ -72,6 +75,37 @@ def test_the_pages_show_counts_pictures_and_quality(
     assert all(check.passed for check in result.get_asset_check_evaluations())
 
 
+def test_without_a_server_the_bundled_recording_makes_the_tables(
+    workspace: Workspace, instance: dg.DagsterInstance
+) -> None:
+    for lazy in (*charts(0)[2:5], *photographs(0)):
+        (data,) = lazy.build().images
+        assert isinstance(data, bytes)
+        workspace.images.ingest(data)
+    steps = {step: {"config": config} for step, config in BUNDLED_SETTINGS.items()}
+    job = definitions().resolve_job_def(RECORDED_JOB)
+    for _ in range(2):
+        result = job.execute_in_process(instance=instance, run_config={"ops": steps})
+        pool, accepted = metadata(result, "annotation_pool"), metadata(result, "accepted_annotations")
+        assert (pool["rows_in"], pool["rows_out"], pool["quarantined"]) == (29, 5, 24)
+        assert (accepted["rows_in"], accepted["rows_out"]) == (4, 4)
+        assert pool["annotations"] == accepted["annotations"] == "recorded export, bundled"
+        assert "simulated people" in str(accepted["note"])
+        assert all(check.passed for check in result.get_asset_check_evaluations())
+    assert {(row.source, row.category) for row in read_accepted(workspace)} == {
+        ("annotation/demo", "chart"),
+        ("annotation/demo", "object"),
+    }
+
+
+def test_the_job_of_the_recording_takes_it_without_being_told(
+    workspace: Workspace, instance: dg.DagsterInstance
+) -> None:
+    result = definitions().resolve_job_def(RECORDED_JOB).execute_in_process(instance=instance)
+    assert metadata(result, "annotation_pool")["quarantined"] == 29
+    assert metadata(result, "accepted_annotations")["rows_out"] == 0
+
+
 def test_the_sensor_says_what_is_missing(campaign: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
     def tick() -> str:
         context = dg.build_sensor_context(instance=instance, resources={"workspace": WorkspaceResource()})
@@ -84,7 +118,7 @@ def test_the_sensor_says_what_is_missing(campaign: Path, workspace: Workspace, i
     assert "start one with `darkroom annotate up`" in tick()
 
 
-def test_drafts_without_a_policy_say_what_to_set(pool: list[PoolImage], instance: dg.DagsterInstance) -> None:
+def test_pre_annotations_without_a_policy_say_what_to_set(pool: list[PoolImage], instance: dg.DagsterInstance) -> None:
     job = definitions().resolve_implicit_global_asset_job_def()
     result = job.execute_in_process(
         instance=instance, asset_selection=[dg.AssetKey(["pre_annotations"])], raise_on_error=False

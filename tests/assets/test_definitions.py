@@ -66,7 +66,7 @@ def test_every_stage_has_a_blocking_conservation_check() -> None:
 def test_a_source_that_was_added_is_a_partition(signs: Path) -> None:
     partitions = definitions().resolve_assets_def("samples").partitions_def
     assert partitions is not None
-    assert partitions.get_partition_keys() == ["demo-0000", "demo-0001", PARTITION]
+    assert partitions.get_partition_keys() == ["demo-0000", "demo-0001", "demo_rl-0000", PARTITION]
 
 
 def test_one_file_and_one_prompt_make_a_family_of_assets(monkeypatch: pytest.MonkeyPatch) -> None:

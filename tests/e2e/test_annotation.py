@@ -33,17 +33,20 @@ from annotation.rounds import ROUNDS
 from annotation.server import StudioHome, wait_until_ready
 from annotation.stages import ACCEPTED, AnnotationStages
 from annotation.studio import Studio
+from annotation.suitability import CHECK, SuitabilityQueue
 from annotation.sync import Sync
 from annotation.verification import VerificationQueue
 from assets.annotation import annotation_sync
 from assets.resources import WorkspaceResource
+from pipelines.engine import SAMPLES
+from pipelines.judges.labels import read_labels
 from pipelines.publish import publish
 from pipelines.recipes import load_recipes
-from pipelines.records import Annotated, ImageRef, PoolImage, Trajectory
+from pipelines.records import Annotated, ImageRef, PoolImage, Sample, Trajectory, Truth
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 from scripts.postgres import postgres
-from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of
+from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of, text
 
 N_IMAGES = 60
 OTHER_FORM = '<View><Image name="image" value="$image"/></View>'
@@ -342,6 +345,38 @@ def test_people_verify_the_rows_of_a_source(server: StudioHome, crop_home: Path,
         queue.sync(studio, n_rows=3)
         assert queue.materialize().n_out == 2
         assert queue.counts() == {"match": 1, "mismatch": 1}
+
+
+def test_people_say_whether_a_drawing_would_help_and_see_no_answer(server: StudioHome, workspace: Workspace) -> None:
+    question = "Tom walks {} km north, then east. How far is home?"
+    problems = [
+        Sample(f"p{n}", "sums", str(n), "", (), question.format(n), (), "Answer", Truth(), "maths") for n in range(3)
+    ]
+    facts = {"n_in": 3, "n_out": 3, "n_rejected": 0, "n_quarantined": 0, "n_retryable": 0, "reasons": {}, "usage": {}}
+    workspace.tables.write(TableKey(SAMPLES, "sums-0000"), Sample, problems, [], inputs="x", facts=facts)
+    started = server.find()
+    assert started is not None
+    with (
+        Journal(workspace.annotation) as journal,
+        connect(workspace, {URL: started.url, TOKEN: server.admin.token}) as studio,
+    ):
+        made = studio.add_person("drawer@example.com", role="annotator", password="a secret of the drawer")
+        queue = SuitabilityQueue(workspace, Campaign(name="drawings"), journal, "sums")
+        assert queue.sync(studio, n_rows=3).imported == {"suitability": 3}
+        known = journal.project("suitability")
+        assert known is not None
+        with httpx.Client(base_url=started.url, headers={"Authorization": f"Token {made['token']}"}) as client:
+            for said in ("yes", "no", "unsure"):
+                task = client.post("/api/dm/actions", params={"id": "next_task", "project": known[0]}, json={}).json()
+                assert "Tom walks" in task["data"]["page"]
+                assert "Answer" not in str(task["data"])
+                body = {"result": [choice("helps", said), text("comment", "a map")], "lead_time": 3.0}
+                assert client.post(f"/api/tasks/{task['id']}/annotations/", json=body).status_code == 201
+        queue.sync(studio, n_rows=3)
+        assert queue.materialize().n_out == 3
+        assert queue.counts() == {"yes": 1, "no": 1, "unsure": 1}
+    labels = read_labels(queue.labels, CHECK)
+    assert sorted(label.line.verdict for label in labels.labels) == ["accept", "reject"]
 
 
 def small_pool(workspace: Workspace) -> list[PoolImage]:

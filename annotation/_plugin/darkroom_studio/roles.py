@@ -12,6 +12,7 @@ OPEN_TO = {
     "accept": ("expert",),
     "review": ("expert",),
     "verify": ("annotator", "expert"),
+    "suitability": ("annotator", "expert"),
 }
 
 

@@ -87,10 +87,19 @@ class Scene:
         return box
 
 
+class Hung(NamedTuple):
+    """A wall with everything on it, not lit yet: what is asked of it, by which picture, and its stream of chance."""
+
+    scene: Scene
+    photographs: Sequence[Photograph]
+    topic: Topic
+    subject: Photograph
+    rng: Random
+
+
 def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
     """The scenes by name, not drawn yet."""
-    names = [f"scene/{number:02d}" for number in range(n_scenes)]
-    return [LazyRow(name, partial(_scene, name, number, seed)) for number, name in enumerate(names)]
+    return [LazyRow(_name(number), partial(_scene, number, seed)) for number in range(n_scenes)]
 
 
 def _open(question: Question) -> Choices:
@@ -198,19 +207,29 @@ TOPICS = (
 )
 
 
-def _scene(name: str, number: int, seed: int) -> SourceRow:
-    rng = Random(f"{seed}/{name}")
+def hung(number: int, seed: int) -> Hung:
+    """The wall of scene ``number``, with all that is known of the things on it."""
+    rng = Random(f"{seed}/{_name(number)}")
     topic, subject = TOPICS[number % len(TOPICS)], HUNG[(number + seed) % len(HUNG)]
     width, height = SIZES[rng.randrange(len(SIZES))]
     columns = 3 if width < 2700 else 4
     photographs = rng.sample([photograph for photograph in HUNG if photograph is not subject], 2 * columns - 1)
     photographs.insert(rng.randrange(2 * columns), subject)
     scene = _hung(number, photographs, _contents(topic.kind, photographs, subject, rng), (width, height), rng)
+    return Hung(scene, photographs, topic, subject, rng)
+
+
+def _name(number: int) -> str:
+    return f"scene/{number:02d}"
+
+
+def _scene(number: int, seed: int) -> SourceRow:
+    scene, photographs, topic, subject, rng = hung(number, seed)
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = topic.choose(Question(placed[0], photographs, number // len(TOPICS) + number + seed, rng))
     words = topic.templates[number // len(TOPICS) % len(topic.templates)]
     return SourceRow(
-        row=name,
+        row=_name(number),
         images=(jpeg_bytes(lit(scene.canvas, rng)),),
         question=words.format(picture=subject.phrase, look=placed[0].target.look),
         answer=choices.answer,

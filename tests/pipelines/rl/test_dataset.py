@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from datasets import load_dataset
 
 from pipelines.execution import Sandboxes
+from pipelines.explain import RL, explain
 from pipelines.intake import take_in
 from pipelines.records import PassRate, RLRow, Sample, Truth, Votes
 from pipelines.rejects import Reason
@@ -167,3 +169,16 @@ def test_difficulty_is_the_share_of_right_answers(n_right, difficulty):
     votes = Votes("student", (True,) * n_right + (False,) * (8 - n_right), 8)
     assert difficulty_of(PassRate("s", votes, not n_right)) == difficulty
     assert difficulty_of(None) == "unknown"
+
+
+def test_everything_that_was_asked_about_a_sample_is_found_again(finished):
+    way = next(way for way in explain(finished.workspace, "sign/0").ways if way.family == RL)
+    assert [passage.stage for passage in way.passages] == [
+        "rl_candidates",
+        "checked_labels",
+        "pass_rates",
+        "tool_necessity",
+    ]
+    kinds = Counter(act.what.split(",")[0].split(" ")[0] for act in way.acts)
+    once = {"belongs_together": 1, "self_contained": 1}
+    assert kinds == {**once, "relabel": 4, "pass_rate": 8, "forced": 2, "forbidden": 4}

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.exchange import Exchange, Outgoing
 from annotation.faults import AnnotationFault, ServerUnreachable
+from annotation.handover import Handover, Outgoing
 from annotation.journal import Demand, Journal
 from annotation.rounds import ROUNDS
 from annotation.studio import Changed, Listed
 
 
 class Server:
-    """What of Label Studio the exchange needs; ``fails`` says at which of its calls it breaks off, and how."""
+    """What of Label Studio the handover needs; ``fails`` says at which of its calls it breaks off, and how."""
 
     url = "http://studio"
 
@@ -80,12 +80,12 @@ def server() -> Server:
 
 
 @pytest.fixture
-def exchange(tmp_path: Path, server: Server) -> Exchange:
-    return Exchange(Journal(tmp_path), server, "c")  # type: ignore[arg-type]
+def handover(tmp_path: Path, server: Server) -> Handover:
+    return Handover(Journal(tmp_path), server, "c")  # type: ignore[arg-type]
 
 
-def missing(exchange: Exchange, wanted: Sequence[Outgoing]) -> list[Outgoing]:
-    known = exchange.journal.task_ids([one.demand.key("c") for one in wanted])
+def missing(handover: Handover, wanted: Sequence[Outgoing]) -> list[Outgoing]:
+    known = handover.journal.task_ids([one.demand.key("c") for one in wanted])
     return [one for one in wanted if one.demand.key("c") not in known]
 
 
@@ -95,71 +95,71 @@ def test_however_imports_break_off_every_task_is_there_once(
     tmp_path_factory: pytest.TempPathFactory, breaks: list[str], n: int
 ) -> None:
     server = Server()
-    exchange = Exchange(Journal(tmp_path_factory.mktemp("journal")), server, "c")  # type: ignore[arg-type]
+    handover = Handover(Journal(tmp_path_factory.mktemp("journal")), server, "c")  # type: ignore[arg-type]
     wanted = outgoing(n)
     for how in [*breaks, ""]:
-        exchange.take_in("annotate")
+        handover.take_in("annotate")
         server.fails = {"import": how} if how else {}
         try:
-            if left := missing(exchange, wanted):
-                exchange.hand_out(left)
+            if left := missing(handover, wanted):
+                handover.hand_out(left)
         except ServerUnreachable:
             continue
     keys = [task["data"]["key"] for task in server.tasks.values()]
     assert sorted(keys) == sorted(one.demand.key("c") for one in wanted)
 
 
-def test_of_two_tasks_for_one_demand_the_younger_goes(exchange: Exchange, server: Server) -> None:
+def test_of_two_tasks_for_one_demand_the_younger_goes(handover: Handover, server: Server) -> None:
     wanted = outgoing(2)
-    exchange.take_in("annotate")
-    exchange.hand_out(wanted)
+    handover.take_in("annotate")
+    handover.hand_out(wanted)
     server.tasks |= {3: dict(wanted[0].task), 4: dict(wanted[1].task)}  # an import that was given up ends late
-    exchange.take_in("annotate")
+    handover.take_in("annotate")
     assert list(server.tasks) == [1, 2]
 
 
-def test_a_twin_that_somebody_worked_on_stays(exchange: Exchange, server: Server) -> None:
+def test_a_twin_that_somebody_worked_on_stays(handover: Handover, server: Server) -> None:
     wanted = outgoing(1)
-    exchange.take_in("annotate")
-    exchange.hand_out(wanted)
+    handover.take_in("annotate")
+    handover.hand_out(wanted)
     server.tasks[2] = dict(wanted[0].task)
     server.annotations[2] = [{"id": 5, "completed_by": 2, "result": []}]
-    exchange.take_in("annotate")
+    handover.take_in("annotate")
     assert list(server.tasks) == [1, 2]
 
 
-def test_an_overlap_that_could_not_be_set_is_set_later(exchange: Exchange, server: Server) -> None:
-    exchange.take_in("annotate")
+def test_an_overlap_that_could_not_be_set_is_set_later(handover: Handover, server: Server) -> None:
+    handover.take_in("annotate")
     server.fails = {"overlaps": "down"}
     with pytest.raises(ServerUnreachable):
-        exchange.hand_out(outgoing(2, overlap=3))
+        handover.hand_out(outgoing(2, overlap=3))
     server.tasks[9] = {"data": {"key": "another team's"}}
-    exchange.take_in("annotate")
+    handover.take_in("annotate")
     assert server.overlaps == {1: 3, 2: 3}
 
 
-def test_tasks_of_others_are_left_alone(exchange: Exchange, server: Server) -> None:
+def test_tasks_of_others_are_left_alone(handover: Handover, server: Server) -> None:
     server.tasks[1] = {"data": {"key": "another team's"}}
-    exchange.take_in("annotate")
-    assert list(exchange.journal.works(ROUNDS)) == []
+    handover.take_in("annotate")
+    assert list(handover.journal.works(ROUNDS)) == []
 
 
-def test_a_project_that_is_gone_is_made_anew_only_when_asked(exchange: Exchange, server: Server) -> None:
-    exchange.take_in("annotate")
-    exchange.hand_out(outgoing(2))
+def test_a_project_that_is_gone_is_made_anew_only_when_asked(handover: Handover, server: Server) -> None:
+    handover.take_in("annotate")
+    handover.hand_out(outgoing(2))
     server.annotations[1] = [{"id": 5, "completed_by": 2, "result": [1]}]
-    exchange.take_in("annotate")
+    handover.take_in("annotate")
     server.projects.clear()
     server.tasks.clear()
     with pytest.raises(AnnotationFault, match="--recreate"):
-        exchange.take_in("annotate")
+        handover.take_in("annotate")
     server.annotations.clear()
-    exchange.take_in("annotate", recreate=True)
-    assert [one.demand.item_id for one in missing(exchange, outgoing(2))] == ["item1"], "what was submitted is kept"
+    handover.take_in("annotate", recreate=True)
+    assert [one.demand.item_id for one in missing(handover, outgoing(2))] == ["item1"], "what was submitted is kept"
 
 
-def test_a_pull_again_brings_nothing_new(exchange: Exchange, server: Server) -> None:
-    exchange.take_in("annotate")
-    exchange.hand_out(outgoing(1))
+def test_a_pull_again_brings_nothing_new(handover: Handover, server: Server) -> None:
+    handover.take_in("annotate")
+    handover.hand_out(outgoing(1))
     server.annotations[1] = [{"id": 5, "completed_by": 2, "result": [1]}]
-    assert [exchange.take_in("annotate") for _ in range(3)] == [1, 0, 0]
+    assert [handover.take_in("annotate") for _ in range(3)] == [1, 0, 0]

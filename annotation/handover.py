@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from annotation.faults import AnnotationFault
 from annotation.journal import Demand, Journal
-from annotation.studio import Studio
+from annotation.task_server import TaskServer
 from annotation.tasks import N_SEATS
 
 BATCH = 200
@@ -26,6 +26,11 @@ class Synced:
     n_revisions: int = 0
     imported: dict[str, int] = field(default_factory=dict)
 
+    def add(self, imported: Mapping[str, int]) -> None:
+        """So many more tasks of which round."""
+        for round, n in imported.items():
+            self.imported[round] = self.imported.get(round, 0) + n
+
 
 class Outgoing(NamedTuple):
     """A task to import, and what it is for."""
@@ -35,11 +40,11 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class Handover:
     """One campaign's journal and the server. Hold the journal's lock while using it."""
 
     journal: Journal
-    studio: Studio
+    studio: TaskServer
     campaign: str
 
     def read_people(self) -> None:

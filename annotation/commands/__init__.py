@@ -1,0 +1,1 @@
+"""The commands of `darkroom annotate` beside the server and the rounds (``annotation/cli.py``)."""

@@ -1,0 +1,239 @@
+"""Makes the bundled recording: a campaign on the demo's images, played by simulated people on a real Label Studio.
+
+python -m scripts.record_annotations annotation/recorded/demo.json
+
+What they hand in is true of the images (``scripts/demo_facts.py``) but for the mistakes that ``PLAN`` has them make,
+all of which somebody else finds. Needs Label Studio's environment, which it installs where there is none.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+import yaml
+
+from annotation.campaign import Campaign
+from annotation.connection import connect, studio_home
+from annotation.gold import plant
+from annotation.journal import Journal
+from annotation.pool import POOL
+from annotation.recording import BUNDLED, record, write_recording
+from annotation.server import wait_until_ready
+from annotation.stages import AnnotationStages
+from annotation.studio import Studio
+from annotation.submissions import Fields, Frame, read
+from annotation.sync import Sync
+from annotation.tasks import results
+from pipelines.geometry import Box
+from pipelines.records import ImageRef, PoolImage
+from pipelines.workspace import Workspace
+from scripts.demo_facts import facts
+
+CAMPAIGN = {"name": "demo", "min_side": 500, "gold_share": 0.1}
+NOTE = (
+    "Questions about the demo's images, written and checked by simulated people on Label Studio 1.23.2 "
+    "(scripts/record_annotations.py): true of the images, but nobody was asked."
+)
+PLAN = {
+    2: "twice",  # handed in twice: the second is refused
+    3: "wrong",  # a wrong answer, which the checker fixes
+    5: "loose",  # a box beside the thing, which the checker fixes
+    9: "vague",  # a question that could mean anything: the expert rejects it, it is written anew
+    12: "wrong",
+    14: "large",  # a box over 5 %, refused on the page, drawn again
+    16: "skipped",  # by the first person
+    18: "late",  # changed by its author after the check had begun: the change is refused
+    20: "wrong",
+    22: "vague",
+    28: "easy",  # too easy: rejected by every checker, given up
+}
+"""What happens to which image; all others are written, checked and accepted."""
+VAGUE = "What is it?"
+ROUNDS = {"annotator": ("annotate", "rework", "cross_check"), "expert": ("accept",)}
+
+
+@dataclass
+class Desk:
+    """What everybody knows: the records that are true, by the image's sha256, in the order of ``PLAN``."""
+
+    items: list[PoolImage]
+    truths: dict[str, Fields]
+    done: set[tuple[int, str]] = field(default_factory=set)
+    late: dict[int, tuple[httpx.Client, int]] = field(default_factory=dict)
+    """Of which image who wrote which annotation, to change it later."""
+
+    def number(self, task: Mapping[str, Any]) -> int:
+        """Which image it is."""
+        sha256 = task["data"]["image"].rpartition("/")[2]
+        return next(number for number, item in enumerate(self.items) if item.image.sha256 == sha256)
+
+    def is_first(self, number: int, what: str) -> bool:
+        """Whether that happens to the image for the first time."""
+        is_first = (number, what) not in self.done
+        self.done.add((number, what))
+        return is_first
+
+
+def main(out: Annotated[Path, typer.Argument(help="The file to write.")] = BUNDLED) -> None:
+    """Plays the campaign and records it."""
+    environments = Workspace.from_environment().environments
+    with tempfile.TemporaryDirectory() as home:
+        environment = {"DARKROOM_HOME": home, "DARKROOM_ENVIRONMENTS": str(environments)}
+        with Workspace.from_environment(environment) as workspace:
+            desk = _furnish(workspace)
+            server = studio_home(workspace)
+            try:
+                wait_until_ready(server.start(), report=lambda seconds: None)
+                with connect(workspace, {}) as studio, Journal(workspace.annotation) as journal:
+                    _play(workspace, studio, journal, desk)
+                    campaign = Campaign.load(workspace.annotation)
+                    write_recording(record(journal, campaign, desk.items, note=NOTE), out)
+            finally:
+                server.stop()
+    print(out)
+
+
+def _furnish(workspace: Workspace) -> Desk:
+    """Images and rules, as a pool that names their rows and licences."""
+    items, truths = [], {}
+    for row, fields in facts():
+        (data,) = row.images
+        assert isinstance(data, bytes), f"{row.row} has a picture"
+        image = workspace.images.ingest(data)
+        items.append(PoolImage(image, "demo", row.row, row.license))
+        truths[image.sha256] = fields
+    counts = {"n_in": len(items), "n_out": len(items), "n_rejected": 0, "n_quarantined": 0, "n_retryable": 0}
+    workspace.tables.write(POOL, PoolImage, items, [], inputs="demo", facts={**counts, "reasons": {}, "usage": {}})
+    workspace.annotation.mkdir(parents=True)
+    (workspace.annotation / "campaign.yaml").write_text(yaml.safe_dump(CAMPAIGN))
+    return Desk(items, truths)
+
+
+def _play(workspace: Workspace, studio: Studio, journal: Journal, desk: Desk) -> None:
+    """One after the other, until nothing waits."""
+    team = {f"annotator{number}@example.org": "annotator" for number in range(1, 6)}
+    team |= {f"expert{number}@example.org": "expert" for number in range(1, 3)}
+    people = [_Person(studio, email, role, desk) for email, role in team.items()]
+    campaign = Campaign.load(workspace.annotation)
+    stages = AnnotationStages(workspace, campaign, journal, lambda project, task: "")
+    while True:
+        Sync(journal, studio, campaign).run(desk.items)
+        _change_late(journal, desk)
+        projects = {
+            round: found[0] for rounds in ROUNDS.values() for round in rounds if (found := journal.project(round))
+        }
+        n_done = sum(person.work(projects) for person in people)
+        kept = stages.read().kept
+        print({stage: sum(one.state.stage == stage for one in kept) for stage in ("waiting", "accepted", "rejected")})
+        if not n_done and not any(one.state.stage == "waiting" for one in kept):
+            return
+
+
+def _change_late(journal: Journal, desk: Desk) -> None:
+    """Somebody has second thoughts about a record that is being checked."""
+    for number in list(desk.late):
+        client, annotation_id = desk.late.pop(number)
+        item = desk.items[number]
+        changed = replace(desk.truths[item.image.sha256], question=VAGUE)
+        said = client.patch(f"/api/annotations/{annotation_id}/", json={"result": results(changed, item.image)})
+        assert said.status_code == 200, said.text[:300]
+
+
+class _Person:
+    """One simulated person, logged in."""
+
+    def __init__(self, studio: Studio, email: str, role: str, desk: Desk) -> None:
+        token = studio.add_person(email, role=role, password="a secret of the recording")["token"]
+        headers = {"Authorization": f"Token {token}"}
+        self._client = httpx.Client(base_url=studio.url, headers=headers, timeout=120, trust_env=False)
+        self._role, self._desk = role, desk
+
+    def work(self, projects: Mapping[str, int]) -> int:
+        """Four tasks at most, so that everybody gets some; returns how many."""
+        n_done = 0
+        for round in ROUNDS[self._role]:
+            while n_done < 4 and round in projects and self._one(round, projects[round]):
+                n_done += 1
+        return n_done
+
+    def _one(self, round: str, project: int) -> bool:
+        answer = self._client.post("/api/dm/actions", params={"id": "next_task", "project": project}, json={})
+        if answer.status_code == 404:
+            return False
+        task = answer.json()
+        number = self._desk.number(task)
+        path, plan = f"/api/tasks/{task['id']}/annotations/", PLAN.get(number, "")
+        seconds = {"annotate": 70.0, "rework": 50.0, "cross_check": 30.0, "accept": 15.0}[round] + 7 * number % 40
+        if round == "annotate" and plan == "skipped" and self._desk.is_first(number, "skipped"):
+            self._submit(path, {"result": [], "was_cancelled": True, "lead_time": 4.0})
+            return True
+        if round == "annotate" and plan == "large":
+            large = self._written(number, round, boxes=(Box(0, 0, 1200, 900),))
+            refused = self._client.post(path, json={"result": large, "lead_time": seconds})
+            assert refused.status_code == 403, refused.text[:300]
+        checks = round in ("cross_check", "accept")
+        result = self._checked(task, number, round) if checks else self._written(number, round)
+        made = self._submit(path, {"result": result, "lead_time": seconds})
+        if round == "annotate" and plan == "twice":
+            self._submit(path, {"result": result, "lead_time": seconds + 3})
+        if round == "annotate" and plan == "late":
+            self._desk.late[number] = (self._client, made)
+        return True
+
+    def _submit(self, path: str, body: Mapping[str, Any]) -> int:
+        said = self._client.post(path, json=body)
+        assert said.status_code == 201, said.text[:300]
+        return int(said.json()["id"])
+
+    def _written(self, number: int, round: str, **changed: Any) -> list[dict[str, Any]]:
+        item, plan = self._desk.items[number], PLAN.get(number, "")
+        fields = replace(self._desk.truths[item.image.sha256], **changed)
+        size = (item.image.width, item.image.height)
+        if plan == "wrong":
+            planted = plant(fields, size, seed=number, errors=("wrong_answer", "wrong_count", "wrong_category"))
+            fields = planted.fields if planted else fields
+        if plan == "loose":
+            planted = plant(fields, size, seed=number, errors=("moved_box",))
+            fields = planted.fields if planted else fields
+        if plan == "vague" and round == "annotate":
+            fields = replace(fields, question=VAGUE)
+        return results(fields, item.image)
+
+    def _checked(self, task: Mapping[str, Any], number: int, round: str) -> list[dict[str, Any]]:
+        item, plan = self._desk.items[number], PLAN.get(number, "")
+        truth, shown = self._desk.truths[item.image.sha256], _shown(task, item.image)
+        said = [_text("blind_answer", truth.answer)] if round == "cross_check" else []
+        if plan == "easy":
+            easy = _text("comment", "It is the first thing that anybody sees.")
+            return [*said, _choice("verdict", "reject"), _choice("reason", "too_easy"), easy]
+        if round == "accept" and shown.question == VAGUE:
+            return [_choice("verdict", "reject"), _choice("reason", "ambiguous")]
+        is_right = replace(shown, question="", boxes=()) == replace(truth, question="", boxes=())
+        if is_right and set(shown.boxes) == set(truth.boxes):
+            boxes = [one for one in results(shown, item.image) if one["from_name"] == "box"]
+            return [*said, _choice("verdict", "accept"), *boxes]
+        return [*said, _choice("verdict", "fix"), *results(replace(truth, question=shown.question), item.image)]
+
+
+def _shown(task: Mapping[str, Any], image: ImageRef) -> Fields:
+    """The record that the task is prefilled with."""
+    raw = {"id": 0, "completed_by": 0, "result": task["predictions"][0]["result"]}
+    return read(raw, round="annotate", frame=Frame(image.width, image.height, 1.0)).fields
+
+
+def _text(name: str, said: str) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": "textarea", "value": {"text": [said]}}
+
+
+def _choice(name: str, chosen: str) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": "choices", "value": {"choices": [chosen]}}
+
+
+if __name__ == "__main__":
+    typer.run(main)
