@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from assets.cli import app
 from assets.definitions import definitions
 from assets.jobs import RL, RL_DATASET
+from assets.progress import shown_by
 from assets.resources import PolicyResource
 from assets.rl_pages import bars
 from assets.rl_summary import bars as columns
@@ -40,9 +41,13 @@ def materialize(instance: dg.DagsterInstance, job: str, partition: str | None = 
     return {one.asset_key.to_user_string(): {name: value.value for name, value in one.metadata.items()} for one in made}
 
 
+SHOWN: list[str] = []
+
+
 @pytest.fixture
 def pages(signs: Path, instance: dg.DagsterInstance) -> dict[str, dict]:
-    return materialize(instance, RL, PARTITION, **OPS) | materialize(instance, RL_DATASET)
+    with shown_by(SHOWN.append):
+        return materialize(instance, RL, PARTITION, **OPS) | materialize(instance, RL_DATASET)
 
 
 def test_the_pages_show_counts_who_was_asked_and_plots_and_the_same_again_does_nothing(
@@ -65,6 +70,7 @@ def test_the_pages_show_counts_who_was_asked_and_plots_and_the_same_again_does_n
     rows = workspace.tables.read(KEY, RLRow)
     assert len(rows) == pages["rl_dataset"]["rows_out"] == pages["pass_rates"]["rows_out"]
     assert all(row.pass_rate is not None and row.necessity is not None for row in rows)
+    assert any(said.startswith("pass_rates: 5 of 5 rows (100%), ") for said in SHOWN)
     again = materialize(instance, RL, PARTITION, **OPS) | materialize(instance, RL_DATASET)
     assert {name: page["reused"] for name, page in again.items()} == dict.fromkeys(again, True)
 
