@@ -25,9 +25,10 @@ from annotation.queues import MakeTask, Verdict, read_verdicts, sync_queue
 from annotation.source_samples import samples_of
 from annotation.task_server import TaskServer
 from pipelines.digest import digest
-from pipelines.judges.calibration import Calibration, calibrate
-from pipelines.judges.labels import read_labels
-from pipelines.records import Sample, SuitabilityReview, SuitabilityVotes, to_row
+from pipelines.judges.calibration import Calibration
+from pipelines.records import Sample, SuitabilityReview, to_row
+from pipelines.rl.agreement import agreement, reviews_key
+from pipelines.rl.shard import Shard
 from pipelines.rl.suitability import VOTES
 from pipelines.stages import Outcome, Report, run_stage
 from pipelines.tables import TableKey
@@ -35,7 +36,6 @@ from pipelines.whole import write_whole
 from pipelines.workspace import Workspace
 
 ROUND = "suitability"
-ASSET = ("suitability_reviews",)
 CHECK = "suitability"
 """The check that the label lines are about."""
 LABELS = {"yes": "accept", "no": "reject"}
@@ -43,18 +43,18 @@ LABELS = {"yes": "accept", "no": "reject"}
 
 @dataclass(frozen=True, slots=True)
 class SuitabilityQueue:
-    """The problems of one source: its samples of one category that have no image."""
+    """The problems of one source: its samples that have no image, of one ``category`` if one is named."""
 
     workspace: Workspace
     campaign: Campaign
     journal: Journal
     source: str
-    category: str = "maths"
+    category: str = ""
 
     @property
     def key(self) -> TableKey:
         """Where people's words lie."""
-        return TableKey(ASSET, self.source)
+        return reviews_key(self.source)
 
     @property
     def labels(self) -> Path:
@@ -87,23 +87,19 @@ class SuitabilityQueue:
 
         Raises ``CalibrationFault`` when fewer than 20 problems have both a vote and a label.
         """
-        shares = {row.sample_id: row.votes.share for row in self._votes()}
-        both = [label for label in read_labels(self.labels, CHECK).labels if label.line.row in shares]
-        return calibrate([shares[label.line.row] for label in both], [label.is_good for label in both])
+        tables = self.workspace.tables
+        paths = sorted(tables.root.joinpath(VOTES).glob(f"{self.source}-[0-9]*.parquet"))
+        names = [path.stem for path in paths if not path.name.endswith(".rejects.parquet")]
+        return agreement([Shard(self.workspace, name) for name in names], [self.source])
 
     def counts(self) -> Counter[str]:
         """Of how many problems people said yes, no, or could not tell."""
         return Counter(row.verdict for row in self.workspace.tables.read(self.key, SuitabilityReview))
 
-    def _votes(self) -> Iterator[SuitabilityVotes]:
-        tables = self.workspace.tables
-        for path in sorted(tables.root.joinpath(VOTES).glob(f"{self.source}-[0-9]*.parquet")):
-            if not path.name.endswith(".rejects.parquet"):
-                yield from tables.read(TableKey((VOTES,), path.stem), SuitabilityVotes)
-
     def _problems(self) -> Iterator[Sample]:
         rows = samples_of(self.workspace.tables, self.source)
-        return (row for row in rows if row.category == self.category and not row.images and not row.videos)
+        wanted = (row for row in rows if not self.category or row.category == self.category)
+        return (row for row in wanted if not row.images and not row.videos)
 
 
 def _task(sample: Sample) -> dict[str, Any]:

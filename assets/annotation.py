@@ -25,8 +25,8 @@ from annotation.review import ReviewQueue
 from annotation.stages import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
 from annotation.sync import Sync
 from assets.conservation import check_conservation, conservation_spec
-from assets.families import progress_log
 from assets.previews import rejects_metadata, samples_examples, samples_preview, stage_metadata
+from assets.progress import progress_log
 from assets.resources import PolicyResource, WorkspaceResource
 from pipelines.recipes import Recipe
 from pipelines.records import Annotated, PoolImage

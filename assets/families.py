@@ -16,13 +16,14 @@ from assets.previews import (
     trajectories_examples,
     trajectories_preview,
 )
+from assets.progress import progress_log
 from assets.resources import PolicyResource, WorkspaceResource
 from assets.samples import SAMPLES
 from pipelines.engine import STAGES, Family
 from pipelines.judging import judging_of
 from pipelines.recipes import Recipe
 from pipelines.records import Reject, Sample, Trajectory
-from pipelines.stages import Progress, Report
+from pipelines.stages import Report
 from pipelines.tables import TableKey
 
 _DESCRIPTIONS: Mapping[str, str] = {
@@ -37,7 +38,6 @@ _KINDS: Mapping[str, set[str]] = {
     "verdicts": {"parquet"},
     "trajectories": {"parquet"},
 }
-_PROGRESS_STEPS = 10
 
 
 class DraftSettings(dg.Config):
@@ -193,18 +193,3 @@ def _rejects_asset(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.As
             )
 
     return rejects
-
-
-def progress_log(context: dg.AssetExecutionContext) -> Progress:
-    """Writes a line to the run's log for every tenth of the rows."""
-    log: Callable[[str], None] = context.log.info
-    seen = 0
-
-    def progress(done: int, n_rows: int) -> None:
-        nonlocal seen
-        step = done * _PROGRESS_STEPS // n_rows
-        if step > seen:
-            seen = step
-            log(f"{done:,} of {n_rows:,} rows")
-
-    return progress

@@ -8,6 +8,7 @@ import dagster as dg
 from rich.console import Console
 
 from assets.home import process_tags
+from assets.progress import shown_by
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -32,7 +33,7 @@ def materialize(
     """
     title = f"{job.name} {partition}" if partition else job.name
     started = time.monotonic()
-    with console.status(f"{title} …"):
+    with console.status(f"{title} …") as status, shown_by(lambda said: status.update(f"{title} …  {said}")):
         result = job.execute_in_process(
             instance=instance,
             partition_key=partition,

@@ -10,8 +10,10 @@ import dagster as dg
 from pipelines.charts import histogram, mix
 from pipelines.records import RLRow, ToolNecessity
 from pipelines.rl import necessity, pass_rates, suitability
+from pipelines.rl.agreement import agreement_in_words
 from pipelines.rl.facts import all_votes, grader_counts, polled
 from pipelines.rl.shard import Shard
+from pipelines.sources.catalog import source_of
 
 _BAR = 24
 _MOST_NAMES = 8
@@ -109,7 +111,11 @@ def _suitability(shard: Shard, settings: Mapping[str, Any]) -> dict[str, dg.Meta
 
 def _labels(shard: Shard, settings: Mapping[str, Any]) -> dict[str, dg.MetadataValue]:
     votes = all_votes(shard.workspace, [shard.partition], suitability.VOTES)
-    return {"majorities": bars(Counter(one.majority for one in votes))}
+    said = agreement_in_words([shard], [source_of(shard.partition)])
+    return {
+        "majorities": bars(Counter(one.majority for one in votes)),
+        "agreement_with_people": dg.MetadataValue.text(said),
+    }
 
 
 def _necessity(shard: Shard, settings: Mapping[str, Any]) -> dict[str, dg.MetadataValue]:

@@ -84,7 +84,7 @@ class SandboxEnvironment:
         self.fault: SandboxError | None = None
 
     def reset(self, **row: Any) -> None:
-        """Takes ``trajectory_id``, ``protocol``, ``images``, ``videos`` (bytes) of a row; leaves the prompt alone."""
+        """Takes ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leaves the prompt."""
         self._end()
         self._row = row
         self.n_executions = self.n_ok = 0
@@ -109,7 +109,7 @@ class SandboxEnvironment:
 
     def _opened(self) -> Session:
         if self._session is None:
-            prompt = self._row["trajectory_id"]
+            prompt = self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"]
             group = WORKSHOP.take(prompt, self._row.get("images") or (), self._row.get("videos") or ())
             self._prompt = prompt
             self._session = group.session(seed=seed_from(prompt, self._slot))

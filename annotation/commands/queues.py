@@ -85,7 +85,7 @@ def verify(
 def suitability(
     source: Annotated[str, typer.Argument(help="Whose problems; `darkroom materialize` took them in.")],
     rows: RowsOption = None,
-    category: Annotated[str, typer.Option(help="Of which category the problems are.")] = "maths",
+    category: Annotated[str, typer.Option(help="Only problems of this category; default: all.")] = "",
 ) -> None:
     """Have people say whether a drawing would help with a source's maths problems, blind to what models voted.
 

@@ -12,6 +12,10 @@ from pipelines.layouts.turns import Row, Turn
 
 Media = Literal["paths", "bytes", "none"]
 """How images are kept: files beside the rows, inside them, or (a trainer of texts) not at all."""
+Kind = Literal["trajectories", "prompts"]
+"""What a shipped dataset holds: whole conversations, or questions with graders (``datasets/rl/prompts``)."""
+KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id"}
+"""The column that names a row."""
 ALL_ROUNDS, LAST_ROUND = "all_rounds", "last_round"
 
 
@@ -39,6 +43,8 @@ class Rendered:
 
     record: dict[str, Any]
     group: str = ""
+    grader: str = ""
+    """The kind of a prompt's grader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,11 @@ class Facts:
     n_rows: int
     n_images: int
     n_rejected: int
+    graders: Mapping[str, int] = field(default_factory=dict)
+    """Prompts by the kind of their grader."""
+    protocol: str = ""
+    """In which prompts are written, and its mode; a trajectory names its own."""
+    mode: str = ""
 
     def file(self, group: str) -> str | None:
         """The file of a group, when it has rows."""
@@ -75,6 +86,7 @@ class Layout:
     """Markdown for the README: the configuration to use, the loss that results, what is lost."""
     schema: pa.Schema | None = None
     """The columns of its parquet files; None: JSON lines."""
+    of: Kind = "trajectories"
     prompts_only: bool = False
     """Whether rows end before the model's first turn, as reinforcement learning wants them."""
     in_pieces: bool = False

@@ -17,12 +17,13 @@ from typing import Any
 from uuid import uuid4
 
 from pipelines.digest import digest, digest_bytes
-from pipelines.layouts.base import Facts, Layout, Rendered, Said
+from pipelines.layouts.base import KEYS, Facts, Layout, Rendered, Said
 from pipelines.layouts.faults import LayoutFault, Unfit, Unrenderable
+from pipelines.layouts.prompts.rows import prompt
 from pipelines.layouts.readme import readme
 from pipelines.layouts.shipped import Dataset
-from pipelines.layouts.turns import Row, opening, refs, turns
-from pipelines.layouts.verified import verify
+from pipelines.layouts.turns import Row, Turn, opening, refs, turns
+from pipelines.layouts.verified import verify, verify_written
 from pipelines.layouts.writing import Writer
 from pipelines.messages import Message, as_json
 from pipelines.records import ImageRef
@@ -46,8 +47,10 @@ class Exported:
 def export(dataset: Dataset, layout: Layout, out: Path) -> Exported:
     """Writes ``dataset`` in ``layout`` as the folder ``out``, which is replaced whole.
 
-    Raises ``LayoutFault`` when ``out`` holds something that no export made.
+    Raises ``LayoutFault`` when ``out`` holds something that no export made, and for a layout of another kind of rows.
     """
+    if layout.of != dataset.kind:
+        raise LayoutFault(f"{layout.name} is a layout of {layout.of}; {dataset.name} holds {dataset.kind}")
     inputs = _inputs(dataset, layout)
     if (found := _found(out, inputs)) is not None:
         return found
@@ -76,7 +79,7 @@ def records(dataset: Dataset, layout: Layout, writer: Writer) -> Iterator[Render
             rendered = layout.render(said)
             verify(layout, rendered.record)
         except Unrenderable as fault:
-            writer.reject(str(row["trajectory_id"]), fault)
+            writer.reject(str(row[KEYS[layout.of]]), fault)
             continue
         for path, data in files.items():
             writer.image(path, data)
@@ -85,13 +88,19 @@ def records(dataset: Dataset, layout: Layout, writer: Writer) -> Iterator[Render
 
 def _said(row: Row, layout: Layout, split: str, index: int) -> tuple[Said, dict[str, bytes]]:
     """The row's turns, and the image files that they need."""
-    said = opening(row) if layout.prompts_only else turns(row)
+    said = _turns(row, layout)
     pictures = _pictures(row)[: sum(len(turn.images) for turn in said)]
     if layout.media == "paths":
         files = {f"images/{name}": data for name, data in pictures}
         return Said(row, said, tuple(f"images/{name}" for name, _ in pictures), split, index), files
     media = tuple({"bytes": data, "path": name} for name, data in pictures)
     return Said(row, said, media, split, index), {}
+
+
+def _turns(row: Row, layout: Layout) -> tuple[Turn, ...]:
+    if layout.of == "prompts":
+        return prompt(row)
+    return opening(row) if layout.prompts_only else turns(row)
 
 
 def _pictures(row: Row) -> list[tuple[str, bytes]]:
@@ -134,7 +143,11 @@ def _write(dataset: Dataset, layout: Layout, folder: Path, inputs: str) -> None:
         n_rows=writer.n_rows.total(),
         n_images=writer.n_images,
         n_rejected=writer.reasons.total(),
+        graders=dict(sorted(writer.graders.items())),
+        protocol=dataset.protocol,
+        mode=dataset.mode,
     )
+    verify_written(folder, layout, facts)
     for name, text in layout.extra_files(facts).items():
         (folder / name).write_text(text)
     (folder / "README.md").write_text(readme(layout, facts, writer.reasons))
@@ -154,7 +167,8 @@ def _inputs(dataset: Dataset, layout: Layout) -> str:
     for path in dataset.files:
         with path.open("rb") as file:
             files.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return digest(["layout", layout.name, dataset.name, dataset.split, files, code_digest()])
+    asked = [dataset.kind, dataset.protocol, dataset.mode]
+    return digest(["layout", layout.name, dataset.name, dataset.split, asked, files, code_digest()])
 
 
 def _sizes(folder: Path) -> dict[str, int]:

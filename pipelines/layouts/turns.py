@@ -53,13 +53,18 @@ def turns(row: Row) -> tuple[Turn, ...]:
 def opening(row: Row) -> tuple[Turn, ...]:
     """The conversation before the model's first turn."""
     _require_words(row)
+    return asked(row, refs(row)[: row["n_question_images"]])
+
+
+def asked(row: Row, images: tuple[ImageRef, ...]) -> tuple[Turn, ...]:
+    """The row's question about ``images``, as its protocol opens in its mode."""
     protocol = protocol_of(row)
     if row["mode"] not in protocol.modes:
         raise Unrenderable(Unfit.MALFORMED_ROW, f"{protocol.name} has no mode {row['mode']!r}")
     question = "\n".join([row["question"], *row["choices"]])  # as pipelines.tasks.question_text has it
-    videos = tuple(_record(VideoRef, ref) for ref in row.get("video_refs") or ())
+    videos = tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ())
     try:
-        said = protocol.opening(question, refs(row)[: row["n_question_images"]], videos, mode=row["mode"])
+        said = protocol.opening(question, images, videos, mode=row["mode"])
     except RowFault as fault:
         raise Unrenderable(Unfit.VIDEOS_UNSUPPORTED, fault.evidence) from fault
     return tuple(Turn(message.role, message.parts) for message in said)
@@ -85,7 +90,7 @@ def protocol_of(row: Row) -> Protocol:
 
 def refs(row: Row) -> tuple[ImageRef, ...]:
     """The row's images, in the order in which it shows them."""
-    return tuple(_record(ImageRef, ref) for ref in row["image_refs"])
+    return tuple(record_of(ImageRef, ref) for ref in row["image_refs"])
 
 
 def _rollout(row: Row) -> list[Turn]:
@@ -135,7 +140,8 @@ def _require_words(row: Row) -> None:
             raise Unrenderable(Unfit.MALFORMED_ROW, f"round {number} lacks its thought, code or observation")
 
 
-def _record(kind: type[Any], ref: Mapping[str, Any]) -> Any:
+def record_of(kind: type[Any], ref: Mapping[str, Any]) -> Any:
+    """A part of a row as a record. Raises ``Unrenderable`` (malformed_row)."""
     try:
         return from_row(kind, ref)
     except BaseValidationError as fault:

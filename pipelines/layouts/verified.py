@@ -1,4 +1,4 @@
-"""Every record is looked at as its trainer will, before it is written.
+"""Every record is looked at as its trainer will, before it is written and, in parquet, as it is read back.
 
 As many placeholders as images and none of other media; roles alternate, from the system's over the user's to the
 model's (to the user's in prompts); no message is empty.
@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from pipelines.layouts.base import Layout
-from pipelines.layouts.faults import Unfit, Unrenderable
+import pyarrow.parquet as pq
+
+from pipelines.layouts.base import Facts, Layout
+from pipelines.layouts.faults import LayoutFault, Unfit, Unrenderable
 from pipelines.layouts.text import IMAGE, PLACEHOLDERS
 
+ROWS_AT_ONCE = 16
 _ROLES = {"human": "user", "gpt": "assistant"}
 _OTHERS = [f"<{name}>" for name in PLACEHOLDERS if f"<{name}>" != IMAGE]
 
 
 def verify(layout: Layout, record: Mapping[str, Any]) -> None:
     """Raises ``Unrenderable`` for a record that the layout's trainer would refuse, drop or misread."""
-    messages = record[layout.messages]
+    messages = _messages(layout, record)
     _verify_roles([_role(message) for message in messages], layout)
     for message in messages:
         if not _said(message):
@@ -30,6 +34,34 @@ def verify(layout: Layout, record: Mapping[str, Any]) -> None:
         raise Unrenderable(Unfit.IMAGES_DIFFER, f"{n_shown} placeholders, {n_images} images")
     if found := [name for text in _texts(messages) for name in _OTHERS if name in text]:
         raise Unrenderable(Unfit.IMAGES_DIFFER, f"placeholders that stand for nothing: {', '.join(found)}")
+
+
+def verify_written(folder: Path, layout: Layout, facts: Facts) -> None:
+    """Reads the parquet files back: every row that was counted is there, and shows as many images as it has.
+
+    Raises ``LayoutFault`` when what lies there is not what was written.
+    """
+    if layout.schema is None:
+        return
+    for name, n_rows in facts.files.items():
+        n_read = 0
+        for batch in pq.ParquetFile(folder / name).iter_batches(batch_size=ROWS_AT_ONCE):
+            for record in batch.to_pylist():
+                n_read += 1
+                try:
+                    verify(layout, record)
+                except Unrenderable as fault:
+                    raise LayoutFault(
+                        f"{name}, row {n_read}, reads back otherwise than it was written: {fault}"
+                    ) from fault
+        if n_read != n_rows:
+            raise LayoutFault(f"{name} holds {n_read} rows of the {n_rows} that were written; is the disk full?")
+
+
+def _messages(layout: Layout, record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The conversation; a layout whose prompt is one text has it as the user's only message."""
+    found = record[layout.messages]
+    return [{"role": "user", "content": found}] if isinstance(found, str) else found
 
 
 def placeholders(messages: Sequence[Mapping[str, Any]]) -> int:

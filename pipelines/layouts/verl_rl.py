@@ -20,6 +20,7 @@ from pipelines.protocols.tools import CODE, CROP
 
 _text = pa.string()
 _create = pa.struct([("create_kwargs", pa.struct([("ground_truth", _text)]))])
+TOOLS = pa.struct([(CROP, _create), (CODE, _create)])
 _extra = pa.struct(
     [
         ("split", _text),
@@ -29,7 +30,7 @@ _extra = pa.struct(
         ("trajectory_id", _text),
         ("protocol", _text),
         ("need_tools_kwargs", pa.bool_()),
-        ("tools_kwargs", pa.struct([(CROP, _create), (CODE, _create)])),
+        ("tools_kwargs", TOOLS),
     ]
 )
 SCHEMA = pa.schema(
@@ -59,9 +60,13 @@ def agent(protocol: str) -> str:
     return "tool_agent" if protocol == "tool_call" else f"darkroom_{protocol}_agent"
 
 
+def tools_kwargs(answer: str) -> dict[str, Any]:
+    """What verl gives its tools when a rollout begins."""
+    return {name: {"create_kwargs": {"ground_truth": answer}} for name in (CROP, CODE)}
+
+
 def _render(said: Said) -> Rendered:
     row = without_videos(said).row
-    create = {"create_kwargs": {"ground_truth": row["answer"]}}
     extra: dict[str, Any] = {
         "split": said.split,
         "index": said.index,
@@ -70,7 +75,7 @@ def _render(said: Said) -> Rendered:
         "trajectory_id": row["trajectory_id"],
         "protocol": row["protocol"],
         "need_tools_kwargs": row["protocol"] == "tool_call" and row["mode"] != "forbidden",
-        "tools_kwargs": {CROP: create, CODE: create},
+        "tools_kwargs": tools_kwargs(row["answer"]),
     }
     record = {
         "data_source": f"darkroom/{row['family']}",

@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.layouts.base import Layout, Rendered
+from pipelines.layouts.base import KEYS, Layout, Rendered
 from pipelines.layouts.faults import Unrenderable
 
 REJECTS = "rejects.jsonl"
@@ -37,6 +37,7 @@ class Writer:
         self._images: set[str] = set()
         self.n_rows: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.graders: Counter[str] = Counter()
         self.n_images = 0
 
     def __enter__(self) -> Self:
@@ -72,12 +73,14 @@ class Writer:
             name = f"{stem}.parquet"
             self._parquet_row(name, rendered.record, self._layout.schema)
         self.n_rows[name] += 1
+        if rendered.grader:
+            self.graders[rendered.grader] += 1
         self.n_images += len(images)
 
     def reject(self, row_id: str, fault: Unrenderable) -> None:
         """One row that was taken out."""
         self.reasons[fault.reason.value] += 1
-        line = {"trajectory_id": row_id, "reason": fault.reason.value, "evidence": fault.evidence}
+        line = {KEYS[self._layout.of]: row_id, "reason": fault.reason.value, "evidence": fault.evidence}
         self._rejects.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def _line(self, name: str, record: dict[str, Any]) -> None:

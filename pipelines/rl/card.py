@@ -11,8 +11,10 @@ import yaml
 
 from pipelines.records import RLRow
 from pipelines.rl import pass_rates, suitability
+from pipelines.rl.agreement import agreement_in_words
 from pipelines.rl.dataset import source_of
-from pipelines.rl.facts import all_votes, polled, stage_facts
+from pipelines.rl.facts import all_votes, polled, shards_with, stage_facts
+from pipelines.sources.catalog import source_of as source_of_partition
 from pipelines.stages import Report
 from pipelines.workspace import Workspace
 
@@ -33,6 +35,7 @@ def write_rl_card(
     """The card's text, with the front matter that the Hugging Face hub reads."""
     solved = polled(all_votes(workspace, partitions, pass_rates.ASSET))
     voted = polled(all_votes(workspace, partitions, suitability.VOTES))
+    voting = shards_with(workspace, partitions, suitability.VOTES)
     return _ENVIRONMENT.from_string(RL_CARD_TEMPLATE).render(
         front_matter=yaml.safe_dump(_front_matter(rows), sort_keys=False).strip(),
         rows=rows,
@@ -51,6 +54,7 @@ def write_rl_card(
         stages=stage_facts(workspace, partitions),
         solved=solved,
         voted=voted,
+        agreement=agreement_in_words(voting, sorted({source_of_partition(shard.partition) for shard in voting})),
         bars=_bars,
         suitable=Counter(row.suitability.majority for row in rows if row.suitability is not None),
         priors=[row.necessity.prior for row in rows if row.necessity is not None],

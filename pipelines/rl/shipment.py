@@ -9,11 +9,14 @@ from pipelines.digest import digest
 from pipelines.export import Shipped, write_splits
 from pipelines.marker import read_marker, remove_marker, write_marker
 from pipelines.records import RLRow
+from pipelines.rl.agreement import agreement_in_words
 from pipelines.rl.card import RL_CARD_TEMPLATE, write_rl_card
 from pipelines.rl.dataset import KEY, Mix
 from pipelines.rl.export import write_rows
 from pipelines.rl.facts import STAGES, shards_with
+from pipelines.rl.suitability import VOTES
 from pipelines.shipment import benchmark_names
+from pipelines.sources.catalog import source_of
 from pipelines.splits import grouped
 from pipelines.stages import Report, code_digest
 from pipelines.workspace import Workspace
@@ -51,5 +54,7 @@ def _inputs(workspace: Workspace, partitions: Sequence[str], mix: Mix) -> str:
         for asset in STAGES
         for shard in shards_with(workspace, partitions, asset)
     ]
-    rest = [mix.validation_share, code_digest(), RL_CARD_TEMPLATE]
+    voting = shards_with(workspace, partitions, VOTES)
+    said = agreement_in_words(voting, sorted({source_of(shard.partition) for shard in voting}))
+    rest = [mix.validation_share, said, code_digest(), RL_CARD_TEMPLATE]
     return digest([workspace.tables.fingerprint(KEY), workspace.tables.facts(KEY), facts, *rest])

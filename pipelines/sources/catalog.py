@@ -104,6 +104,11 @@ def partition_key(source: str, shard: int) -> str:
     return f"{source}-{shard:04d}"
 
 
+def source_of(partition: str) -> str:
+    """The source of ``streets-0003``."""
+    return partition.rpartition("-")[0]
+
+
 def check_name(name: str) -> None:
     """Raises ``SourceFault`` unless ``name`` can be a source's: it becomes part of file names and partition keys."""
     if not _NAME.fullmatch(name) or name in _EMBEDDED:

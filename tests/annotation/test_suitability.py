@@ -63,7 +63,7 @@ def write(workspace: Workspace, key: TableKey, kind: type, rows: Sequence, rejec
 def queue(workspace: Workspace, journal: Journal) -> SuitabilityQueue:
     with_image = problem(98, images=(ImageRef("a" * 64, 9, 9, "RGB", "PNG"),))
     fill(workspace, *(problem(number) for number in range(N_PROBLEMS)), problem(99, "chart"), with_image)
-    return SuitabilityQueue(workspace, Campaign(name="c"), journal, "sums")
+    return SuitabilityQueue(workspace, Campaign(name="c"), journal, "sums", "maths")
 
 
 def task_of(journal: Journal, sample_id: str) -> int:

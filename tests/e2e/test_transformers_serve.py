@@ -20,12 +20,22 @@ import pytest
 
 from pipelines import engine
 from pipelines.engine import Family
-from pipelines.policies import OpenAIPolicy
+from pipelines.execution import Sandboxes
+from pipelines.policies import OpenAIPolicy, OraclePolicy
 from pipelines.policies.openai import Endpoint
 from pipelines.recipes import load_recipes
-from pipelines.records import Reject
+from pipelines.records import PassRate, Reject
+from pipelines.rl.candidates import Candidates
+from pipelines.rl.embedded import script
+from pipelines.rl.labels import CheckedLabels
+from pipelines.rl.necessity import ToolNecessities
+from pipelines.rl.pass_rates import PassRates
+from pipelines.rl.shard import Shard
+from pipelines.rl.suitability import Suitability
+from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo import DemoSource
 from pipelines.sources.demo.lazy import LazyRow
+from pipelines.sources.demo_rl import DemoRLSource
 from pipelines.workspace import Workspace
 
 PARTITION = "small-0000"
@@ -151,3 +161,42 @@ def test_a_model_name_that_the_server_does_not_serve_quarantines_the_rows(
     drafts = family.draft(OpenAIPolicy(endpoint, workspace.images))
     assert drafts.n_quarantined == 4
     assert drafts.reasons["policy_failed"] == 4
+
+
+def test_rl_stages_asked_of_a_model_that_writes_nonsense_end_with_counts_and_typed_rejects(
+    server: str, model: Path, tmp_path: Path
+) -> None:
+    source = _FewPrompts()
+    endpoint = Endpoint(server, str(model), max_tokens=12, concurrency=2, send_stop=False)
+    with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path)}) as workspace:
+        engine.intake(workspace, source, 0, PARTITION)
+        shard = Shard(workspace, PARTITION)
+
+        def asked() -> OpenAIPolicy:
+            return OpenAIPolicy(endpoint, workspace.images)
+
+        shard.materialize(Candidates(judge=None))
+        assert shard.materialize(CheckedLabels(judge=asked(), n_answers=1)).reasons == {"label_disputed": 4}
+        votes = shard.materialize(Suitability(judge=asked(), n_votes=2))
+        assert (votes.n_in, votes.reasons) == (2, {"no_vote": 2})
+        right = OraclePolicy(script, revision="1")
+        shard.materialize(CheckedLabels(judge=right))
+        rates = shard.materialize(PassRates(student=asked(), n_answers=2))
+        assert rates.usage.calls == 2 * rates.n_in
+        assert all(row.never_solved for row in workspace.tables.read(shard.key("pass_rates"), PassRate))
+        sandboxes = Sandboxes(workspace.images, workspace.ledger)
+        necessity = shard.materialize(ToolNecessities(student=asked(), sandboxes=sandboxes, n_forced=1, n_forbidden=1))
+        assert (necessity.n_in, necessity.n_out) == (2, 2)
+
+
+class _FewPrompts(DemoRLSource):
+    """Two problems in words, two questions about pictures."""
+
+    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
+        found = [
+            row
+            for row in super().rows(shard)
+            if isinstance(row, SourceRow) and "planted" not in (row.truth.details or "")
+        ]
+        yield from [row for row in found if not row.images][:2]
+        yield from [row for row in found if row.images][:2]

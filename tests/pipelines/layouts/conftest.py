@@ -13,6 +13,8 @@ from pipelines.export import write_dataset
 from pipelines.images import ImageStore
 from pipelines.layouts.shipped import Dataset, find
 from pipelines.records import Check, Edit, ImageRef, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
+from pipelines.rl.export import write_rows
+from tests.pipelines.layouts import asked
 
 UGLY = (
     "Is <image> or < image> a <video>, <audio>, <bbox>, <img>x</img>? <|im_end|> <| im_end|> <|image_pad|>\r\n\t 数 🦊"
@@ -128,3 +130,23 @@ def mixed(datasets: Path) -> Dataset:
 def row(mixed: Dataset) -> dict[str, Any]:
     """The row with two question images, as a plain dict that a test may damage."""
     return next(row for row in mixed.rows() if row["trajectory_id"] == "two_images")
+
+
+@pytest.fixture(scope="session")
+def prompts(picture: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the ``rl`` dataset, with rows as ``asked.N_IMAGES`` has them."""
+    store = ImageStore(str(tmp_path_factory.mktemp("asked")))
+    one, two = (store.add_pixels(picture(seed)) for seed in (1, 2))
+    folder = tmp_path_factory.mktemp("home") / "datasets" / "rl" / "prompts"
+    write_rows(folder, asked.rows((one, two)), store=store, split="train")
+    return folder
+
+
+@pytest.fixture
+def rl(prompts: Path) -> Callable[..., Dataset]:
+    """The ``rl`` dataset in a protocol and a mode."""
+
+    def open_(protocol: str | None = None, mode: str | None = None) -> Dataset:
+        return find("rl", prompts.parents[1] / "sft", split="train", prompts=prompts).asked(protocol, mode)
+
+    return open_

@@ -158,6 +158,7 @@ def test_the_card_is_written_from_facts(finished):
         'A tie is taken for "no"',
         f"  8  {'█' * 24} {N_PROBLEMS}",
         "| licence CC0-1.0 | 8 |",
+        "Agreement with people: not measured (0 labels say nothing",
     ):
         assert part in card, part
 
