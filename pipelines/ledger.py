@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -278,9 +279,11 @@ class Ledger:
     def _write(self, entries: Sequence[_Entry]) -> list[Act]:
         """All in one transaction. The acts of record, in the entries' order."""
         insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
-        statement = insert(_acts).on_conflict_do_nothing()
+        statement = insert(_acts).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+        # in one order for all, or two processes that write the same keys would wait for each other
+        values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
         with self._engine.begin() as connection:
-            n_written = connection.execute(statement, [_values(entry) for entry in entries]).rowcount
+            n_written = connection.execute(statement, values).rowcount
         if n_written == len(entries):
             return [entry.act for entry in entries]
         # somebody was first, or the driver does not say how many were written
