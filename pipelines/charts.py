@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
@@ -33,23 +34,22 @@ def histogram(counts: Mapping[int, int], *, top: int, title: str, marked: Sequen
 
 def mix(groups: Mapping[str, Mapping[str, int]], *, title: str) -> bytes:
     """Rows by several properties, a block of bars for each: category, difficulty, source."""
-    names = [(group, name) for group, counts in groups.items() for name in counts]
-    values = [groups[group][name] for group, name in names]
-    figure = Figure(figsize=(WIDTH, 0.26 * len(names) + 0.3 * len(groups) + 0.6), dpi=100, layout="constrained")
+    n_bars = sum(map(len, groups.values()))
+    figure = Figure(figsize=(WIDTH, 0.26 * (n_bars + 1.4 * len(groups)) + 0.7), dpi=100, layout="constrained")
     axes = figure.subplots()
-    places, labels, last, place = [], [], None, 0.0
-    for group, name in names:
-        place += 0.7 if last not in (None, group) else 0.0
-        places.append(place)
-        labels.append(f"{name}  ·  {group}" if group != last else name)
-        last, place = group, place + 1
-    colours = [(BLUE, GREEN, ORANGE, SOFT)[list(groups).index(group) % 4] for group, _ in names]
-    bars = axes.barh(places, values, color=colours, height=0.66)
-    axes.bar_label(bars, [f" {n:,}" for n in values], color=INK, fontsize=9)
-    axes.set_yticks(places, labels=labels, parse_math=False)
+    place = 0.0
+    ticks: dict[float, str] = {}
+    for (group, counts), colour in zip(groups.items(), itertools.cycle((BLUE, GREEN, ORANGE, SOFT))):
+        axes.text(0, place, group, color=SOFT, fontsize=9, va="center")
+        places = [place + 0.9 + number for number in range(len(counts))]
+        bars = axes.barh(places, list(counts.values()), color=colour, height=0.66)
+        axes.bar_label(bars, [f" {n:,}" for n in counts.values()], color=INK, fontsize=9)
+        ticks |= dict(zip(places, counts, strict=True))
+        place += len(counts) + 1.4
+    axes.set_yticks(list(ticks), labels=list(ticks.values()), parse_math=False)
     axes.set_title(title, fontsize=10, color=INK, loc="left")
     axes.margins(x=0.1)
-    axes.invert_yaxis()
+    axes.set_ylim(place - 0.8, -0.7)
     _styled(axes, grid="x")
     return png(figure)
 

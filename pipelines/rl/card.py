@@ -70,7 +70,7 @@ def _bars(counts: Mapping[int, int]) -> str:
 
 def _front_matter(rows: Sequence[RLRow]) -> dict[str, object]:
     # no `configs` here: with them, `load_dataset(folder)` answers from its cache after the folder was made anew
-    licenses = sorted({row.sample.license for row in rows if row.sample.license})
+    licenses = sorted({part for row in rows for part in row.sample.license.split(" AND ") if part})
     return {
         "pretty_name": "Darkroom RL prompts",
         "license": "other",

@@ -12,19 +12,24 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
 from pipelines.recipes import load_recipes
-from pipelines.records import Reject
+from pipelines.records import GraderKind, Reject, RLRow, SuitabilityVotes
+from pipelines.rl.dataset import KEY
+from pipelines.rl.facts import STAGES
 from pipelines.sources import partition_key
 from pipelines.sources.demo import DemoSource
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
 
 N_SHARDS = DemoSource().n_shards
+N_ANNOTATION = 5
+"""Tables of the recorded campaign."""
 PRINT_ROWS = """
 import sys, datasets
 rows = datasets.load_dataset("parquet", data_files=sys.argv[1] + "/*.parquet", split="train")
@@ -142,7 +147,7 @@ def test_a_second_run_does_no_finished_work_again(undisturbed: tuple[Path, str],
     assert ledger(home) == acts
     assert digests(home, "tables", "datasets", "checkpoints") == before
     n_families = len(load_recipes())
-    assert said.count("(unchanged)") == N_SHARDS * (1 + 5 * n_families)
+    assert said.count("(unchanged)") == N_SHARDS * (1 + 5 * n_families) + N_ANNOTATION + 1 + len(STAGES) + 1
 
 
 @pytest.mark.parametrize(
@@ -168,6 +173,21 @@ def test_every_family_has_at_least_twenty_accepted_rows(undisturbed: tuple[Path,
     for family in load_recipes():
         rows = [pq.read_metadata(path).num_rows for path in (home / "datasets" / "sft" / family).glob("*.parquet")]
         assert sum(rows) >= 20, family
+
+
+def test_the_rl_dataset_has_votes_rates_and_what_people_wrote(undisturbed: tuple[Path, str]) -> None:
+    home, said = undisturbed
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        rows = workspace.tables.read(KEY, RLRow)
+        votes = workspace.tables.read(TableKey(("suitability_votes",), "demo_rl-0000"), SuitabilityVotes)
+    assert len(rows) >= 200
+    assert {len(row.votes.ballots) for row in votes} == {8}
+    public = [row for row in rows if row.origin == "public"]
+    assert all(row.pass_rate is not None and row.pass_rate.votes.n == 8 for row in public)
+    assert {row.grader.kind for row in rows} == set(get_args(GraderKind))
+    assert sum(row.origin == "annotated" for row in rows) >= 24
+    assert "RL data, stage by stage" in said
+    assert (home / "datasets" / "rl" / "prompts" / "README.md").read_text().startswith("---\n")
 
 
 KILLED = ("--no-train", "--family", "crop", "--family", "math_code")
