@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 from operator import attrgetter
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -302,7 +302,8 @@ def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _padded(keys: Sequence[str]) -> list[str]:
     """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
-    return [*keys, *keys[:1] * ((1 << (len(keys) - 1).bit_length()) - len(keys))]
+    n_more = (1 << (len(keys) - 1).bit_length()) - len(keys)
+    return [*keys, *repeat(keys[0], n_more)]
 
 
 def _or_raised(made: Act | BaseException) -> Act:
