@@ -29,6 +29,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.batches import Batches
+from pipelines.database import create_table, first_line, open_engine, parsed_url, unavailable
 from pipelines.digest import digest
 from pipelines.seeded import Seeded, spelled
 
@@ -48,13 +49,6 @@ _acts = sa.Table(
 T = TypeVar("T")
 _MOST_KEYS = 8_192
 """SQLite takes at most 32,766 values in a statement."""
-_PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
-"""Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
-_CREATING = 0x6461726B  # any number that nobody else locks
-
-
-class LedgerUnavailable(Exception):
-    """The ledger's database cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +104,15 @@ class Ledger:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = _parsed(url)
+        self.url = parsed_url(url)
         self._performing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._threads = ThreadPoolExecutor(2, "ledger")
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
         try:
-            self._engine = _engine(self.url)
+            self._engine = open_engine(self.url)
             create_table(self._engine, _acts)
         except (sa.exc.SQLAlchemyError, ImportError) as fault:
-            raise _unavailable(self.url.set(query={}).render_as_string(), _first_line(fault)) from fault
+            raise unavailable(self.url.set(query={}).render_as_string(), first_line(fault)) from fault
 
     def __enter__(self) -> Self:
         return self
@@ -327,54 +321,3 @@ def _values(entry: _Entry) -> dict[str, Any]:
 def act_key(kind: str, request: Mapping[str, Any]) -> str:
     """The key of an act: the digest of its kind and of all that determines it."""
     return digest({"kind": kind, "request": request})
-
-
-def _parsed(url: str) -> sa.URL:
-    try:
-        parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as fault:
-        raise _unavailable("its URL", "it is no URL of a database") from fault
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
-        raise _unavailable(f"a {parsed.get_backend_name()} URL", "SQLite and PostgreSQL are supported")
-    return parsed
-
-
-def _unavailable(where: str, why: str) -> LedgerUnavailable:
-    return LedgerUnavailable(
-        f"cannot open the ledger at {where}: {why}. Set DARKROOM_LEDGER to a URL that this machine can reach "
-        "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."
-    )
-
-
-def create_table(engine: sa.Engine, table: sa.Table) -> None:
-    """The table, unless it is there. Processes may start at once: ``create_all`` fails in all but one of them."""
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":  # where IF NOT EXISTS fails too when another creates it meanwhile
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING)))
-        connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
-        for index in table.indexes:
-            connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
-
-
-def _engine(url: sa.URL) -> sa.Engine:
-    if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, pool_pre_ping=True)
-    engine = sa.create_engine(url, connect_args={"timeout": 60})
-
-    @sa.event.listens_for(engine, "connect")
-    def _pragmas(connection: Any, _record: Any) -> None:
-        # three acts of 2.4 KB fill a page of 8 KB, one a page of 4; a ledger that is there keeps its own
-        connection.execute(f"PRAGMA page_size={_PAGE_KB * 1024}")
-        # WAL with NORMAL survives the death of the process at any moment, and is 20 times as fast as FULL
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        # keys are random: in a large ledger every act of a transaction dirties an index page of its own. They have no
-        # room in SQLite's own 2 MB, and would be written more than once (docs/rl_scale.md)
-        connection.execute(f"PRAGMA cache_size={-_CACHE_KB}")
-        connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_KB // _PAGE_KB}")
-
-    return engine
-
-
-def _first_line(fault: Exception) -> str:
-    return str(fault).splitlines()[0]

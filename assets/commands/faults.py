@@ -15,12 +15,12 @@ def faults_as_messages() -> Iterator[None]:
     """What a user can mend is said in one paragraph and ends with status 1; anything else keeps its traceback."""
     from annotation.faults import AnnotationFault
     from assets.materialize import MaterializationFailed
+    from pipelines.database import LedgerUnavailable
     from pipelines.decontamination import DecontaminationFault
     from pipelines.explain import RowAmbiguous, RowUnknown
     from pipelines.judges.calibration import CalibrationFault
     from pipelines.judges.labels import LabelsUnreadable
     from pipelines.labelled_rows import JudgeUnknown
-    from pipelines.ledger import LedgerUnavailable
     from pipelines.policies import PolicyUnavailable
     from pipelines.prompts import PromptFault
     from pipelines.recipes import RecipeFault

@@ -18,7 +18,8 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pipelines.ledger import Ledger, create_table
+from pipelines.database import create_table
+from pipelines.ledger import Ledger
 from pipelines.records import Usage
 
 SETTLE_SECONDS = 0.05

@@ -11,7 +11,8 @@ import sys
 import pytest
 import sqlalchemy as sa
 
-from pipelines.ledger import Act, Ledger, LedgerUnavailable, Totals, act_key
+from pipelines.database import LedgerUnavailable
+from pipelines.ledger import Act, Ledger, Totals, act_key
 
 KILLED = """
 import sys
