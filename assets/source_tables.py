@@ -11,7 +11,10 @@ from pipelines.sources.public import needs_folder
 
 def print_sources(console: Console, public: Mapping[str, SourceConfig], added: Mapping[str, SourceConfig]) -> None:
     """Public datasets by name, then what a user added besides them."""
-    table = Table("name", "hub", "rows", "questions", "licence", "from", "added", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True, min_width=max(map(len, [*public, *added]), default=0))  # it is typed again
+    for column in ("hub", "rows", "questions", "licence", "from", "added"):
+        table.add_column(column, overflow="fold")
     for name, config in public.items():
         about = config.about
         if about is not None:

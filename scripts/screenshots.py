@@ -52,7 +52,7 @@ def main(
         write_gallery(page, [workspace.dataset("sft", "crop")], title="crop", limit=1)
     with webserver() as url, browser() as port:
         shots = [
-            (f"{url}{GRAPH}", (1700, 1120), "crop", "[data-svg-viewport]", folder / "asset_graph.png"),
+            (f"{url}{GRAPH}", (1700, 1220), "crop", "[data-svg-viewport]", folder / "asset_graph.png"),
             (f"{url}{ASSET.format(partition=partition)}", (1500, 1310), "rows_in", "", folder / "asset_page.png"),
             (f"{url}{RATES}", (1500, 1210), "pass_rates", "", folder / "pass_rates.png"),
             (page.as_uri(), (1240, 1200), "Answer", "article", folder / "trajectory.png"),

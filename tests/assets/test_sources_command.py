@@ -86,3 +86,9 @@ def test_a_user_s_own_sources_are_listed_too(workspace: Workspace) -> None:
     workspace.sources.mkdir(parents=True)
     (workspace.sources / "mine.yaml").write_text("kind: parquet\npath: /data/mine\n")
     assert "mine" in said("list")
+
+
+def test_every_name_can_be_copied_from_a_narrow_terminal(workspace: Workspace) -> None:
+    said = runner.invoke(app, ["sources", "list"], terminal_width=80).output
+    first = {line.split(" ")[0] for line in said.splitlines()}
+    assert set(public_sources()) <= first
