@@ -17,7 +17,7 @@ from pipelines.rl import candidates
 from pipelines.rl.asking import graded, turn_of
 from pipelines.rl.shard import Refused, Shard
 from pipelines.tables import TableKey, Tables
-from pipelines.voting import majority, poll
+from pipelines.voting import poll
 
 ASSET, PROMPT = "checked_labels", "relabel"
 VERIFICATIONS = ("verifications",)
@@ -58,7 +58,7 @@ class CheckedLabels:
             turn_of(sample, PROMPT),
             graded(sample, row.grader, self.judge),
             n_votes=self.n_answers,
-            verdict=majority if self.stop_early else None,
+            verdict=self._stands if self.stop_early else None,
             what=PROMPT,
         )
         verified = self.said.get(sample.sample_id)
@@ -68,11 +68,15 @@ class CheckedLabels:
             return Refused(RowFault(Reason.WRONG_LABEL, evidence), found)
         if verified is not None and verified.verdict == "match":
             return found
-        if votes.says_yes:
+        if self._stands(votes.n_yes, votes.n_no):
             return found
         answers = ", ".join(dict.fromkeys(answer for answer in votes.reasons if answer))
         evidence = f"the label is {sample.answer!r}; {votes.n_yes} of {votes.n} answers are: {answers}"
         return Refused(RowFault(Reason.LABEL_DISPUTED, evidence), found)
+
+    def _stands(self, n_yes: int, n_no: int) -> bool:
+        """Of all answers that were wanted: one that is none does not confirm the label."""
+        return 2 * n_yes > self.n_answers
 
 
 def read_verifications(tables: Tables, sources: Sequence[str]) -> dict[str, Verification]:

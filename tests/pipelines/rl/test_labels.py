@@ -8,9 +8,11 @@ import pytest
 
 from pipelines.records import CheckedLabel, Verification
 from pipelines.rejects import Reason
+from pipelines.rl.asking import turn_of
 from pipelines.rl.labels import ASSET, CheckedLabels, disputed, read_verifications
 from pipelines.tables import TableKey
 from tests.pipelines.rl.conftest import N_PROBLEMS, N_SIGNS, answering, source_row
+from tests.pipelines.scripted import Scripted
 
 
 def wrong_about(row: str):
@@ -64,3 +66,29 @@ def test_a_wrong_label_is_out_even_if_every_answer_confirms_it(checked):
     said = {sample.sample_id: word(sample.sample_id, "mismatch")}
     checked.materialize(CheckedLabels(judge=answering(lambda turn: True, name="judge"), said=said))
     assert [one.reason for one in rejects(checked)] == [Reason.WRONG_LABEL]
+
+
+@pytest.mark.parametrize(
+    ("answers", "stands", "n_asked"),
+    [
+        (["S0X", "S0X", "S0X", "no"], True, 3),
+        (["S0X", "", "S0X", "no"], False, 4),
+        (["no", "", "S0X", "S0X"], False, 2),
+        (["S0X", "no", "S0X", "S0X"], True, 4),
+        (["no", "no", "S0X", "S0X"], False, 2),
+    ],
+)
+def test_an_early_stop_changes_no_verdict(candidates, answers, stands, n_asked):
+    first = {sample.source_row: turn_of(sample, "relabel").seed for sample in candidates.samples().values()}
+
+    def said(turn) -> str:
+        if source_row(turn) != "sign/0":
+            return f"<answer>{turn.task.sample.answer}</answer>"
+        answer = answers[turn.seed - first["sign/0"]]
+        return f"<answer>{answer}</answer>" if answer else "I cannot tell."
+
+    for stop_early in (False, True):
+        judge = Scripted(said, name=f"judge {stop_early}")
+        candidates.materialize(CheckedLabels(judge=judge, stop_early=stop_early))
+        assert ("sign/0" in {one.source_row for one in rejects(candidates)}) is not stands
+        assert sum(source_row(turn) == "sign/0" for turn in judge.turns) == (n_asked if stop_early else 4)
