@@ -60,7 +60,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
         by_family = config.quotas_of(recipes)
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
-            keys, screening = partitions.get_partition_keys(), Screening(opened)
+            keys, screening = worked_on(opened.tables, recipes, partitions.get_partition_keys()), Screening(opened)
             for recipe in recipes:
                 report, shipped = publish(
                     opened,
@@ -88,6 +88,15 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
         )
 
     return sft_dataset
+
+
+def worked_on(tables: Tables, recipes: Sequence[Recipe], partitions: Sequence[str]) -> list[str]:
+    """The partitions in which any family has trajectories: samples for RL alone say nothing about SFT's splits."""
+    return [
+        partition
+        for partition in partitions
+        if any(tables.exists(TableKey((recipe.family, "trajectories"), partition)) for recipe in recipes)
+    ]
 
 
 def _rows_kept(tables: Tables, family: str, partitions: Sequence[str]) -> int:

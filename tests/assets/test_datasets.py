@@ -1,0 +1,27 @@
+"""What ships of the families does not change with samples that only RL data is made of."""
+
+from __future__ import annotations
+
+from assets.datasets import worked_on
+from pipelines import engine
+from pipelines.recipes import load_recipes
+from pipelines.sources.base import SourceRow
+from pipelines.tables import TableKey
+from pipelines.workspace import Workspace
+from tests.pipelines.shipping import PARTITION
+
+
+class Sums:
+    """A source that no family works on."""
+
+    name, n_shards, fingerprint = "sums", 1, "sums"
+
+    def rows(self, shard: int):
+        yield SourceRow("sum/0", (), "What is 40 + 2?", "42")
+
+
+def test_partitions_without_trajectories_are_not_looked_at(shipped, workspace: Workspace) -> None:
+    engine.intake(workspace, Sums(), 0, "sums-0000")
+    assert workspace.tables.exists(TableKey(engine.SAMPLES, "sums-0000"))
+    recipes = list(load_recipes().values())
+    assert worked_on(workspace.tables, recipes, [PARTITION, "sums-0000", "none-0000"]) == [PARTITION]
