@@ -12,11 +12,17 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from hypothesis import settings
 from PIL import Image, ImageDraw
 
 from pipelines.records import Truth, TruthBox
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.workspace import Workspace
+
+# a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
+settings.load_profile("repeatable")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from annotation.quality import Quality, measure
 from annotation.rounds import State
@@ -16,9 +15,6 @@ from pipelines.geometry import Box
 from pipelines.records import AnnotationEvent, Change
 from tests.annotation.desk import Desk
 from tests.annotation.simulation import Campaign, simulate
-
-settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
-settings.load_profile("unhurried")
 
 WRITTEN = Fields("What is it?", "a heron", "object", None, (Box(0, 0, 10, 10),))
 Event = Callable[..., AnnotationEvent]

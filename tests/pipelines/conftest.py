@@ -12,16 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from PIL import Image
 
 from pipelines.cases import Case
 from pipelines.images import ImageStore
 from pipelines.ledger import Ledger
 from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
-
-settings.register_profile("unhurried", deadline=None)  # a busy machine is no failure
-settings.load_profile("unhurried")
 
 
 @pytest.fixture

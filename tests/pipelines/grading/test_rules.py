@@ -81,10 +81,12 @@ def test_other_words_are_never_the_text(words):
     assert said == "red bicycle" or not is_right(f"{said} red bicycle", "text") or said in ("a", "an", "the")
 
 
-@given(word, word)
+@given(word.filter(lambda text: text not in ("a", "an", "the")), word)
+@example(one="sign", other="not")
 def test_two_words_joined_are_neither(one, other):
+    """An article is no word of its own: "an x" is "x"."""
     for said in (f"{one} or {other}", f"{one}, but maybe {other}", f"not {one}", f"{one} {other}", f"{one}/{other}"):
-        assert not is_right(said, "text", one) or said.removeprefix("a ") == one
+        assert not is_right(said, "text", one)
 
 
 @pytest.mark.parametrize("letter", ["B", "C", "D"])
