@@ -1,6 +1,7 @@
 """RL data in the UI: candidates, checked labels, pass rates, tool necessity, suitability, and the dataset."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import dagster as dg
@@ -15,6 +16,7 @@ from assets.rl_pages import dataset_page, stage_page
 from assets.samples import SAMPLES
 from pipelines.execution import Sandboxes
 from pipelines.records import RLRow
+from pipelines.rejects import RowFault
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.rl.candidates import Candidates
 from pipelines.rl.dataset import KEY, Mix, materialize_rows
@@ -114,9 +116,14 @@ def rl_assets(partitions: dg.StaticPartitionsDefinition) -> list[dg.AssetsDefini
         with workspace.open() as opened:
             shard = _shard(context, opened)
             screening = Screening(opened)
-            found = screening.screen_samples(f"{candidates.ASSET}-{shard.partition}", list(shard.samples().values()))
+
+            @cache
+            def faults() -> Mapping[str, RowFault]:
+                name = f"{candidates.ASSET}-{shard.partition}"
+                return screening.screen_samples(name, list(shard.samples().values())).faults
+
             asked = judge.for_rl(candidates.ASSET, opened)
-            stage = Candidates(judge=asked, n_votes=config.n_votes, screening=screening, faults=found.faults)
+            stage = Candidates(judge=asked, n_votes=config.n_votes, screening=screening, faults=faults)
             return _materialized(shard, stage)
 
     @asset(

@@ -33,15 +33,12 @@ class Ballot(NamedTuple):
 
     says: bool | None
     reason: str = ""
+    usage: Usage = Usage()
+    """What it cost to read the answer, where a judge graded it."""
 
 
 Reader = Callable[[Completion], Ballot | Awaitable[Ballot]]
 """Takes an answer for a ballot; one that grades may take its time."""
-
-
-def majority(n_yes: int, n_no: int) -> str:
-    """The larger side, or ``tie``."""
-    return "tie" if n_yes == n_no else "yes" if n_yes > n_no else "no"
 
 
 async def poll(
@@ -65,8 +62,9 @@ async def poll(
             said = await samples(policy, turn, n_next, first=len(ballots))
         except PolicyFault as fault:
             raise RowFault(Reason.POLICY_FAILED, f"{what}: {fault}") from fault
-        ballots += await _read(read, said)
-        usage = sum((completion.usage for completion in said), usage)
+        found = await _read(read, said)
+        ballots += found
+        usage = sum([completion.usage for completion in said] + [ballot.usage for ballot in found], usage)
     return Votes(
         judge=policy.identity.model,
         ballots=tuple(ballot.says for ballot in ballots),

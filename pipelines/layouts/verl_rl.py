@@ -33,17 +33,24 @@ _extra = pa.struct(
         ("tools_kwargs", TOOLS),
     ]
 )
-SCHEMA = pa.schema(
-    [
-        ("data_source", _text),
-        ("agent_name", _text),
-        ("prompt", pa.list_(MESSAGE)),
-        ("images", pa.list_(IMAGE)),
-        ("ability", _text),
-        ("reward_model", pa.struct([("style", _text), ("ground_truth", _text)])),
-        ("extra_info", _extra),
-    ]
-)
+
+
+def schema_of(extra: pa.DataType) -> pa.Schema:
+    """What ``RLHFDataset`` reads of a row, with the ``extra_info`` that goes to tools and the reward function."""
+    return pa.schema(
+        [
+            ("data_source", _text),
+            ("agent_name", _text),
+            ("prompt", pa.list_(MESSAGE)),
+            ("images", pa.list_(IMAGE)),
+            ("ability", _text),
+            ("reward_model", pa.struct([("style", _text), ("ground_truth", _text)])),
+            ("extra_info", extra),
+        ]
+    )
+
+
+SCHEMA = schema_of(_extra)
 
 
 def without_videos(said: Said) -> Said:

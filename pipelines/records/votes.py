@@ -10,6 +10,11 @@ from pipelines.records.trajectories import Usage
 Majority = Literal["yes", "no", "tie"]
 
 
+def majority(n_yes: int, n_no: int) -> Majority:
+    """The larger side, or ``tie``."""
+    return "tie" if n_yes == n_no else "yes" if n_yes > n_no else "no"
+
+
 @dataclass(frozen=True, slots=True)
 class Votes:
     """How several independent answers of one model to one question went (``pipelines/voting.py``).
@@ -64,9 +69,7 @@ class Votes:
     @property
     def majority(self) -> Majority:
         """Of the valid ballots; as many on either side is a value of its own."""
-        if self.n_yes == self.n_no:
-            return "tie"
-        return "yes" if self.n_yes > self.n_no else "no"
+        return majority(self.n_yes, self.n_no)
 
     @property
     def agreement(self) -> float:

@@ -13,7 +13,7 @@ from pipelines.grading.judged import grade_judged
 from pipelines.messages import Picture, message
 from pipelines.policies.base import Completion, Policy, Turn
 from pipelines.prompts import bundled_prompt
-from pipelines.records import Grader, Sample
+from pipelines.records import Grader, Sample, Usage
 from pipelines.tasks import Task, image_sizes, question_text
 from pipelines.voting import Ballot
 
@@ -43,13 +43,15 @@ def graded(sample: Sample, grader: Grader, judge: Policy | None) -> Callable[[Co
         given = final_answer(said.text)
         if given is None or not said.finished:
             return Ballot(None, said.text[-_MAX_SAID:])
-        return Ballot(await is_right(given, sample, grader, judge), given[:_MAX_SAID])
+        return await ballot_of(given, sample, grader, judge)
 
     return read
 
 
-async def is_right(given: str, sample: Sample, grader: Grader, judge: Policy | None) -> bool:
+async def ballot_of(given: str, sample: Sample, grader: Grader, judge: Policy | None) -> Ballot:
     """Whether ``given`` is the sample's answer, by its grader; free text by ``judge``, without one by its words."""
+    said = given[:_MAX_SAID]
     if grader.kind == "judged" and judge is not None:
-        return (await grade_judged(given, sample, judge)).grade.right
-    return (await asyncio.to_thread(grade, given, sample, grader)).right
+        judged = await grade_judged(given, sample, judge)
+        return Ballot(judged.grade.right, said, judged.votes.usage if judged.votes else Usage())
+    return Ballot((await asyncio.to_thread(grade, given, sample, grader)).right, said)

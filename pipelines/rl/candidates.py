@@ -8,8 +8,8 @@ from them without looking facts up (CodeV, §5.1, which takes OK-VQA out)?
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pipelines.checks.base import Flaw, record
@@ -38,8 +38,8 @@ class Candidates:
     judge: Policy | None
     n_votes: int = 1
     screening: Screening | None = None
-    faults: Mapping[str, RowFault] = field(default_factory=dict)
-    """What the screening found of this shard's samples."""
+    faults: Callable[[], Mapping[str, RowFault]] = dict
+    """What the screening finds of this shard's samples; asked only where the shard is worked on."""
 
     asset: ClassVar[str] = ASSET
     kind: ClassVar[type[RLCandidate]] = RLCandidate
@@ -61,7 +61,7 @@ class Candidates:
 
     async def measure(self, sample: Sample, row: Sample, shard: Shard) -> RLCandidate | Refused:
         """The grader, then the votes, as far as none says no."""
-        if (fault := self.faults.get(sample.sample_id)) is not None:
+        if (fault := self.faults().get(sample.sample_id)) is not None:
             raise fault
         grader = grader_of(sample)
         await asyncio.to_thread(require_apart, sample, grader)

@@ -11,10 +11,8 @@ import yaml
 
 from pipelines.records import RLRow
 from pipelines.rl import pass_rates, suitability
-from pipelines.rl.agreement import agreement_in_words
 from pipelines.rl.dataset import source_of
-from pipelines.rl.facts import all_votes, polled, shards_with, stage_facts
-from pipelines.sources.catalog import source_of as source_of_partition
+from pipelines.rl.facts import all_votes, polled, stage_facts
 from pipelines.stages import Report
 from pipelines.workspace import Workspace
 
@@ -31,11 +29,11 @@ def write_rl_card(
     *,
     n_by_split: Mapping[str, int],
     benchmarks: Sequence[str],
+    agreement: str,
 ) -> str:
     """The card's text, with the front matter that the Hugging Face hub reads."""
     solved = polled(all_votes(workspace, partitions, pass_rates.ASSET))
     voted = polled(all_votes(workspace, partitions, suitability.VOTES))
-    voting = shards_with(workspace, partitions, suitability.VOTES)
     return _ENVIRONMENT.from_string(RL_CARD_TEMPLATE).render(
         front_matter=yaml.safe_dump(_front_matter(rows), sort_keys=False).strip(),
         rows=rows,
@@ -54,7 +52,7 @@ def write_rl_card(
         stages=stage_facts(workspace, partitions),
         solved=solved,
         voted=voted,
-        agreement=agreement_in_words(voting, sorted({source_of_partition(shard.partition) for shard in voting})),
+        agreement=agreement,
         bars=_bars,
         suitable=Counter(row.suitability.majority for row in rows if row.suitability is not None),
         priors=[row.necessity.prior for row in rows if row.necessity is not None],

@@ -79,15 +79,15 @@ def source_of(row: RLRow) -> str:
 
 
 def _gather(shards: Sequence[Shard], annotated: Sequence[Sample]) -> _Gathered:
-    gathered = _Gathered({}, [], sum(1 for shard in shards for _ in public_rows(shard)) + len(annotated))
+    public = [(row, shard.partition) for shard in shards for row in public_rows(shard)]
+    gathered = _Gathered({}, [], len(public) + len(annotated))
     for sample in annotated:  # first: of two that are alike, the one that people wrote stays
         try:
             _add(gathered, annotated_row(sample), "the campaign")
         except Exception as fault:  # noqa: BLE001  # sorted by row_fault
             gathered.rejects.append(_taken_out(row_fault(fault), sample, to_row(sample)))
-    for shard in shards:
-        for row in public_rows(shard):
-            _add(gathered, row, shard.partition)
+    for row, partition in public:
+        _add(gathered, row, partition)
     return gathered
 
 

@@ -14,7 +14,6 @@ from pipelines.records import (
     Reject,
     RLCandidate,
     SuitabilityVotes,
-    ToolNecessity,
     Usage,
     Votes,
     from_row,
@@ -66,8 +65,7 @@ def shards_with(workspace: Workspace, partitions: Sequence[str], asset: str) -> 
 
 def stage_facts(workspace: Workspace, partitions: Sequence[str]) -> list[StageFacts]:
     """Every stage that was materialised."""
-    found = [_stage(shards, asset) for asset in STAGES if (shards := shards_with(workspace, partitions, asset))]
-    return found
+    return [_stage(shards, asset) for asset in STAGES if (shards := shards_with(workspace, partitions, asset))]
 
 
 def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> list[Votes]:
@@ -93,12 +91,6 @@ def polled(votes: Sequence[Votes]) -> Polled:
         mean_agreement=sum(one.agreement for one in votes) / len(votes) if votes else 0.0,
         by_yes=dict(sorted(Counter(one.n_yes for one in votes).items())),
     )
-
-
-def priors(workspace: Workspace, partitions: Sequence[str]) -> list[float]:
-    """The necessity of every row that was asked."""
-    shards = shards_with(workspace, partitions, necessity.ASSET)
-    return [row.prior for shard in shards for row in workspace.tables.read(shard.key(necessity.ASSET), ToolNecessity)]
 
 
 def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[str]:

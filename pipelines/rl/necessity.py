@@ -21,7 +21,7 @@ from pipelines.protocols.base import Protocol
 from pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Usage, Votes
 from pipelines.rejects import Reason, RowFault
 from pipelines.rl import candidates, pass_rates
-from pipelines.rl.asking import is_right
+from pipelines.rl.asking import ballot_of
 from pipelines.rl.shard import Shard
 from pipelines.rollout import Rollout, rollout
 from pipelines.tables import TableKey
@@ -89,7 +89,7 @@ class ToolNecessities:
             ballots=tuple(ballot.says for ballot in ballots),
             n_wanted=n,
             reasons=tuple(ballot.reason[:300] for ballot in ballots),
-            usage=sum((one.usage for one in made), Usage()),
+            usage=sum([one.usage for one in made] + [ballot.usage for ballot in ballots], Usage()),
         )
 
     async def _rolled_out(self, task: Task, opening: Completion, number: int, group: RecordedGroup) -> Rollout:
@@ -113,7 +113,7 @@ class ToolNecessities:
             return Ballot(None, str(made.fault))
         if mode == "forced" and not made.rounds:
             return Ballot(None, f"no tool was used: {made.answer}")
-        return Ballot(await is_right(made.answer, sample, row.grader, self.judge), made.answer)
+        return await ballot_of(made.answer, sample, row.grader, self.judge)
 
 
 def necessity_seed(mode: Mode, sample_id: str) -> int:

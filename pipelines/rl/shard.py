@@ -12,7 +12,7 @@ import os
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pipelines.digest import digest
@@ -24,7 +24,7 @@ from pipelines.progress import Stand
 from pipelines.records import Reject, Sample, Usage, to_row
 from pipelines.rejects import RowFault, reject
 from pipelines.stages import Outcome, Report, code_digest, map_rows, run_stage
-from pipelines.tables import TableKey
+from pipelines.tables import TableKey, TableStale
 from pipelines.workspace import Workspace
 
 R = TypeVar("R")
@@ -100,9 +100,14 @@ class Shard:
         return {sample.sample_id: sample for sample in rows}
 
     def joined(self, asset: str, kind: type[T]) -> list[tuple[Sample, T]]:
-        """The rows of one of its tables, each with its sample."""
+        """The rows of one of its tables, each with its sample. Raises ``TableMissing``, ``TableStale``."""
         samples = self.samples()
         rows: list[Any] = self.workspace.tables.read(self.key(asset), kind)
+        if any(row.sample_id not in samples for row in rows):
+            raise TableStale(
+                f"{self.key(asset)} was made from other samples than there are now; run: dg launch --job rl_prompts "
+                f"--partition {self.partition}"
+            )
         return [(samples[row.sample_id], row) for row in rows]
 
     def materialize(self, stage: Stage[T, R]) -> Report:
@@ -188,8 +193,7 @@ def usage_of(record: Any) -> Usage:
 
 
 def _policies(stage: Stage[T, R]) -> dict[str, Policy]:
-    names = {field.name for field in fields(typing.cast(Any, stage))}
-    found = {role: getattr(stage, role) for role in stage.roles if role in names}
+    found = {role: getattr(stage, role) for role in stage.roles}
     return {role: policy for role, policy in found.items() if policy is not None}
 
 

@@ -30,7 +30,8 @@ def folder_of(workspace: Workspace) -> Path:
 def ship_rows(workspace: Workspace, partitions: Sequence[str], report: Report, mix: Mix) -> Shipped:
     """Writes the rows of the table, unless they lie there whole, written from the same. No image is in two splits."""
     folder = folder_of(workspace)
-    inputs = _inputs(workspace, partitions, mix)
+    agreement = _agreement(workspace, partitions)
+    inputs = _inputs(workspace, partitions, mix, agreement)
     if (found := read_marker(folder, inputs)) is not None:
         return found
     remove_marker(folder)
@@ -41,20 +42,30 @@ def ship_rows(workspace: Workspace, partitions: Sequence[str], report: Report, m
         return write_rows(folder, part, store=workspace.images, split=split)
 
     shipped, n_by_split = write_splits(folder, rows, write, split_of=lambda row: splits.of(row.sample.sample_id))
-    benchmarks = benchmark_names(workspace)
-    card = write_rl_card(workspace, partitions, rows, report, n_by_split=n_by_split, benchmarks=benchmarks)
+    card = write_rl_card(
+        workspace,
+        partitions,
+        rows,
+        report,
+        n_by_split=n_by_split,
+        benchmarks=benchmark_names(workspace),
+        agreement=agreement,
+    )
     write_marker(shipped, inputs, card)
     return shipped
 
 
-def _inputs(workspace: Workspace, partitions: Sequence[str], mix: Mix) -> str:
+def _agreement(workspace: Workspace, partitions: Sequence[str]) -> str:
+    voting = shards_with(workspace, partitions, VOTES)
+    return agreement_in_words(voting, sorted({source_of(shard.partition) for shard in voting}))
+
+
+def _inputs(workspace: Workspace, partitions: Sequence[str], mix: Mix, agreement: str) -> str:
     """All that the files and the card are made from."""
     facts = [
         [str(shard.key(asset)), workspace.tables.facts(shard.key(asset))]
         for asset in STAGES
         for shard in shards_with(workspace, partitions, asset)
     ]
-    voting = shards_with(workspace, partitions, VOTES)
-    said = agreement_in_words(voting, sorted({source_of(shard.partition) for shard in voting}))
-    rest = [mix.validation_share, said, code_digest(), RL_CARD_TEMPLATE]
+    rest = [mix.validation_share, agreement, code_digest(), RL_CARD_TEMPLATE]
     return digest([workspace.tables.fingerprint(KEY), workspace.tables.facts(KEY), facts, *rest])

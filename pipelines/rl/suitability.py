@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Literal
 from pipelines.judges.ballots import SCHEMA, yes_or_no
 from pipelines.policies.base import Policy
 from pipelines.records import RLCandidate, Sample, SuitabilityLabel, SuitabilityVotes
+from pipelines.records.votes import majority
 from pipelines.rejects import Reason, RowFault
 from pipelines.rl import candidates
 from pipelines.rl.asking import turn_of
 from pipelines.rl.shard import Refused, Shard
 from pipelines.tables import TableKey
-from pipelines.voting import majority, poll
+from pipelines.voting import poll
 
 PROMPT = "suitability"
 VOTES, LABELS = "suitability_votes", "suitability_labels"

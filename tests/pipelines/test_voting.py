@@ -15,9 +15,10 @@ from pipelines.judges.ballots import yes_or_no
 from pipelines.messages import message
 from pipelines.policies import Completion, PolicyFault, RecordedPolicy, Turn
 from pipelines.records import Sample, Truth, Votes
+from pipelines.records.votes import majority
 from pipelines.rejects import RowFault
 from pipelines.tasks import Task
-from pipelines.voting import Ballot, is_certain, majority, poll
+from pipelines.voting import Ballot, is_certain, poll
 from tests.pipelines.scripted import Scripted
 
 N_QUESTIONS = 4000

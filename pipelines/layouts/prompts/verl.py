@@ -15,8 +15,7 @@ import pyarrow as pa
 from pipelines.layouts.base import Facts, Layout, Rendered, Said
 from pipelines.layouts.prompts.rows import FACTS, GRADED, facts, graded, grader_of, messages
 from pipelines.layouts.prompts.usage import FORBIDDEN, about, reward_file
-from pipelines.layouts.verl_rl import TOOLS, agent, tools_kwargs
-from pipelines.layouts.verl_sft import IMAGE, MESSAGE
+from pipelines.layouts.verl_rl import TOOLS, agent, schema_of, tools_kwargs
 from pipelines.protocols.tools import CODE, CROP
 
 _text = pa.string()
@@ -28,17 +27,7 @@ _extra = pa.struct(
         *(("need_tools_kwargs", pa.bool_()), ("tools_kwargs", TOOLS)),
     ]
 )
-SCHEMA = pa.schema(
-    [
-        ("data_source", _text),
-        ("agent_name", _text),
-        ("prompt", pa.list_(MESSAGE)),
-        ("images", pa.list_(IMAGE)),
-        ("ability", _text),
-        ("reward_model", pa.struct([("style", _text), ("ground_truth", _text)])),
-        ("extra_info", _extra),
-    ]
-)
+SCHEMA = schema_of(_extra)
 
 
 def _render(said: Said) -> Rendered:

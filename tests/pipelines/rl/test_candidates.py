@@ -61,7 +61,7 @@ def test_near_duplicates_are_out_before_anything_is_paid(workspace):
     shard = taken_in(workspace, Questions(extra=(twin,)))
     faults = Screening(workspace).screen_samples("t", list(shard.samples().values())).faults
     judge = judging(lambda turn: True)
-    shard.materialize(Candidates(judge=judge, screening=Screening(workspace), faults=faults))
+    shard.materialize(Candidates(judge=judge, screening=Screening(workspace), faults=lambda: faults))
     (out,) = rejects(shard)
     assert (out.source_row, out.reason) == ("twin", Reason.NEAR_DUPLICATE)
     assert "twin" not in map(source_row, judge.turns)

@@ -9,11 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.policies import PolicyUnavailable
-from pipelines.records import PassRate
+from pipelines.records import PassRate, Sample, Truth
 from pipelines.rejects import Reason
 from pipelines.rl.asking import turn_of
+from pipelines.rl.candidates import Candidates
+from pipelines.rl.labels import CheckedLabels
 from pipelines.rl.pass_rates import ASSET, PassRates
-from tests.pipelines.rl.conftest import N_PROBLEMS, N_SIGNS, answering, source_row
+from pipelines.sources.base import SourceRow
+from pipelines.tables import TableStale
+from tests.pipelines.rl.conftest import N_PROBLEMS, N_SIGNS, Questions, answering, judging, source_row, taken_in
+from tests.pipelines.scripted import Scripted
 
 
 def student(n_right: dict[str, int]):
@@ -114,3 +119,25 @@ def test_progress_says_where_it_is_and_what_it_cost(checked):
     assert [stand.n_done for stand in stands] == list(range(1, 9))
     assert {stand.n_rows for stand in stands} == {8}
     assert stands[-1].usd == 8 * 8 * 0.5
+
+
+def test_what_grading_by_a_judge_costs_is_part_of_a_row(workspace):
+    told = Truth(details='{"grader": {"kind": "judged"}}')
+    source = Questions(
+        extra=(SourceRow("why", (), "Why is the shop shut?", "Because it is Sunday today.", truth=told),)
+    )
+    shard = taken_in(workspace, source)
+    shard.materialize(Candidates(judge=None))
+    shard.materialize(CheckedLabels(judge=answering(lambda turn: True, name="labels")))
+    judge = judging(lambda turn: True)
+    student = Scripted(lambda turn: "<answer>On Sundays nobody opens it.</answer>", name="student")
+    shard.materialize(PassRates(student=student, judge=judge, n_answers=2, max_rate=1.0))
+    row = rows(shard)["why"]
+    assert (row.votes.n_yes, row.usage.calls) == (2, 2 + 2)
+    assert len(judge.turns) == 1  # the same words are judged once
+
+
+def test_a_shard_whose_samples_were_replaced_says_what_to_run(checked):
+    checked.workspace.tables.write(checked.samples_key, Sample, [], [], inputs="", facts={"n_retryable": 0})
+    with pytest.raises(TableStale, match="dg launch --job rl_prompts --partition questions-0000"):
+        checked.materialize(PassRates(student=student({})))
