@@ -6,17 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
-from pipelines.rejects import Reason
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.demo.charts import charts
 from pipelines.sources.demo.damaged import damaged
 from pipelines.sources.demo.diagrams import diagrams
 from pipelines.sources.demo.figures import figures
 from pipelines.sources.demo.films import films
-from pipelines.sources.demo.lazy import LazyRow
-from pipelines.sources.demo.material import MaterialError
+from pipelines.sources.demo.lazy import LazyRow, built, installed
 from pipelines.sources.demo.maths import maths
 from pipelines.sources.demo.notices import notices
 from pipelines.sources.demo.overviews import overviews
@@ -62,7 +59,7 @@ class DemoSource:
             "n_shards": self.n_shards,
             "seed": self.seed,
             "n_scenes": self.n_scenes,
-            "packages": {package: _installed(package) for package in PACKAGES},
+            "packages": {package: installed(package) for package in PACKAGES},
         }
         return hashlib.sha256(json.dumps(determined_by, sort_keys=True).encode()).hexdigest()
 
@@ -70,7 +67,7 @@ class DemoSource:
         """The rows of one shard, each built when it is reached. Raises ``ValueError`` when there is no such shard."""
         if not 0 <= shard < self.n_shards:
             raise ValueError(f"the demo has shards 0 to {self.n_shards - 1}; found {shard}")
-        return (_built(row) for row in self._all()[shard :: self.n_shards])
+        return (built(row) for row in self._all()[shard :: self.n_shards])
 
     def _all(self) -> list[LazyRow]:
         seed = self.seed
@@ -88,17 +85,3 @@ class DemoSource:
             *overviews(seed),
             *snapshots(seed),
         ]
-
-
-def _built(row: LazyRow) -> SourceRow | BadRow:
-    try:
-        return row.build()
-    except MaterialError as error:
-        return BadRow(row.name, Reason.MATERIAL_MISSING, str(error), {})
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "missing"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 from pipelines.digest import digest
-from pipelines.rejects import Reason
 from pipelines.sources.base import BadRow, SourceRow
-from pipelines.sources.demo.lazy import LazyRow
-from pipelines.sources.demo.material import MaterialError
+from pipelines.sources.demo.lazy import LazyRow, built, installed
 from pipelines.sources.demo_rl.constructions import CONSTRUCTIONS
 from pipelines.sources.demo_rl.contacts import box_of_a_photograph, place_of_a_photograph
 from pipelines.sources.demo_rl.instruments import dial, ruler, thermometer
@@ -79,13 +76,13 @@ class DemoRLSource:
     @property
     def fingerprint(self) -> str:
         """Digest of the seed, ``DEMO_RL_VERSION`` and the versions of the packages that determine the bytes."""
-        return digest([DEMO_RL_VERSION, self.seed, {package: _installed(package) for package in PACKAGES}])
+        return digest([DEMO_RL_VERSION, self.seed, {package: installed(package) for package in PACKAGES}])
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """All rows, each built when it is reached. Raises ``ValueError`` for another shard than 0."""
         if shard != 0:
             raise ValueError(f"demo_rl has the one shard 0; found {shard}")
-        return (_built(row) for row in self._all())
+        return (built(row) for row in self._all())
 
     def _all(self) -> list[LazyRow]:
         good = [
@@ -94,17 +91,3 @@ class DemoRLSource:
             *(row for name, (kind, n) in ASKED.items() for row in questions(name, kind, n, self.seed)),
         ]
         return [*good, *planted(self.seed), *spoiled(good)]
-
-
-def _built(row: LazyRow) -> SourceRow | BadRow:
-    try:
-        return row.build()
-    except MaterialError as error:
-        return BadRow(row.name, Reason.MATERIAL_MISSING, str(error), {})
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "missing"

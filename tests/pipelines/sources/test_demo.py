@@ -153,7 +153,7 @@ def test_counted_dots_are_the_count(rows):
 
 
 def test_the_shards_partition_the_rows(rows, monkeypatch):
-    monkeypatch.setattr(demo_source, "_built", lambda row: row.name)
+    monkeypatch.setattr(demo_source, "built", lambda row: row.name)
     three = DemoSource(n_shards=3)
     shards = [list(three.rows(shard)) for shard in range(3)]
     everything = list(DemoSource(n_shards=1).rows(0))
@@ -163,7 +163,7 @@ def test_the_shards_partition_the_rows(rows, monkeypatch):
 
 def test_a_shard_builds_no_picture_of_another(monkeypatch):
     made: list[str] = []
-    monkeypatch.setattr(demo_source, "_built", lambda row: made.append(row.name))
+    monkeypatch.setattr(demo_source, "built", lambda row: made.append(row.name))
     list(DemoSource(n_scenes=4).rows(1))
     assert "scene/01" in made
     assert "scene/00" not in made
