@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from train.masks import inspect_mask
+from train.reading import open_reader
 from train.tiny import LINE_SPLIT, QWEN_SPLIT, build, dataset_texts
 
 OBSERVATION = re.compile(r"<sandbox_output>.*?</sandbox_output>", re.DOTALL)
