@@ -33,9 +33,7 @@ class Conformance:
     longest: int
 
 
-def check_dataset(
-    dataset: Dataset, outlines: Iterable[Row], *, reader: Reader, max_tokens: int
-) -> Conformance:
+def check_dataset(dataset: Dataset, outlines: Iterable[Row], *, reader: Reader, max_tokens: int) -> Conformance:
     """Raises ``TrainFault`` with the first bad row's id and what to do about it.
 
     ``outlines`` are the rows of ``dataset`` without pixels (``rows.rows_without_pixels``).
@@ -43,8 +41,7 @@ def check_dataset(
     check_outlines(outlines)
     step = -(-len(dataset) // SAMPLED_ROWS)
     sampled = [
-        check_tokens(dataset[index], reader=reader, max_tokens=max_tokens)
-        for index in range(0, len(dataset), step)
+        check_tokens(dataset[index], reader=reader, max_tokens=max_tokens) for index in range(0, len(dataset), step)
     ]
     return Conformance(
         n_rows=len(dataset),

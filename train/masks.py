@@ -75,7 +75,9 @@ def _print(row: Row, reader: Reader) -> None:
     for segment in inspect_mask(row, reader):
         text.append(segment.text, style="bold green" if segment.trained else "dim")
     console = Console()
-    console.print(f"row {row['trajectory_id']} ({row['loss_policy']}, layout {reader.layout})", style="bold", highlight=False)
+    console.print(
+        f"row {row['trajectory_id']} ({row['loss_policy']}, layout {reader.layout})", style="bold", highlight=False
+    )
     console.print(text)
 
 

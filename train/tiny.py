@@ -139,7 +139,7 @@ def _model(tokenizer: Any, seed: int, arch: ArchName) -> Any:
         tie_word_embeddings=True,
     )
     set_seed(seed)
-    model = AutoModelForImageTextToText.from_config(config)
+    model = AutoModelForImageTextToText.from_config(config)  # type: ignore[no-untyped-call]
     model.generation_config.eos_token_id = [end, pad]
     model.generation_config.pad_token_id = pad
     return model

@@ -26,9 +26,7 @@ def test_the_sft_template_renders_the_bytes_of_the_stock_template(rows, processo
     render = processors[kind].apply_chat_template
     for row in rows:
         said = conversation(row, layout=layout).messages
-        rendered = render(
-            said, chat_template=template("sft", kind), add_generation_prompt=ask, add_vision_id=numbered
-        )
+        rendered = render(said, chat_template=template("sft", kind), add_generation_prompt=ask, add_vision_id=numbered)
         n_shown = sum(part["type"] == "image" for message in said for part in message["content"])
         assert rendered.count(SHOWN) == n_shown
         if kind == "qwen3_vl" and layout == "inline":  # its stock template drops the images of assistant turns

@@ -56,10 +56,20 @@ def test_other_programs_load_the_processor_by_path(model):
     assert type(processor).__name__ == "ImageOnlyProcessor"
 
 
-HUB = {  # as the repositories of the real models have it
-    "qwen2_5_vl": {"min_pixels": 3136, "max_pixels": 12845056, "patch_size": 14, "image_processor_type": "Qwen2VLImageProcessor"},
-    "qwen3_vl": {"size": {"longest_edge": 16777216, "shortest_edge": 65536}, "patch_size": 16, "image_processor_type": "Qwen2VLImageProcessorFast"},
-}  # fmt: skip
+# as the repositories of the real models have it
+HUB = {
+    "qwen2_5_vl": {
+        "image_processor_type": "Qwen2VLImageProcessor",
+        "min_pixels": 3136,
+        "max_pixels": 12845056,
+        "patch_size": 14,
+    },
+    "qwen3_vl": {
+        "image_processor_type": "Qwen2VLImageProcessorFast",
+        "size": {"longest_edge": 16777216, "shortest_edge": 65536},
+        "patch_size": 16,
+    },
+}
 
 
 def test_the_processor_of_a_model_from_the_hub_is_read_without_its_videos(model, tmp_path):

@@ -17,6 +17,6 @@ MODEL_TYPES = tuple(DEFAULT_SYSTEM)
 
 
 def template(name: TemplateName, model_type: str = "qwen2_5_vl") -> str:
-    """The Jinja source of a template for one of ``MODEL_TYPES`` (``train.models.model_type`` reads it from a folder)."""
+    """The Jinja source for one of ``MODEL_TYPES``; ``train.models.model_type`` reads a folder's."""
     path = TEMPLATE if name == "sft" else Path(__file__).with_name("qwen_vl_grpo.jinja")
     return chat_template(path.read_text(), model_type)
