@@ -270,12 +270,12 @@ def test_a_judge_that_is_down_ends_the_training_with_a_restart_point(one_sign, t
         async def score(self, group, judges):
             calls.append(len(group))
             if len(calls) == 2:
-                raise JudgeDown("the judge at http://judge/v1 does not answer")
+                raise JudgeDown("judge-32b", "no answer")
             return [Scored(float(place), 0.0, {}) for place in range(len(group))]
 
     monkeypatch.setitem(METHODS, "judged", Judged)
     arguments = Arguments.of("judged", max_steps=3, max_tokens=16, generations=2)
-    with pytest.raises(JudgeDown, match="step 1 is saved: run the same command"):
+    with pytest.raises(JudgeDown, match="run the same command again: it goes on from there"):
         reinforce(one_sign, tiny, tmp_path / "out", arguments)
     made = reinforce(one_sign, tiny, tmp_path / "out", arguments)
     assert made["n_steps"] == 3
