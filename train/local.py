@@ -181,9 +181,8 @@ class LocalPolicy:
         ends, pad = model.generation_config.eos_token_id, processor.tokenizer.pad_token_id
         ends = ends if isinstance(ends, list) else [processor.tokenizer.eos_token_id if ends is None else ends]
         # a checkpoint's own settings (a repetition penalty, say) are no part of ours: what counts is in `Sampling`
-        model.generation_config = GenerationConfig(
-            do_sample=False, eos_token_id=ends, pad_token_id=pad, suppress_tokens=suppressed_tokens(processor)
-        )
+        settings = {"eos_token_id": ends, "pad_token_id": pad, "suppress_tokens": suppressed_tokens(processor)}
+        model.generation_config = GenerationConfig.from_dict({"do_sample": False, **settings})
         most = model.config.get_text_config().max_position_embeddings
         return _Loaded(model, processor, frozenset([*ends, pad]), most)
 
@@ -200,4 +199,6 @@ def _pictures(turn: Turn) -> list[Any]:
 def _too_long(n_tokens: int, most: int) -> PolicyFault | None:
     if n_tokens < most:
         return None
-    return PolicyFault(f"the conversation has {n_tokens} tokens, the model takes {most}; set --max-pixels or fewer rounds")
+    return PolicyFault(
+        f"the conversation has {n_tokens} tokens, the model takes {most}; set --max-pixels or fewer rounds"
+    )

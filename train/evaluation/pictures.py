@@ -11,7 +11,7 @@ from pipelines.checks.shown import executed_code
 from pipelines.geometry import Box, box_from_fractions
 from pipelines.images import ImageStore
 from pipelines.ledger import Act, Ledger
-from pipelines.records import ImageRef, Round, to_row
+from pipelines.records import ImageRef, to_row
 from pipelines.rollout import Rollout
 
 _VERSION = 1
@@ -53,14 +53,14 @@ class Looker:
         """Every picture of the rollout's rounds, in order."""
         return tuple(
             [
-                await self._look(images, turn, number, shown)
+                await self.look_at(images, executed_code(turn), shown, number=number)
                 for number, turn in enumerate(made.rounds)
                 for shown in turn.observation.images
             ]
         )
 
-    async def _look(self, images: tuple[ImageRef, ...], turn: Round, number: int, shown: ImageRef) -> Seen:
-        code = executed_code(turn)
+    async def look_at(self, images: tuple[ImageRef, ...], code: str, shown: ImageRef, *, number: int = 0) -> Seen:
+        """One picture, which round ``number`` showed by ``code``."""
         request = {
             "version": _VERSION,
             "shown": shown.sha256,
@@ -99,4 +99,3 @@ def _told(code: str, images: tuple[ImageRef, ...]) -> tuple[int, Box] | None:
         return int(call[2]) - 1, box_from_fractions(sides, image.width, image.height)
     except ValueError:
         return None
-

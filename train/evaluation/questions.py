@@ -172,8 +172,8 @@ def _rows(folder: Path, split: str) -> Iterator[dict[str, Any]]:
 def _files(folder: Path, split: str) -> list[Path]:
     if not folder.is_dir():
         raise TrainFault(f"no dataset folder {folder}: materialise `rl_dataset` or `sft_dataset`, or name its folder")
-    by_split = {name: sorted(folder.glob(f"{name}-*.parquet")) for name in SPLITS}
-    found = sum(by_split.values(), []) if split == "all" else by_split.get(split, [])
+    by_split: dict[str, list[Path]] = {name: sorted(folder.glob(f"{name}-*.parquet")) for name in SPLITS}
+    found = [path for name, paths in by_split.items() if split in (name, "all") for path in paths]
     if not any(pq.read_metadata(path).num_rows for path in found):
         there = ", ".join(name for name, files in by_split.items() if files) or "none"
         raise TrainFault(f"{folder} has no rows in the split {split!r} (it has: {there}); name another with --split")

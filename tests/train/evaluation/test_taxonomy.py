@@ -26,8 +26,16 @@ PROGRAMS = {
         PICTURE,
         {Tool.CROP},
     ),
-    "a turn": ("img = image_clue_0.rotate(-30, expand=True)\nplt.imshow(img); plt.axis('off'); plt.show()", PICTURE, {Tool.ROTATE}),
-    "a quarter turn": ("im = Image.open(image_path).transpose(Image.Transpose.ROTATE_90)\nim.save('r.png')", PICTURE, {Tool.ROTATE}),
+    "a turn": (
+        "img = image_clue_0.rotate(-30, expand=True)\nplt.imshow(img); plt.axis('off'); plt.show()",
+        PICTURE,
+        {Tool.ROTATE},
+    ),
+    "a quarter turn": (
+        "im = Image.open(image_path).transpose(Image.Transpose.ROTATE_90)\nim.save('r.png')",
+        PICTURE,
+        {Tool.ROTATE},
+    ),
     "axes that are swapped are no turn": (
         "import numpy as np\na = np.asarray(image_clue_0).transpose(2, 0, 1)\nprint(a.shape)",
         NUMBER,
@@ -45,7 +53,8 @@ PROGRAMS = {
         {Tool.CONTRAST},
     ),
     "a crop with more contrast": (
-        "from PIL import Image, ImageOps\nim=Image.open(image_path)\nr=ImageOps.autocontrast(im.crop((1,2,3,4)))\nr.save('x.png')",
+        "from PIL import Image, ImageOps\nim=Image.open(image_path)\n"
+        "r=ImageOps.autocontrast(im.crop((1,2,3,4)))\nr.save('x.png')",
         PICTURE,
         {Tool.CROP, Tool.CONTRAST},
     ),
@@ -71,7 +80,8 @@ PROGRAMS = {
         {Tool.MARKS},
     ),
     "a mask": (
-        "import cv2\ng=cv2.imread(image_path,0)\n_,m=cv2.threshold(g,127,255,cv2.THRESH_BINARY)\ncv2.imwrite('m.png',m)",
+        "import cv2\ng=cv2.imread(image_path,0)\n_,m=cv2.threshold(g,127,255,cv2.THRESH_BINARY)\n"
+        "cv2.imwrite('m.png',m)",
         PICTURE,
         {Tool.SEGMENTATION},
     ),
@@ -95,7 +105,8 @@ PROGRAMS = {
     ),
     "the picture again": ("plt.imshow(image_clue_0)\nplt.axis('off')\nplt.show()", PICTURE, {Tool.NO_OP}),
     "the picture saved again": (
-        "from PIL import Image\nimage = Image.open(image_path)\nprocessed_path = 'p.png'\nimage.save(processed_path)\nprint(processed_path)",
+        "from PIL import Image\nimage = Image.open(image_path)\nprocessed_path = 'p.png'\n"
+        "image.save(processed_path)\nprint(processed_path)",
         PICTURE,
         {Tool.NO_OP},
     ),
