@@ -67,18 +67,20 @@ def task_of(question: Question, number: int, contestant: Contestant) -> Task:
     """The ``number``-th rollout on a question. Raises ``RowFault`` where the protocol or the oracle cannot take it."""
     sample, protocol = question.sample, contestant.protocol_of(question)
     mode = question.mode or contestant.mode
-    prepared = contestant.prepare(sample) if contestant.prepare else Prepared(sample.images)
+    prepared = contestant.prepare(sample) if contestant.prepare else Prepared(sample.images, mode=mode)
     seed = seed_from(FAMILY, sample.sample_id, contestant.seed, number)
     identity = contestant.policy.identity.as_json()
     return Task(
-        trajectory_id=digest([FAMILY, sample.sample_id, protocol.name, mode, identity, contestant.max_rounds, seed]),
+        trajectory_id=digest(
+            [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, contestant.max_rounds, seed]
+        ),
         family=FAMILY,
         sample=sample,
         images=prepared.images,
         hint=prepared.hint,
-        opening=protocol.opening(question_text(sample), prepared.images, sample.videos, mode=mode),
+        opening=protocol.opening(question_text(sample), prepared.images, sample.videos, mode=prepared.mode),
         seed=seed,
-        mode=mode,
+        mode=prepared.mode,
     )
 
 
