@@ -1,4 +1,4 @@
-"""The course of an evaluation: rollouts, scores, what the pictures are, the judge's word, controls. All on the ledger."""
+"""The course of an evaluation: rollouts, scores, what pictures are, the judge's word, controls; all on the ledger."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def _warnings(made: Results) -> list[str]:
         return []
     reasons = ", ".join(f"{count} {reason}" for reason, count in made["failures"].items())
     return [
-        f"**Not complete:** {made['n_failed']} rollouts could not be had ({reasons}) and are in no figure. Run the same "
-        "command again: only they are tried."
+        f"**Not complete:** {made['n_failed']} rollouts could not be had ({reasons}) and are in no figure. Run "
+        "the same command again: only they are tried."
     ]
 
 
@@ -213,6 +213,6 @@ _WORDS = """\
   order of their choices.
 - *tool use*: rollouts with a program. *code ratio*: rollouts with a program that was executed. *pass rate*: programs
   without error. *lines*: non-empty lines of a program (FIGR §4.4). *no_op*: shows a picture as it was.
-- *faithful*: any picture that a program showed shows the target. *given correct*: of the right answers (CodeV's text and
+- *faithful*: any picture that a program showed shows the target. *given correct*: of the right answers (CodeV's text,
   figure 2). *over all*: faithful and right, of all rollouts (its algorithm 1 and table 5). *as codev*: any picture
   counts, also the whole one; *parts only*: located parts of the question's picture count."""
