@@ -144,7 +144,7 @@ def _made(
             "rollouts": settings.rollouts,
         },
         "asked": [{"name": one.name, "n": len(one.questions), "left_out": dict(one.left_out)} for one in asked],
-        "unasked": dict(Counter(done.unasked)),
+        "unasked": {reason: n // settings.rollouts for reason, n in Counter(done.unasked).items()},
         "n_failed": len(found.failed),
         "failures": dict(Counter(str(one.rollout.fault.reason) for one in found.failed if one.rollout.fault)),
         "results": results(found),

@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from pipelines.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, mix, png
 
@@ -36,8 +37,8 @@ def accuracy(sections: Results) -> bytes:
     ends = [[one["mean"] - one["low"] for one in found], [one["high"] - one["mean"] for one in found]]
     axes.barh(names, means, color=BLUE, height=0.6, xerr=ends, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 3})
     for place, one in enumerate(found):
-        axes.text(min(one["high"] + 0.015, 1.0), place, f"{one['mean']:.1%}", va="center", fontsize=9, color=INK)
-    axes.set_xlim(0, 1.1)
+        axes.text(one["high"] + 0.015, place, f"{one['mean']:.1%}", va="center", fontsize=9, color=INK)
+    axes.set_xlim(0, 1.15)
     axes.invert_yaxis()
     return _done(figure, axes, title="Right answers, with 95 % intervals", grid="x")
 
@@ -52,7 +53,9 @@ def tool_calls(sections: Results) -> bytes:
         _style(axes, title=name, grid="y")
     for axes in panels[len(sections) :]:
         axes.set_visible(False)
-    figure.suptitle("Rollouts by number of tool calls: right (green), wrong (orange)", fontsize=10, color=INK, x=0.01)
+    figure.suptitle(
+        "Rollouts by number of tool calls: right (green), wrong (orange)", fontsize=10, color=INK, x=0.01, ha="left"
+    )
     return png(figure)
 
 
@@ -126,6 +129,7 @@ def _done(figure: Figure, axes: Axes, *, title: str, grid: str) -> bytes:
 def _style(axes: Axes, *, title: str, grid: str) -> None:
     axes.set_title(title, fontsize=10, color=INK, loc="left", parse_math=False)
     axes.set_axisbelow(True)
+    (axes.xaxis if grid == "x" else axes.yaxis).set_major_formatter(PercentFormatter(1))
     axes.grid(axis="x" if grid == "x" else "y", color=LINE)
     axes.tick_params(labelsize=8, colors=SOFT, length=0)
     axes.spines[:].set_visible(False)

@@ -75,6 +75,9 @@ def _who(made: Results) -> str:
         lines.append(
             f"Asked: {_cell(asked['name'])}, {asked['n']:,} questions" + (f"; left out: {left_out}" if left_out else "")
         )
+    if made["unasked"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in made["unasked"].items())
+        lines.append(f"Not to be asked in this way: {reasons}")
     return "  \n".join(lines)
 
 
