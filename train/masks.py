@@ -15,10 +15,11 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from pipelines.layouts.turns import Row
+from train.collating import IGNORED
 from train.conversations import Layout
 from train.faults import TrainFault
 from train.program import guarded
-from train.reading import IGNORED, Reader, open_reader
+from train.reading import Reader, open_reader
 
 _PADS = re.compile(r"(?:<\|image_pad\|>)+")
 _PAD_LENGTH = len("<|image_pad|>")

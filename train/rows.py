@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ from datasets import Dataset, load_dataset
 
 from pipelines.export import FEATURES
 from train.faults import TrainFault
+
+ROWS_AT_ONCE = 16
+"""Rows that are held in memory, with their images."""
 
 
 def dataset_files(folder: Path) -> list[Path]:
@@ -23,21 +26,44 @@ def dataset_files(folder: Path) -> list[Path]:
     return files
 
 
-def open_dataset(folder: Path) -> Dataset:
-    """The rows of a dataset folder, memory-mapped. Raises ``TrainFault`` for wrong columns and for no rows."""
-    files = dataset_files(folder)
+def open_dataset(*folders: Path) -> Dataset:
+    """The rows of dataset folders, memory-mapped. Raises ``TrainFault`` for wrong columns and for no rows."""
+    if not count_rows(*folders):
+        said = ", ".join(map(str, folders))
+        raise TrainFault(f"{said} has no rows: every trajectory was rejected; look at the rejects of its recipes")
+    names = [str(path) for folder in folders for path in dataset_files(folder)]
+    return load_dataset("parquet", data_files={"train": names}, split="train", features=FEATURES)
+
+
+def count_rows(*folders: Path) -> int:
+    """How many rows there are, from the files' footers. Raises ``TrainFault`` for wrong columns."""
+    files = [path for folder in folders for path in dataset_files(folder)]
     for path in files:
         _require_columns(path)
-    if not sum(pq.read_metadata(path).num_rows for path in files):
-        raise TrainFault(f"{folder} has no rows: every trajectory was rejected; look at the rejects of its recipes")
-    names = [str(path) for path in files]
-    return load_dataset("parquet", data_files={"train": names}, split="train", features=FEATURES)
+    return sum(int(pq.read_metadata(path).num_rows) for path in files)
+
+
+def rows_with_images(*folders: Path) -> Iterator[dict[str, Any]]:
+    """The same rows in the same order, with images as the bytes that are stored and videos' names only."""
+    for path in (path for folder in folders for path in dataset_files(folder)):
+        file = pq.ParquetFile(path)
+        leaves = [column.path for column in map(file.schema.column, range(len(file.schema)))]
+        wanted = [leaf for leaf in leaves if not (leaf.startswith("videos.") and leaf.endswith(".bytes"))]
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=wanted):
+            yield from batch.to_pylist()
 
 
 def rows_without_pixels(folder: Path) -> Iterator[dict[str, Any]]:
     """The same rows in the same order, with the images' and videos' names only: for passes over everything."""
-    for path in dataset_files(folder):
+    files = dataset_files(folder)
+    for path in files:
         _require_columns(path)
+    return without_pixels(files)
+
+
+def without_pixels(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """The rows of parquet files, of images and videos their names only."""
+    for path in files:
         file = pq.ParquetFile(path)
         leaves = [column.path for column in map(file.schema.column, range(len(file.schema)))]
         wanted = [leaf for leaf in leaves if not (leaf.startswith(("images.", "videos.")) and leaf.endswith(".bytes"))]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from train.conversations import Layout
+from train.faults import TrainFault
 from train.program import guarded, recipe_values
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _train(
     )
     own_template = reader.processor.chat_template
     trainer = _trainer(rows, job.model, reader, arguments, staging.steps, save_steps)
-    _check(job.dataset, rows, reader, trainer, report)
+    _check(job, reader, trainer, report)
     _report_to(trainer, report)
     trainer.accelerator.wait_for_everyone()  # the first process may still have been clearing the folder
     trainer.train(resume_from_checkpoint=staging.last_step())
@@ -128,17 +129,16 @@ def _config(arguments: Arguments, steps: Path, save_steps: int) -> Any:
     )
 
 
-def _check(dataset: Path, rows: Any, reader: Reader, trainer: Any, report: Report) -> None:
-    from train.conformance import check_dataset
-    from train.rows import rows_without_pixels
+def _check(job: Job, reader: Reader, trainer: Any, report: Report) -> None:
+    from train.conformance import Gate, examine, refusal, summary
+    from train.reporting import is_first_process
 
     longest = trainer.model.config.get_text_config().max_position_embeddings
-    outlines = rows_without_pixels(dataset)
-    found = check_dataset(rows, outlines, reader=reader, max_tokens=longest)
-    report.line(
-        f"{found.n_rows} rows conform; of {found.n_sampled} tokenized ones the longest has {found.longest} tokens, "
-        f"{found.n_trained / found.n_tokens:.0%} of all tokens are trained"
-    )
+    gate = Gate([job.dataset], job.model, reader, longest)
+    found = examine(gate, job.output.parent / ".conformance", writes=is_first_process())
+    report.line(summary(found))
+    if found.n_refused:
+        raise TrainFault(refusal(found))
 
 
 def _report_to(trainer: Any, report: Report) -> None:

@@ -1,105 +1,91 @@
-"""The RL dataset, exported for TRL, trains in TRL: its prompts, its images, its reward file, Darkroom's sandbox."""
-
-from __future__ import annotations
-
-import importlib.util
-from types import SimpleNamespace
-
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from datasets import load_dataset
 
-from pipelines.layouts import PROMPT_LAYOUTS
-from pipelines.layouts.exporting import export
-from pipelines.layouts.shipped import find
+from pipelines.export import write_dataset
 from pipelines.records import Grader, RLRow
 from pipelines.rl.export import write_rows
-from tests.train.conftest import CROP, sign, sum_without_image
-from tests.train.test_grpo import FIRST_TURNS, scripted_step
-from train.environment import WORKSHOP, SandboxEnvironment
-from train.grpo import RESPONSE_TEMPLATE
-from train.models import device_arguments, load_model, load_processor, suppressed_tokens
-from train.templates import template
-
-pytestmark = pytest.mark.filterwarnings(
-    # TRL 1.16 reads the name that transformers 5.23 deprecates
-    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
-)
+from tests.train.conftest import sign, sum_without_image
+from train.faults import TrainFault
+from train.prompts import asked_of, check_prompts, open_prompts, opening, prompt, prompts
 
 
 @pytest.fixture(scope="module")
-def exported(store, tmp_path_factory):
-    """Two prompts, one with an image and one without, as `trl_grpo` has them, and the reward file beside them."""
+def rl(store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rl")
-    asked = [sign(store, 0)[0], sum_without_image(7)[0]]
-    kinds = [Grader("text"), Grader("number")]
-    rows = [
-        RLRow(sample, grader, "public", "unknown", None, None, None)
-        for sample, grader in zip(asked, kinds, strict=True)
-    ]
-    write_rows(folder / "prompts", rows, store=store, split="train")
-    found = find("rl", folder, split="train", prompts=folder / "prompts").asked("thyme", None)
-    made = export(found, PROMPT_LAYOUTS["trl_grpo"], folder / "out").folder
-    files = str(made / "train.parquet")
-    return SimpleNamespace(
-        rows=load_dataset("parquet", data_files=files, split="train", cache_dir=str(folder / "cache")), folder=made
-    )
+    samples = [sign(store, 0)[0], sum_without_image(7)[0]]
+    graders = [Grader("text"), Grader("number", tolerance=0.1)]
+    rows = [RLRow(one, how, "public", "unknown", None, None, None) for one, how in zip(samples, graders, strict=True)]
+    write_rows(folder, rows, store=store, split="train")
+    return folder
 
 
-@pytest.fixture(scope="module")
-def step(exported, tiny, tmp_path_factory):
-    """One scripted step of two rollouts a prompt: each crops, then says that it is red."""
-    from trl.trainer.grpo_config import GRPOConfig
-
-    from train.rollouts import MixedGRPOTrainer
-
-    spec = importlib.util.spec_from_file_location("reward", exported.folder / "reward.py")
-    reward = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reward)
-    processor = load_processor(tiny)
-    processor.chat_template = template("grpo")
-    processor.tokenizer.response_template = RESPONSE_TEMPLATE
-    trainer = MixedGRPOTrainer(
-        load_model(tiny),
-        reward_funcs=reward.trl_reward,
-        args=GRPOConfig(
-            output_dir=str(tmp_path_factory.mktemp("steps")),
-            max_steps=1,
-            per_device_train_batch_size=4,
-            num_generations=2,
-            max_completion_length=400,
-            max_tool_calling_iterations=3,
-            beta=0.0,
-            generation_kwargs={"suppress_tokens": suppressed_tokens(processor)},
-            report_to="none",
-            disable_tqdm=True,
-            **device_arguments(),
-            logging_steps=1,
-            save_strategy="no",
-        ),
-        train_dataset=exported.rows,
-        processing_class=processor,
-        environment_factory=SandboxEnvironment,
-    )
-    batch = scripted_step(trainer, processor, [FIRST_TURNS[0]] * 4)
-    yield SimpleNamespace(batch=batch, log=trainer.state.log_history[0])
-    WORKSHOP.close()
+def test_a_prompt_is_the_opening_with_the_question_images(rows):
+    shown = prompt(rows[0], protocol="thyme")
+    assert [message["role"] for message in shown["prompt"]] == ["system", "user"]
+    assert len(shown["images"]) == 1
+    assert shown["asked"].sample.answer == "red"
+    assert (shown["protocol"], shown["sample_id"], shown["mode"]) == ("thyme", "s0", "free")
 
 
-def test_an_exported_prompt_is_conversational_and_takes_its_images(exported):
-    from trl.data_utils import is_conversational, prepare_multimodal_messages
-
-    for row in exported.rows:
-        assert is_conversational(row)
-        messages = prepare_multimodal_messages(row["prompt"], images=row["images"])
-        shown = [part["image"] for message in messages for part in message["content"] if part["type"] == "image"]
-        assert shown == row["images"]
+def test_a_prompt_brings_its_videos_for_the_sandbox_alone(rows):
+    film = {"bytes": b"film", "path": "0.mp4"}
+    assert prompt(rows[0], protocol="thyme")["videos"] == []
+    shown = prompt({**rows[0], "videos": [film]}, protocol="thyme")
+    assert shown["videos"] == [b"film"]
+    assert "film" not in str(shown["prompt"])
 
 
-def test_the_exported_images_and_those_of_the_sandbox_reach_the_model(step):
-    assert CROP in FIRST_TURNS[0]
-    assert sorted(step.batch["num_images"]) == [0, 0, 2, 2]
+def test_a_sample_with_several_trajectories_is_one_prompt(store, tmp_path):
+    write_dataset(tmp_path / "twice", [sign(store, 0), sign(store, 1), sign(store, 0)], store=store)
+    assert list(open_prompts(tmp_path / "twice")["sample_id"]) == ["s0", "s1"]
 
 
-def test_the_exported_reward_tells_right_answers_from_wrong_ones(step):
-    """All rollouts say that it is red: right of the sign, wrong of the sum."""
-    assert step.log["rewards/trl_reward/mean"] == 0.5
+def test_rl_rows_are_asked_in_the_protocol_that_is_wanted(rl):
+    asked = prompts(open_prompts(rl), protocol="tool_call")
+    assert {row["protocol"] for row in asked} == {"tool_call"}
+    assert "<tools>" in str(asked[0]["prompt"]) or "tool_call" in str(asked[0]["prompt"])
+
+
+def test_rl_rows_bring_their_graders(rl):
+    graders = [row["asked"].grader for row in prompts(open_prompts(rl), protocol="thyme")]
+    assert graders == [Grader("text"), Grader("number", tolerance=0.1)]
+
+
+def test_choices_are_part_of_the_question(rows):
+    asked = asked_of(rows[6])
+    assert asked.sample.choices == ("A. 140", "B. 112")
+    assert "A. 140\nB. 112" in str(opening(asked, protocol="thyme")[1]["content"][-1]["text"])
+
+
+def test_a_mode_changes_the_opening(rl):
+    row = asked_of(open_prompts(rl)[0])
+    openings = [str(opening(row, protocol="tool_call", mode=mode)) for mode in ("free", "forced", "forbidden")]
+    assert len(set(openings)) == 3
+
+
+def test_a_mode_that_the_protocol_does_not_have_is_refused(rl):
+    with pytest.raises(TrainFault, match="cannot be asked in thyme"):
+        check_prompts(rl, protocol="thyme", modes=("free", "forced"))
+
+
+def test_columns_of_neither_dataset_are_named(tmp_path):
+    pq.write_table(pa.table({"sample_id": ["a"], "prompt": ["b"], "colour": ["red"]}), tmp_path / "train.parquet")
+    with pytest.raises(
+        TrainFault, match=r"neither the rl nor the sft dataset: missing .*unknown \['colour', 'prompt'\]"
+    ):
+        open_prompts(tmp_path)
+
+
+def test_a_mixed_folder_is_refused(rl, dataset, tmp_path):
+    for number, folder in enumerate((rl, dataset)):
+        (source,) = folder.glob("*.parquet")
+        (tmp_path / f"train-{number}.parquet").write_bytes(source.read_bytes())
+    with pytest.raises(TrainFault, match="mixes rl and sft rows"):
+        open_prompts(tmp_path)
+
+
+def test_a_dataset_without_rows_is_refused(store, tmp_path):
+    write_rows(tmp_path, [], store=store, split="train")
+    with pytest.raises(TrainFault, match="has no rows"):
+        open_prompts(tmp_path)

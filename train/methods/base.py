@@ -1,0 +1,76 @@
+"""What a method of reinforcement learning is: how its rollouts are asked for, and what they earn."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from train.methods import ask
+from train.methods.ask import Judges
+from train.outcomes import Outcome
+
+Scale = Literal["group", "none"]
+RUN_OUT = frozenset({"timeout", "memory"})
+"""Statuses of programs that say more of the machine than of the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A paper's settings of training; each can be overridden on the command line."""
+
+    learning_rate: float
+    generations: int
+    max_rounds: int
+    beta: float = 0.0
+    """Weight of the KL divergence from the model that training began with."""
+    temperature: float = 1.0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    scale: Scale = "none"
+    """Whether advantages are divided by the group's standard deviation."""
+    loss_type: Literal["grpo", "dapo"] = "dapo"
+    """``grpo``: a mean over each rollout's tokens, then over rollouts. ``dapo``: over all tokens of the batch."""
+    oversample: float = 1.0
+    """Groups that are rolled out for each that is trained on (PyVision-RL, algorithm 1)."""
+    adaptive_temperature: bool = False
+    """GRPO-ATS: temperature 0 inside code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a rollout earned, and of which parts; every part is a metric."""
+
+    reward: float
+    correct: float
+    parts: Mapping[str, float]
+
+
+class Method(ABC):
+    """One paper's way; its options are the fields of its class."""
+
+    name: ClassVar[str]
+    says: ClassVar[str]
+    """In one line."""
+    protocol: ClassVar[str]
+    """In which questions are asked where a dataset does not say."""
+    terms: ClassVar[Terms]
+    broken: ClassVar[frozenset[str]] = RUN_OUT
+    """Statuses of a program that take its rollout out of the update."""
+    wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
+    """What a judge is asked, and what counts without one."""
+
+    def modes(self, n_rollouts: int) -> tuple[str, ...]:
+        """The mode of every rollout of a group. Raises ``TrainFault`` for a size that cannot be divided so."""
+        return ("free",) * n_rollouts
+
+    @abstractmethod
+    async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
+        """The rewards of all rollouts of one prompt, broken ones left out. Raises ``JudgeDown``."""
+
+
+async def correct_of(group: Sequence[Outcome], judges: Judges) -> list[float]:
+    """The correctness of every rollout of a group, asked at the same time."""
+    return list(await asyncio.gather(*(ask.correctness(judges, outcome) for outcome in group)))
