@@ -98,9 +98,10 @@ def _train(
 
     from train.history import read_steps
     from train.models import load_processor, save_checkpoint
-    from train.reporting import StepReporter
+    from train.reporting import StepReporter, is_first_process
     from train.showcase import Showcase
 
+    shown = staging.folder / "rollouts"  # outlives a restart, as the trainer's own restart points do
     processor = load_processor(job.model, min_pixels=arguments.min_pixels, max_pixels=arguments.max_pixels)
     own_template = processor.chat_template
     trainer = build_trainer(
@@ -112,7 +113,7 @@ def _train(
         judges=judges,
         steps=staging.steps,
         save_steps=save_steps,
-        showcase=Showcase(staging.final / "rollouts"),
+        showcase=Showcase(shown) if is_first_process() else None,
     )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(StepReporter(report, COLUMNS))
@@ -128,6 +129,8 @@ def _train(
         raise
     processor.tokenizer.response_template = None
     save_checkpoint(trainer, processor, staging.final, chat_template=own_template)
+    if is_first_process() and shown.is_dir():
+        shown.rename(staging.final / shown.name)
     trainer.accelerator.wait_for_everyone()
     history = trainer.state.log_history
     of_method = sorted({name for entry in history for name in entry if name.startswith(OF_METHOD)})

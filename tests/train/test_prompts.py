@@ -71,7 +71,9 @@ def test_a_mode_that_the_protocol_does_not_have_is_refused(rl):
 
 def test_columns_of_neither_dataset_are_named(tmp_path):
     pq.write_table(pa.table({"sample_id": ["a"], "prompt": ["b"], "colour": ["red"]}), tmp_path / "train.parquet")
-    with pytest.raises(TrainFault, match=r"neither the rl nor the sft dataset: missing .*unknown \['colour', 'prompt'\]"):
+    with pytest.raises(
+        TrainFault, match=r"neither the rl nor the sft dataset: missing .*unknown \['colour', 'prompt'\]"
+    ):
         open_prompts(tmp_path)
 
 

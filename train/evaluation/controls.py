@@ -92,7 +92,7 @@ class Stage:
         """What is shown in the place of ``shown``."""
         seen = next((seen for seen in one.seen if seen.image.sha256 == shown.sha256), None)
         if seen is None and control == "other_region":  # the control went another way than the rollout
-            seen = await self._looker.look_at(one.images, code, shown)
+            seen, *_ = await self._looker.look_at(one.images, code, shown)
         return await asyncio.to_thread(self._drawn, one, control, shown, seen)
 
     def _drawn(self, one: Played, control: Control, shown: ImageRef, seen: Seen | None) -> ImageRef:

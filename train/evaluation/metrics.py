@@ -150,7 +150,10 @@ def tools_by_round(one: Played) -> list[frozenset[Tool]]:
 def tokens_seen(played: Sequence[Played], vision: Vision) -> dict[str, Spread]:
     """Visual tokens of a rollout: of its question's pictures, of those that its programs showed, of both."""
     asked = [sum(visual_tokens(i.width, i.height, vision) for i in one.images) for one in played]
-    shown = [sum(visual_tokens(s.image.width, s.image.height, vision) for s in one.seen) for one in played]
+    shown = [
+        sum(visual_tokens(i.width, i.height, vision) for turn in one.rollout.rounds for i in turn.observation.images)
+        for one in played
+    ]
     both = [a + b for a, b in zip(asked, shown, strict=True)]
     return {"question": spread(asked), "observations": spread(shown), "all": spread(both)}
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from PIL import Image
 
 from pipelines.change import TURNED_DEGREES, Change, change, residual
 from pipelines.checks.shown import executed_code
@@ -13,6 +16,8 @@ from pipelines.images import ImageStore
 from pipelines.ledger import Act, Ledger
 from pipelines.records import ImageRef, to_row
 from pipelines.rollout import Rollout
+from train.evaluation.crop_boxes import crop_boxes
+from train.evaluation.panels import panels
 
 _VERSION = 1
 _TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^\]]+)\], target_image=(\d+)\)")
@@ -20,7 +25,7 @@ _TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^\]]+)\], target_image=(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A picture that round ``round`` showed, and how it was made of the question's picture ``of``.
+    """A picture that round ``round`` showed, or a panel of it, and how it was made of the question's picture ``of``.
 
     ``change`` is None where it shows none of them: a plot, a text, something else altogether.
     """
@@ -51,16 +56,21 @@ class Looker:
 
     async def look(self, images: tuple[ImageRef, ...], made: Rollout) -> tuple[Seen, ...]:
         """Every picture of the rollout's rounds, in order."""
-        return tuple(
-            [
-                await self.look_at(images, executed_code(turn), shown, number=number)
-                for number, turn in enumerate(made.rounds)
-                for shown in turn.observation.images
-            ]
-        )
+        found: list[Seen] = []
+        code = ""
+        for number, turn in enumerate(made.rounds):
+            code += f"{executed_code(turn)}\n"  # names live across the programs of a session
+            for shown in turn.observation.images:
+                found += await self.look_at(images, code, shown, number=number)
+        return tuple(found)
 
-    async def look_at(self, images: tuple[ImageRef, ...], code: str, shown: ImageRef, *, number: int = 0) -> Seen:
-        """One picture, which round ``number`` showed by ``code``."""
+    async def look_at(
+        self, images: tuple[ImageRef, ...], code: str, shown: ImageRef, *, number: int = 0
+    ) -> tuple[Seen, ...]:
+        """One picture, which round ``number`` showed; ``code`` is that of all rounds so far.
+
+        Of a figure each panel that is part of a picture; one without a ``change`` where there is none.
+        """
         request = {
             "version": _VERSION,
             "shown": shown.sha256,
@@ -70,32 +80,37 @@ class Looker:
 
         async def perform() -> Act:
             found = await asyncio.to_thread(self._found, images, shown, code)
-            return Act({"of": found[0], "change": None if found[1] is None else to_row(found[1])})
+            return Act({"parts": [{"of": of, "change": to_row(made)} for of, made in found]})
 
-        result = (await self._ledger.once("region", request, perform)).result
-        made = result["change"]
-        return Seen(number, shown, result["of"], made and Change(**{**made, "box": Box(*made["box"])}))
+        parts = (await self._ledger.once("region", request, perform)).result["parts"]
+        changes = [(part["of"], {**part["change"], "box": Box(*part["change"]["box"])}) for part in parts]
+        return tuple(Seen(number, shown, of, Change(**made)) for of, made in changes) or (Seen(number, shown),)
 
-    def _found(self, images: tuple[ImageRef, ...], shown: ImageRef, code: str) -> tuple[int, Change | None]:
-        """The first of the question's pictures of which it is a part, or that it is."""
-        told = _told(code, images)
+    def _found(self, images: tuple[ImageRef, ...], shown: ImageRef, code: str) -> list[tuple[int, Change]]:
+        """What it shows of which of the question's pictures: by its panels, else as a whole."""
         pixels = self._store.open(shown)
-        for place, image in enumerate(images):
-            boxes = f"\n{tuple(told[1])}" if told and told[0] == place else ""
-            made = change(pixels, self._store.open(image), code + boxes)
-            if made is not None:
-                return place, made
-        return 0, None
+        return self._parts(images, panels(pixels), code) or self._parts(images, [pixels], code)
+
+    def _parts(self, images: tuple[ImageRef, ...], parts: Sequence[Image.Image], code: str) -> list[tuple[int, Change]]:
+        """Each part by the first picture of which it is one."""
+        tried = (
+            [(place, self._made(part, image, code, place)) for place, image in enumerate(images)] for part in parts
+        )
+        first = (next(((of, made) for of, made in several if made is not None), None) for several in tried)
+        return [one for one in first if one is not None]
+
+    def _made(self, pixels: Image.Image, image: ImageRef, code: str, place: int) -> Change | None:
+        """How ``pixels`` were made of a picture; boxes of the programs are tried first, the latest before others."""
+        boxes = [*crop_boxes(code, image.width, image.height), *_told(code, image, place)][::-1]
+        return change(pixels, self._store.open(image), "\n".join(str(tuple(box)) for box in boxes))
 
 
-def _told(code: str, images: tuple[ImageRef, ...]) -> tuple[int, Box] | None:
-    """The picture and the box of a call of the tool that crops, if it names one of the question's pictures."""
-    call = _TOOL.search(code)
-    if call is None or not 1 <= int(call[2]) <= len(images):
-        return None
-    image = images[int(call[2]) - 1]
-    try:
-        sides = [float(side) for side in call[1].split(",")]
-        return int(call[2]) - 1, box_from_fractions(sides, image.width, image.height)
-    except ValueError:
-        return None
+def _told(code: str, image: ImageRef, place: int) -> Iterator[Box]:
+    """The boxes of calls of the tool that crops, as far as they name the question's picture number ``place``."""
+    for call in _TOOL.finditer(code):
+        if int(call[2]) != place + 1:
+            continue
+        try:
+            yield box_from_fractions([float(side) for side in call[1].split(",")], image.width, image.height)
+        except ValueError:
+            continue  # the tool refused it, too

@@ -1,18 +1,18 @@
 """Crops that were planted inside the target, outside, and of the whole picture."""
 
 import asyncio
+import io
 
 import pytest
 
 from pipelines.change import Change
-from pipelines.geometry import Box
-from pipelines.records import Observation, Round
+from pipelines.geometry import Box, overlap
+from pipelines.records import Observation, Round, Usage
 from pipelines.rollout import Rollout
-from pipelines.records import Usage
+from sandbox import SandboxPool
+from tests.train.evaluation.conftest import TARGET, desert, played, seen
 from train.evaluation.faithfulness import faithfulness, shown_to, shows_a_target, with_boxes
 from train.evaluation.pictures import Looker
-
-from tests.train.evaluation.conftest import TARGET, desert, played, sample, seen
 
 INSIDE, OUTSIDE, WHOLE, HALF = (190, 110, 270, 160), (400, 300, 480, 350), (0, 0, 640, 480), (230, 110, 300, 160)
 
@@ -104,6 +104,44 @@ def test_a_judge_is_asked_once_about_a_question_and_a_picture():
 # --- where pictures come from, measured on pixels
 
 
+@pytest.fixture(scope="module")
+def figures():
+    """Programs as PyVision's models write them, in the real sandbox: what ``plt.show`` makes of a crop."""
+    buffer = io.BytesIO()
+    desert().save(buffer, "PNG")
+    with SandboxPool() as pool, pool.group(images=[buffer.getvalue()]) as group, group.session(seed=1) as session:
+        yield lambda code: session.run(code).images[0].pixels
+
+
+@pytest.mark.parametrize(
+    "shown", ["plt.imshow(c)", "plt.imshow(c)\nplt.axis('off')", "plt.title('zoom')\nplt.imshow(c)"]
+)
+@pytest.mark.parametrize(
+    "crop", [f"c = image_clue_0.crop({INSIDE})", "b = [190] + [110]\nc = image_clue_0.crop(b + [270, 160])"]
+)
+def test_a_crop_in_a_figure_is_found(look, figures, crop, shown):
+    code = f"{crop}\n{shown}\nplt.show()"
+    found = look(figures(code), code)
+    assert overlap(found.change.box, INSIDE) > 0.9
+    assert planted(found)
+
+
+def test_every_panel_of_a_figure_is_found(store, ledger, figures):
+    code = f"""f, a = plt.subplots(1, 2)
+a[0].imshow(image_clue_0)
+left, top = {INSIDE[:2]}
+a[1].imshow(image_clue_0.crop((left, top, left + 80, top + 50)))
+plt.show()"""
+    original, shown = store.add_pixels(desert()), store.add_pixels(figures(code))
+    whole, part = asyncio.run(Looker(store, ledger).look_at((original,), code, shown))
+    assert whole.is_untouched
+    assert tuple(part.change.box) == INSIDE
+
+
+def test_a_plot_is_no_part_of_the_picture(look, figures):
+    assert look(figures("plt.plot([1, 2, 3], [3, 1, 2])\nplt.show()")).change is None
+
+
 @pytest.fixture
 def look(store, ledger):
     original = store.add_pixels(desert())
@@ -176,4 +214,5 @@ def test_a_picture_is_measured_once(store, ledger, monkeypatch):
 
 def test_a_question_without_pictures_shows_none_of_them(store, ledger):
     shown = store.add_pixels(desert())
-    assert asyncio.run(Looker(store, ledger).look_at((), "plt.plot(x)", shown)).change is None
+    (found,) = asyncio.run(Looker(store, ledger).look_at((), "plt.plot(x)", shown))
+    assert found.change is None

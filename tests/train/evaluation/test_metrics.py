@@ -7,11 +7,10 @@ import pytest
 
 from pipelines.records import ImageRef, Usage
 from pipelines.visual_tokens import QWEN2_5_VL
+from tests.train.evaluation.conftest import looked, played
 from train.evaluation import metrics
 from train.evaluation.intervals import bootstrap, estimate, pass_at_k, wilson
 from train.evaluation.taxonomy import Tool
-
-from tests.train.evaluation.conftest import looked, played, seen
 
 # --- intervals
 
@@ -197,7 +196,7 @@ def test_tools_are_counted_by_program():
 
 def test_visual_tokens_count_question_and_observations():
     shown = ImageRef("3" * 64, 56, 84, "RGB", "PNG")
-    one = played("a", rounds=[looked()], seen=[seen(image=shown), seen(image=shown)])
+    one = played("a", rounds=[looked(images=(shown, shown))])
     found = metrics.tokens_seen([one], QWEN2_5_VL)
     assert (found["question"].mean, found["observations"].mean) == (23 * 17, 2 * 6)
     assert found["all"].mean == 23 * 17 + 12

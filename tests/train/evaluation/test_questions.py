@@ -73,8 +73,8 @@ def vstar(tmp_path):
         },
         {
             "image": "relative_position/sa_1.jpg",
-            "text": "Is the dog left or right of the cat?\n(A) left\n(B) right\nAnswer with the option's letter from the "
-            "given choices directly.",
+            "text": "Is the dog left or right of the cat?\n(A) left\n(B) right\n"
+            "Answer with the option's letter from the given choices directly.",
             "category": "relative_position",
             "label": "B",
             "question_id": "115",
@@ -225,13 +225,13 @@ def test_a_wrong_file_is_named_with_its_field(tmp_path):
 def test_what_a_benchmark_scores_with_must_be_kept_of_its_rows(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("kind: jsonl\npath: x\nscoring: anls\naccepted: answers\n")
-    with pytest.raises(TrainFault, match="'answers' is not among columns.details"):
+    with pytest.raises(TrainFault, match=r"'answers' is not among columns\.details"):
         opened("mine", path)
 
 
 def test_a_benchmark_without_a_mapped_column_is_named(tmp_path, store):
     (tmp_path / "test_questions.jsonl").write_text('{"image": "1.png", "text": "?"}\n')
-    with pytest.raises(TrainFault, match="benchmark 'vstar_bench'.*has no column 'label'"):
+    with pytest.raises(TrainFault, match=r"benchmark 'vstar_bench'.*has no column 'label'"):
         of_benchmark("vstar_bench", opened("vstar_bench", tmp_path), store)
 
 
