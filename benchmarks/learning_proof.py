@@ -1,6 +1,6 @@
 """The learning proof: does a tiny model learn to look through code, from the rows and the programs of this toolkit?
 
-    python -m benchmarks.learning_proof data/learning_proof                       # three seeds, about ten minutes
+    python -m benchmarks.learning_proof data/learning_proof                       # three seeds
     python -m benchmarks.learning_proof data/learning_proof --figure docs/images/learning_proof.png
 
 Rows are made first (``proof_rows.py``), training rows and held-out rows of other walls; then every seed is trained and
