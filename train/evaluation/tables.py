@@ -12,7 +12,7 @@ def report(made: Results) -> str:
     """``report.md``: who was asked what, then every figure, then what the words mean."""
     results = made["results"]
     parts = [
-        f"# Evaluation of {made['who']['model']}",
+        f"# Evaluation of {_cell(made['who']['label'])}",
         _who(made),
         *_warnings(made),
         "## Right answers",
@@ -200,8 +200,11 @@ def _interval(one: Results) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    """Columns without a word in any row are left out."""
+    rows = list(rows)
+    kept = [place for place in range(len(head)) if not place or any(row[place] for row in rows)]
+    lines = ["| " + " | ".join(row[place] for place in kept) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + " --- |" * len(kept), *lines[1:]])
 
 
 def _cell(text: str) -> str:
