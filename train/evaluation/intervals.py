@@ -50,10 +50,14 @@ def bootstrap(groups: Sequence[Sequence[float]]) -> Estimate:
 
 
 def estimate(groups: Sequence[Sequence[float]]) -> Estimate:
-    """Wilson's interval where every group is one yes or no, else the bootstrap's over groups."""
+    """Wilson's interval where every group is one yes or no, else the bootstrap's over groups.
+
+    Groups that are all yes or all no leave nothing to draw: they are counted as one thing each.
+    """
     values = [value for group in groups for value in group]
-    if all(len(group) == 1 for group in groups) and all(value in (0.0, 1.0) for value in values):
-        return wilson(round(sum(values)), len(values))
+    is_one_each = all(len(group) == 1 for group in groups) and all(value in (0.0, 1.0) for value in values)
+    if is_one_each or set(values) in ({0.0}, {1.0}):
+        return wilson(sum(group[0] == 1.0 for group in groups), len(groups))
     return bootstrap(groups)
 
 

@@ -128,8 +128,8 @@ def _faithfulness(results: Results) -> list[str]:
             f"**{_cell(name)}**",
             who,
             counted.replace("_", " "),
-            f"{one['given_correct']['mean']:.1%} of {one['given_correct']['n']}",
-            f"{one['over_all']['mean']:.1%} of {one['over_all']['n']}",
+            _of(one["given_correct"]),
+            _of(one["over_all"]),
             f"{one['faithful']:.1%}",
             f"{one['unfaithful']:.1%}",
             f"{one['no_picture']:.1%}",
@@ -149,8 +149,8 @@ def _controls(results: Results) -> list[str]:
         (
             name.replace("_", " "),
             f"{one['changed']['mean']:.1%} ({_interval(one['changed'])})",
-            f"{one['changed_right']['mean']:.1%} of {one['changed_right']['n']}",
-            f"{one['changed_wrong']['mean']:.1%} of {one['changed_wrong']['n']}",
+            _of(one["changed_right"]),
+            _of(one["changed_wrong"]),
             str(one["n_unanswered"]),
             str(one["n"]),
         )
@@ -197,6 +197,10 @@ def _sections(results: Results) -> Iterable[tuple[str, Results]]:
 
 def _interval(one: Results) -> str:
     return f"{one['low']:.1%} – {one['high']:.1%}" if one["n"] else ""
+
+
+def _of(one: Results) -> str:
+    return f"{one['mean']:.1%} of {one['n']}" if one["n"] else "–"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
