@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.digest import digest
 from train import history
 from train.checkpoints import HISTORY, Inputs, Staging, finished, folder_digest
 from train.reporting import Report, is_first_process, metadata, reporting
@@ -23,6 +24,8 @@ class Job:
     output: Path
     arguments: dict[str, Any]
     column: str
+    folders: tuple[Path, ...] = ()
+    """The folders of ``dataset`` that are read, when they are not all of it."""
 
     @property
     def figure(self) -> str:
@@ -36,7 +39,7 @@ Train = Callable[[Staging, Report], list[dict[str, Any]]]
 
 def run_job(job: Job, train: Train, *, force: bool = False) -> dict[str, Any]:
     """Brings ``job.output`` about and returns its history."""
-    inputs = Inputs(folder_digest(job.dataset, "*.parquet"), folder_digest(job.model), job.arguments)
+    inputs = Inputs(_dataset_digest(job), folder_digest(job.model), job.arguments)
     with reporting() as report:
         made = None if force else finished(job.output, inputs)
         if made is not None:
@@ -68,6 +71,11 @@ def _make(job: Job, inputs: Inputs, train: Train, report: Report) -> dict[str, A
         staging.publish()
         report.line(f"{job.output}: {made.n_steps} steps in {made.seconds:.0f} s")
     return asdict(made)
+
+
+def _dataset_digest(job: Job) -> str:
+    parts = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
+    return parts[0] if len(parts) == 1 else digest(parts)
 
 
 def _described(job: Job, inputs: Inputs) -> dict[str, Any]:

@@ -292,6 +292,12 @@ def test_an_oversampled_batch_has_whole_groups():
         Arguments.of("pyvision", generations=4, batch_size=4, oversample=1.5)
 
 
+def test_a_vllm_server_is_for_one_process(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(TrainFault, match="train in one process"):
+        Arguments.of("thyme", engine="vllm_server")
+
+
 def test_an_unknown_method_is_named_with_the_known_ones():
     with pytest.raises(TrainFault, match=r"unknown method 'ppo'; known: thyme"):
         Arguments.of("ppo")
