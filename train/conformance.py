@@ -15,9 +15,9 @@ from typing import Any
 from datasets import Dataset
 
 from pipelines.layouts.turns import Row
-from train.conversations import Conversation, Layout, conversation
+from train.conversations import Conversation, conversation
 from train.faults import TrainFault
-from train.masks import collated
+from train.reading import IGNORED, Reader
 
 SAMPLED_ROWS = 32
 
@@ -33,9 +33,7 @@ class Conformance:
     longest: int
 
 
-def check_dataset(
-    dataset: Dataset, outlines: Iterable[Row], *, processor: Any, layout: Layout, max_tokens: int
-) -> Conformance:
+def check_dataset(dataset: Dataset, outlines: Iterable[Row], *, reader: Reader, max_tokens: int) -> Conformance:
     """Raises ``TrainFault`` with the first bad row's id and what to do about it.
 
     ``outlines`` are the rows of ``dataset`` without pixels (``rows.rows_without_pixels``).
@@ -43,8 +41,7 @@ def check_dataset(
     check_outlines(outlines)
     step = -(-len(dataset) // SAMPLED_ROWS)
     sampled = [
-        check_tokens(dataset[index], processor=processor, layout=layout, max_tokens=max_tokens)
-        for index in range(0, len(dataset), step)
+        check_tokens(dataset[index], reader=reader, max_tokens=max_tokens) for index in range(0, len(dataset), step)
     ]
     return Conformance(
         n_rows=len(dataset),
@@ -73,19 +70,20 @@ def check_images(row: Row, said: Conversation) -> None:
         )
 
 
-def check_tokens(row: Row, *, processor: Any, layout: Layout, max_tokens: int) -> tuple[int, int]:
+def check_tokens(row: Row, *, reader: Reader, max_tokens: int) -> tuple[int, int]:
     """How many tokens the row has and how many of them are trained."""
+    processor = reader.processor
     try:
-        batch = collated(row, processor=processor, layout=layout)
+        batch = reader.read([row])
     except ValueError as fault:
         raise _fault(row, str(fault), "the chat template drops or invents images") from fault
     ids, labels = batch["input_ids"][0].tolist(), batch["labels"][0].tolist()
     _check_image_tokens(row, ids, batch, processor)
-    trained = [label for label in labels if label != -100]
+    trained = [label for label in labels if label != IGNORED]
     if not trained:
         raise _fault(row, "none of its tokens is trained", "give it an answer, or take it out")
     said = processor.tokenizer.decode(trained)
-    expected = "".join(trained_text(conversation(row, layout=layout)))
+    expected = "".join(trained_text(conversation(row, layout=reader.layout)))
     if unicodedata.normalize("NFC", said) != unicodedata.normalize("NFC", expected):
         raise _fault(
             row,

@@ -1,75 +1,36 @@
-"""The sandbox as TRL's environment: one instance per rollout slot, with the one tool ``run_python``.
+"""The sandbox as TRL's environment: one instance per rollout slot, reset with the dataset's row before every rollout.
 
-The pool is one per process, started by the first program and closed at exit. Rollouts of one prompt share a group, so
-its images are decoded once. TRL makes every public method of the class a tool, so helpers begin with an underscore.
-
-Not covered: programs of one batch run one after another, because TRL 1.16 calls plain tools in turn.
+``train.rollouts`` runs a rollout's programs through it, ahead of time where one is complete while other rollouts are
+still being written. With TRL's own ``GRPOTrainer`` the tool ``run_python`` does the same in turn. TRL makes
+every public method of the class a tool, so all others begin with an underscore.
 """
 
 from __future__ import annotations
 
-import atexit
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import asyncio
+import threading
+import time
+from concurrent.futures import Future
 from typing import Any
+
+from PIL import Image
 
 from pipelines.digest import digest_bytes, seed_from
 from pipelines.layouts.trl import content_parts
-from pipelines.protocols import PROTOCOLS
-from pipelines.records import ImageRef, Observation
-from sandbox import Group, Limits, SandboxError, SandboxPool, Session, ShownImage
-
-
-@dataclass(slots=True)
-class _Lease:
-    group: Group
-    n_users: int = 0
-
-
-@dataclass(slots=True)
-class Workshop:
-    """The process's pool and the groups that rollouts are using, one per prompt."""
-
-    limits: Limits = field(default_factory=Limits)
-    _pool: SandboxPool | None = None
-    _leases: dict[str, _Lease] = field(default_factory=dict)
-
-    def take(self, prompt: str, images: Sequence[Any], videos: Sequence[bytes] = ()) -> Group:
-        """The group of a prompt, opened by its first rollout."""
-        if self._pool is None:
-            self._pool = SandboxPool(limits=self.limits)
-            atexit.register(self.close)
-        if prompt not in self._leases:
-            self._leases[prompt] = _Lease(self._pool.group(images=list(images), videos=list(videos)))
-        lease = self._leases[prompt]
-        lease.n_users += 1
-        return lease.group
-
-    def give_back(self, prompt: str) -> None:
-        """Closes the group when its last rollout is done with it."""
-        lease = self._leases[prompt]
-        lease.n_users -= 1
-        if not lease.n_users:
-            del self._leases[prompt]
-            lease.group.close()
-
-    def close(self) -> None:
-        """Ends all groups and the pool; the next ``take`` starts anew."""
-        if self._pool is not None:
-            atexit.unregister(self.close)
-            self._pool.close()
-        self._pool = None
-        self._leases.clear()
-
-
-WORKSHOP = Workshop()
-"""This process's workshop."""
+from pipelines.protocols import PROTOCOLS, Protocol
+from pipelines.records import Edit, ImageRef, Observation
+from pipelines.rejects import Reason, RowFault
+from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Session
+from sandbox import Observation as Seen
+from train.workshop import WORKSHOP
 
 
 class SandboxEnvironment:
-    """One rollout's sandbox. TRL resets it with the dataset's row before every rollout.
+    """One rollout's sandbox.
 
-    ``n_executions`` and ``n_ok`` count programs; ``fault`` is set when the sandbox itself failed.
+    ``n_executions`` and ``n_ok`` count programs; ``pixels`` are the images that they showed, by ``ImageRef.sha256``;
+    ``seconds`` is what they took; ``broken`` says why the rollout cannot be trusted: the sandbox failed, or its session
+    is gone with its state. ``fault`` is set when this machine cannot execute anything.
     """
 
     n_slots = 0
@@ -77,18 +38,21 @@ class SandboxEnvironment:
     def __init__(self) -> None:
         self._slot = SandboxEnvironment.n_slots
         SandboxEnvironment.n_slots += 1
+        self._lock = threading.Lock()
+        self._group: Group | None = None
         self._session: Session | None = None
-        self._prompt = ""
-        self._row: dict[str, Any] = {}
-        self.n_executions = self.n_ok = 0
-        self.fault: SandboxError | None = None
+        self._ahead: tuple[str, Future[Observation]] | None = None
+        self.reset()
 
     def reset(self, **row: Any) -> None:
         """Takes ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leaves the prompt."""
         self._end()
         self._row = row
         self.n_executions = self.n_ok = 0
-        self.fault = None
+        self.seconds = 0.0
+        self.pixels: dict[str, Image.Image] = {}
+        self.broken: str | None = None
+        self.fault: SandboxUnavailable | None = None
 
     def run_python(self, code: str) -> list[dict[str, Any]]:
         """
@@ -97,42 +61,85 @@ class SandboxEnvironment:
         Args:
             code: The program. The first image is the file `image_path`.
         """
-        self.n_executions += 1
         try:
-            seen = self._opened().run(code)
-        except SandboxError as error:
+            seen = self._execute(code)
+        except RowFault as fault:
+            seen = Observation("killed", "", error=str(fault))
+        parts = self._protocol.wrap(seen)
+        return content_parts(parts, self._shown(seen))
+
+    async def _run(self, code: str) -> Observation:
+        """As ``_execute``; what was begun ahead is not executed again."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == code:
+            return await asyncio.wrap_future(ahead[1])
+        return await asyncio.wrap_future(WORKSHOP.threads.submit(self._execute, code))
+
+    def _begin(self, code: str) -> None:
+        """Starts a program that the rollout is about to ask for."""
+        self._ahead = (code, WORKSHOP.threads.submit(self._execute, code))
+
+    @property
+    def _protocol(self) -> Protocol:
+        return PROTOCOLS[self._row["protocol"]]
+
+    def _execute(self, code: str) -> Observation:
+        """Raises ``RowFault`` (sandbox_failed, unreadable_image) when the sandbox itself cannot execute the program."""
+        start = time.monotonic()
+        with self._lock:
+            self.n_executions += 1
+            try:
+                seen = self._opened().run(code)
+                if seen.broken:
+                    raise SandboxError(f"the session is gone: {seen.status}: {seen.error or 'no reason given'}")
+            except SandboxError as error:
+                raise self._failed(error) from error
+            finally:
+                self.seconds += time.monotonic() - start
+            self.n_ok += seen.ok
+            return self._recorded(seen)
+
+    def _failed(self, error: SandboxError) -> RowFault:
+        self.broken = f"{type(error).__name__}: {error}"
+        if isinstance(error, SandboxUnavailable):
             self.fault = error
-            return self._shown(Observation("killed", "", error=f"{type(error).__name__}: {error}"), ())
-        self.n_ok += seen.ok
-        refs = tuple(_reference(image) for image in seen.images)
-        return self._shown(Observation(seen.status, seen.text, refs, seen.error), seen.images)
+        reason = Reason.UNREADABLE_IMAGE if isinstance(error, ImageUnreadable) else Reason.SANDBOX_FAILED
+        return RowFault(reason, self.broken)
 
     def _opened(self) -> Session:
         if self._session is None:
-            prompt = self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"]
-            group = WORKSHOP.take(prompt, self._row.get("images") or (), self._row.get("videos") or ())
-            self._prompt = prompt
-            self._session = group.session(seed=seed_from(prompt, self._slot))
-            self._set_up(self._session)
+            prompt = self._prompt
+            self._group = WORKSHOP.take(prompt, self._row.get("images") or (), self._row.get("videos") or ())
+            self._session = self._group.session(seed=seed_from(prompt, self._slot))
+            setup = self._protocol.setup
+            if setup and not (seen := self._session.run(setup)).ok:
+                raise SandboxError(f"{self._protocol.name}'s setup: {seen.status}: {seen.error or seen.text}")
         return self._session
 
-    def _set_up(self, session: Session) -> None:
-        protocol = PROTOCOLS[self._row["protocol"]]
-        if protocol.setup and not (seen := session.run(protocol.setup)).ok:
-            raise SandboxError(f"{protocol.name}'s setup: {seen.status}: {seen.error or seen.text}")
+    def _shown(self, seen: Observation) -> list[Image.Image]:
+        return [self.pixels[image.sha256] for image in seen.images]
+
+    @property
+    def _prompt(self) -> str:
+        name: str = self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"]
+        return name
+
+    def _recorded(self, seen: Seen) -> Observation:
+        shown = tuple(self._kept(image.pixels) for image in seen.images)
+        edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in seen.edits)
+        return Observation(seen.status, seen.text, shown, seen.error, edits)
+
+    def _kept(self, pixels: Image.Image) -> ImageRef:
+        ref = ImageRef(digest_bytes(pixels.tobytes()), pixels.width, pixels.height, pixels.mode, "PNG")
+        self.pixels[ref.sha256] = pixels
+        return ref
 
     def _end(self) -> None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead[1].exception()  # waits; a program that nobody asked for may fail as it likes
         if self._session is not None:
             self._session.close()
-        if self._prompt:
+        if self._group is not None:
             WORKSHOP.give_back(self._prompt)
-        self._session, self._prompt = None, ""
-
-    def _shown(self, seen: Observation, images: Sequence[ShownImage]) -> list[dict[str, Any]]:
-        parts = PROTOCOLS[self._row["protocol"]].wrap(seen)
-        return content_parts(parts, [image.pixels for image in images])
-
-
-def _reference(image: ShownImage) -> ImageRef:
-    pixels = image.pixels
-    return ImageRef(digest_bytes(pixels.tobytes()), pixels.width, pixels.height, pixels.mode, "PNG")
+        self._session = self._group = None

@@ -15,9 +15,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from pipelines.layouts.turns import Row
-from train.conversations import Layout, conversation
+from train.conversations import Layout
 from train.faults import TrainFault
 from train.program import guarded
+from train.reading import IGNORED, Reader, open_reader
 
 _PADS = re.compile(r"(?:<\|image_pad\|>)+")
 _PAD_LENGTH = len("<|image_pad|>")
@@ -30,33 +31,15 @@ class Segment(NamedTuple):
     trained: bool
 
 
-def sft_collator(processor: Any) -> Any:
-    """TRL's own collator, as the SFT program uses it: nothing cut off, labels by the template's loss flags."""
-    from trl.trainer.sft_trainer import DataCollatorForVisionLanguageModeling
-
-    from train.templates import template
-
-    return DataCollatorForVisionLanguageModeling(
-        processor, max_length=None, assistant_only_loss=True, chat_template=template("sft")
-    )
-
-
-def collated(row: Row, *, processor: Any, layout: Layout) -> dict[str, Any]:
-    """The tensors of one row, as a batch of one."""
-    said = conversation(row, layout=layout)
-    batch: dict[str, Any] = sft_collator(processor)([{"messages": said.messages, "images": said.images}])
-    return batch
-
-
-def inspect_mask(row: Row, *, processor: Any, layout: Layout) -> list[Segment]:
+def inspect_mask(row: Row, reader: Reader) -> list[Segment]:
     """The row as segments of tokens, in order."""
-    batch = collated(row, processor=processor, layout=layout)
-    return segments(processor.tokenizer, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
+    batch = reader.read([row])
+    return segments(reader.processor.tokenizer, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
 
 
 def segments(tokenizer: Any, ids: list[int], labels: list[int]) -> list[Segment]:
-    """Tokens grouped by whether they have a label (-100 is none)."""
-    runs = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] != -100)
+    """Tokens grouped by whether they have a label."""
+    runs = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] != IGNORED)
     decoded = [(tokenizer.decode([token for token, _ in run]), trained) for trained, run in runs]
     return [Segment(_PADS.sub(lambda pads: f"<|image_pad|>×{len(pads[0]) // _PAD_LENGTH}", t), on) for t, on in decoded]
 
@@ -71,7 +54,7 @@ def main(
 ) -> None:
     """Show which tokens of a row are trained (green) and which are not (dim)."""
     with guarded():
-        _print(_row(dataset, row), model, layout)
+        _print(_row(dataset, row), open_reader(model, layout=layout))
 
 
 def _row(dataset: Path, index: int) -> Row:
@@ -84,18 +67,17 @@ def _row(dataset: Path, index: int) -> Row:
     return found
 
 
-def _print(row: Row, model: Path, layout: Layout) -> None:
+def _print(row: Row, reader: Reader) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from train.models import load_processor, require_model
-
-    require_model(model)
     text = Text()
-    for segment in inspect_mask(row, processor=load_processor(model), layout=layout):
+    for segment in inspect_mask(row, reader):
         text.append(segment.text, style="bold green" if segment.trained else "dim")
     console = Console()
-    console.print(f"row {row['trajectory_id']} ({row['loss_policy']}, layout {layout})", style="bold", highlight=False)
+    console.print(
+        f"row {row['trajectory_id']} ({row['loss_policy']}, layout {reader.layout})", style="bold", highlight=False
+    )
     console.print(text)
 
 

@@ -1,7 +1,7 @@
 """Models and processors from a folder, the same for every program: left padding, no remote code.
 
-A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL and Qwen2.5-VL, whose chat template the files in
-``train/templates`` extend.
+A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL and Qwen3-VL, whose chat templates the
+files in ``train/templates`` extend.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from train.faults import TrainFault
+from train.templates import MODEL_TYPES
 
-MODEL_TYPES = ("qwen2_5_vl", "qwen2_vl")
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
 """Tokens that only a processor may write: sampled by a model they would stand for images that are not there."""
 
@@ -21,8 +21,8 @@ SMALL = 10_000_000
 """Weights below which threads wait for one another longer than they compute: such a model trains on one thread."""
 
 
-def require_model(folder: Path) -> None:
-    """Raises ``TrainFault`` unless ``folder`` holds a model that the templates fit."""
+def model_type(folder: Path) -> str:
+    """Which of the model types that the templates fit ``folder`` holds. Raises ``TrainFault`` when it holds none."""
     config = folder / "config.json"
     if not config.is_file():
         raise TrainFault(
@@ -31,11 +31,17 @@ def require_model(folder: Path) -> None:
         )
     found = json.loads(config.read_text()).get("model_type")
     if found not in MODEL_TYPES:
-        raise TrainFault(f"{folder} holds a {found!r} model; the chat templates fit {' and '.join(MODEL_TYPES)} only")
+        raise TrainFault(f"{folder} holds a {found!r} model; the chat templates fit {', '.join(MODEL_TYPES)} only")
+    return str(found)
 
 
-def load_processor(folder: Path, *, max_pixels: int | None = None) -> Any:
-    """The processor of a model; an image is scaled down to at most ``max_pixels`` pixels (default: the model's own)."""
+def require_model(folder: Path) -> None:
+    """Raises ``TrainFault`` unless ``folder`` holds a model that the templates fit."""
+    model_type(folder)
+
+
+def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
+    """The processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own)."""
     from transformers import AutoProcessor
 
     from train.image_only import ImageOnlyProcessor
@@ -44,12 +50,12 @@ def load_processor(folder: Path, *, max_pixels: int | None = None) -> Any:
     kind = AutoProcessor if with_videos else ImageOnlyProcessor
     # GRPO: with right padding mm_token_type_ids no longer line up with the tokens, and nothing says so
     processor = kind.from_pretrained(folder, padding_side="left")
-    if max_pixels is not None:
-        size = processor.image_processor.size
-        processor.image_processor.size = {
-            "shortest_edge": min(size["shortest_edge"], max_pixels),
-            "longest_edge": max_pixels,
-        }
+    size = processor.image_processor.size
+    most = max_pixels or size["longest_edge"]
+    processor.image_processor.size = {
+        "shortest_edge": min(min_pixels or size["shortest_edge"], most),
+        "longest_edge": most,
+    }
     return processor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,15 @@ def open_dataset(folder: Path) -> Dataset:
 
 def rows_without_pixels(folder: Path) -> Iterator[dict[str, Any]]:
     """The same rows in the same order, with the images' and videos' names only: for passes over everything."""
-    for path in dataset_files(folder):
+    files = dataset_files(folder)
+    for path in files:
         _require_columns(path)
+    return without_pixels(files)
+
+
+def without_pixels(files: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """The rows of parquet files, of images and videos their names only."""
+    for path in files:
         file = pq.ParquetFile(path)
         leaves = [column.path for column in map(file.schema.column, range(len(file.schema)))]
         wanted = [leaf for leaf in leaves if not (leaf.startswith(("images.", "videos.")) and leaf.endswith(".bytes"))]

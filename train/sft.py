@@ -21,6 +21,7 @@ from train.program import guarded, recipe_values
 if TYPE_CHECKING:
     from train.checkpoints import Staging
     from train.job import Job
+    from train.reading import Reader
     from train.reporting import Report
 
 COLUMNS = {"loss": "loss", "mean_token_accuracy": "token accuracy", "learning_rate": "learning rate"}
@@ -39,6 +40,7 @@ class Arguments:
     warmup: float = 0.05
     lora: int = 0
     max_pixels: int | None = None
+    train_observations: bool = False
     seed: int = 0
 
 
@@ -60,38 +62,39 @@ def _train(
     job: Job, rows: Any, arguments: Arguments, save_steps: int, staging: Staging, report: Report
 ) -> list[dict[str, Any]]:
     from train.history import read_steps
-    from train.models import load_processor, save_checkpoint
+    from train.models import save_checkpoint
+    from train.reading import open_reader
 
-    processor = load_processor(job.model, max_pixels=arguments.max_pixels)
-    own_template = processor.chat_template
-    trainer = _trainer(rows, job.model, processor, arguments, staging.steps, save_steps)
-    _check(job.dataset, rows, processor, trainer, arguments.layout, report)
+    reader = open_reader(
+        job.model,
+        layout=arguments.layout,
+        max_pixels=arguments.max_pixels,
+        train_observations=arguments.train_observations,
+    )
+    own_template = reader.processor.chat_template
+    trainer = _trainer(rows, job.model, reader, arguments, staging.steps, save_steps)
+    _check(job.dataset, rows, reader, trainer, report)
     _report_to(trainer, report)
     trainer.accelerator.wait_for_everyone()  # the first process may still have been clearing the folder
     trainer.train(resume_from_checkpoint=staging.last_step())
-    save_checkpoint(trainer, processor, staging.final, chat_template=own_template)
+    save_checkpoint(trainer, reader.processor, staging.final, chat_template=own_template)
     trainer.accelerator.wait_for_everyone()
     return read_steps(trainer.state.log_history, (*COLUMNS, "grad_norm"))
 
 
-def _trainer(rows: Any, model: Path, processor: Any, arguments: Arguments, steps: Path, save_steps: int) -> Any:
+def _trainer(rows: Any, model: Path, reader: Reader, arguments: Arguments, steps: Path, save_steps: int) -> Any:
     from trl.trainer.sft_trainer import SFTTrainer
 
-    from train.conversations import conversation
     from train.models import load_model, lora_config
     from train.rows import presented
-    from train.templates import template
 
-    def present(row: dict[str, Any]) -> dict[str, Any]:
-        said = conversation(row, layout=arguments.layout)
-        return {"messages": said.messages, "images": said.images}
-
-    processor.chat_template = template("sft")
+    reader.processor.chat_template = reader.template
     return SFTTrainer(
         load_model(model),
         args=_config(arguments, steps, save_steps),
-        train_dataset=presented(rows, present),
-        processing_class=processor,
+        data_collator=reader.collate,
+        train_dataset=presented(rows, reader.present),
+        processing_class=reader.processor,
         peft_config=lora_config(arguments.lora),
     )
 
@@ -125,13 +128,13 @@ def _config(arguments: Arguments, steps: Path, save_steps: int) -> Any:
     )
 
 
-def _check(dataset: Path, rows: Any, processor: Any, trainer: Any, layout: Layout, report: Report) -> None:
+def _check(dataset: Path, rows: Any, reader: Reader, trainer: Any, report: Report) -> None:
     from train.conformance import check_dataset
     from train.rows import rows_without_pixels
 
     longest = trainer.model.config.get_text_config().max_position_embeddings
     outlines = rows_without_pixels(dataset)
-    found = check_dataset(rows, outlines, processor=processor, layout=layout, max_tokens=longest)
+    found = check_dataset(rows, outlines, reader=reader, max_tokens=longest)
     report.line(
         f"{found.n_rows} rows conform; of {found.n_sampled} tokenized ones the longest has {found.longest} tokens, "
         f"{found.n_trained / found.n_tokens:.0%} of all tokens are trained"
@@ -176,6 +179,13 @@ def main(
     max_pixels: Annotated[
         int | None, typer.Option(min=784, help="Scale images down to so many pixels; default: the model's own limit.")
     ] = None,
+    train_observations: Annotated[
+        bool,
+        typer.Option(
+            "--train-observations",
+            help="An ablation, never for use: every token after the question is trained, the sandbox's output as well.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the order of rows.")] = 0,
     save_steps: Annotated[
         int, typer.Option(min=0, help="Keep a restart point every so many steps; a restart goes on from it. 0: none.")
@@ -208,6 +218,7 @@ def main(
         warmup=warmup,
         lora=lora,
         max_pixels=max_pixels,
+        train_observations=train_observations,
         seed=seed,
     )
     with guarded():

@@ -1,6 +1,6 @@
-"""A tiny random Qwen2.5-VL, made here: model, tokenizer and processor of a quarter of a million weights.
+"""A tiny random Qwen2.5-VL or Qwen3-VL, made here: model, tokenizer and processor of a quarter of a million weights.
 
-    python -m train.tiny data/models/tiny --dataset data/exports/sft
+    python -m train.tiny data/models/tiny --dataset data/exports/sft --arch qwen3_vl
 
 It is for tests and for the demo, where every step of training must be real and take milliseconds. It knows nothing.
 The tokenizer is trained on the texts of ``--dataset`` (and a few of its own), so that their sequences are short. The
@@ -14,7 +14,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import uuid4
 
 import typer
@@ -32,7 +32,8 @@ QWEN_SPLIT = (
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
 """Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write a program."""
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *VISION_TOKENS)
-VOCABULARY, HIDDEN, LAYERS, PATCH, LONGEST_SIDE = 3000, 64, 2, 14, 4
+VOCABULARY, HIDDEN, LAYERS, LONGEST_SIDE = 3000, 64, 2, 4
+ArchName = Literal["qwen2_5_vl", "qwen3_vl"]
 OWN_TEXTS = (
     "system\nYou are a helpful assistant.\nuser\nassistant\ntool\n0 1 2 3 4 5 6 7 8 9",
     "<think>I crop the region to look closer.\n<code>\n```python\nfrom PIL import Image\n"
@@ -43,17 +44,39 @@ OWN_TEXTS = (
 MARKER = "tiny.json"
 
 
-def build(out: Path, *, seed: int = 0, texts: Iterable[str] = (), split: str = LINE_SPLIT) -> bool:
-    """Builds the checkpoint in ``out``; False when it is there already, made from the same seed and texts."""
+class Arch(NamedTuple):
+    """What one model type has that the others have not."""
+
+    patch: int
+    vision: dict[str, Any]
+    text: dict[str, Any]
+    rope: dict[str, Any]
+
+
+ARCHITECTURES: dict[ArchName, Arch] = {
+    "qwen2_5_vl": Arch(patch=14, vision={"window_size": 56, "fullatt_block_indexes": [1]}, text={}, rope={}),
+    "qwen3_vl": Arch(
+        patch=16,
+        vision={"num_position_embeddings": 64, "deepstack_visual_indexes": [0]},
+        text={"head_dim": 16},
+        rope={"mrope_interleaved": True},
+    ),
+}
+
+
+def build(
+    out: Path, *, seed: int = 0, texts: Iterable[str] = (), split: str = LINE_SPLIT, arch: ArchName = "qwen2_5_vl"
+) -> bool:
+    """Builds the checkpoint in ``out``; False when it is there already, made from the same arguments."""
     corpus = [*OWN_TEXTS, bundled_prompt("thyme").system, *texts]
-    recipe = digest([seed, split, VOCABULARY, HIDDEN, LAYERS, PATCH, LONGEST_SIDE, corpus])
+    recipe = digest([seed, split, VOCABULARY, HIDDEN, LAYERS, LONGEST_SIDE, arch, ARCHITECTURES[arch], corpus])
     marker = out / MARKER
     if marker.is_file() and json.loads(marker.read_text())["recipe"] == recipe:
         return False
     part = out.with_name(f".{out.name}.{uuid4().hex}")
     tokenizer = _tokenizer(corpus, split)
-    _model(tokenizer, seed).save_pretrained(part)
-    _processor(tokenizer).save_pretrained(part)
+    _model(tokenizer, seed, arch).save_pretrained(part)
+    _processor(tokenizer, arch).save_pretrained(part)
     (part / MARKER).write_text(json.dumps({"recipe": recipe, "seed": seed}))
     shutil.rmtree(out, ignore_errors=True)
     os.replace(part, out)
@@ -100,25 +123,15 @@ def _tokenizer(texts: list[str], split: str) -> Any:
     )
 
 
-def _model(tokenizer: Any, seed: int) -> Any:
-    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, set_seed
+def _model(tokenizer: Any, seed: int, arch: ArchName) -> Any:
+    from transformers import AutoConfig, AutoModelForImageTextToText, set_seed
 
     token = tokenizer.convert_tokens_to_ids
     end, pad = token("<|im_end|>"), token("<|endoftext|>")
-    config = Qwen2_5_VLConfig(
-        text_config=_text_config(len(tokenizer), end=end, pad=pad),
-        vision_config={
-            "depth": 2,
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_heads": 2,
-            "patch_size": PATCH,
-            "spatial_merge_size": 2,
-            "temporal_patch_size": 2,
-            "window_size": 4 * PATCH,
-            "fullatt_block_indexes": [1],
-            "out_hidden_size": HIDDEN,
-        },
+    config = AutoConfig.for_model(
+        arch,
+        text_config=_text_config(len(tokenizer), ARCHITECTURES[arch], end=end, pad=pad),
+        vision_config=_vision_config(ARCHITECTURES[arch]),
         image_token_id=token("<|image_pad|>"),
         video_token_id=token("<|video_pad|>"),
         vision_start_token_id=token("<|vision_start|>"),
@@ -126,13 +139,27 @@ def _model(tokenizer: Any, seed: int) -> Any:
         tie_word_embeddings=True,
     )
     set_seed(seed)
-    model = Qwen2_5_VLForConditionalGeneration(config)
+    model = AutoModelForImageTextToText.from_config(config)  # type: ignore[no-untyped-call]
     model.generation_config.eos_token_id = [end, pad]
     model.generation_config.pad_token_id = pad
     return model
 
 
-def _text_config(n_tokens: int, *, end: int, pad: int) -> dict[str, Any]:
+def _vision_config(arch: Arch) -> dict[str, Any]:
+    return {
+        "depth": 2,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_heads": 2,
+        "patch_size": arch.patch,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+        "out_hidden_size": HIDDEN,
+        **arch.vision,
+    }
+
+
+def _text_config(n_tokens: int, arch: Arch, *, end: int, pad: int) -> dict[str, Any]:
     return {
         "hidden_size": HIDDEN,
         "intermediate_size": 2 * HIDDEN,
@@ -145,39 +172,42 @@ def _text_config(n_tokens: int, *, end: int, pad: int) -> dict[str, Any]:
         "bos_token_id": None,
         "eos_token_id": end,
         "pad_token_id": pad,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3]},
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3], **arch.rope},
+        **arch.text,
     }
 
 
-def _processor(tokenizer: Any) -> Any:
+def _processor(tokenizer: Any, arch: ArchName) -> Any:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     from train.image_only import ImageOnlyProcessor
 
-    unit = (2 * PATCH) ** 2
+    patch = ARCHITECTURES[arch].patch
+    unit = (2 * patch) ** 2
     images = Qwen2VLImageProcessorPil(
-        patch_size=PATCH,
+        patch_size=patch,
         merge_size=2,
         temporal_patch_size=2,
         size={"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2},
     )
-    return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=_stock_template())
+    return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=_stock_template(arch))
 
 
-def _stock_template() -> str:
+def _stock_template(arch: ArchName) -> str:
     import trl
 
-    return (Path(trl.__file__).parent / "chat_templates" / "qwen2_5_vl.jinja").read_text()
+    return (Path(trl.__file__).parent / "chat_templates" / f"{arch}.jinja").read_text()
 
 
 def main(
     out: Annotated[Path, typer.Argument(help="Folder to write; replaced when it was made from other texts.")],
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
     dataset: Annotated[Path | None, typer.Option(help="Shipped dataset whose texts train the tokenizer.")] = None,
+    arch: Annotated[ArchName, typer.Option(help="The model's type.")] = "qwen2_5_vl",
 ) -> None:
-    """Build a tiny random Qwen2.5-VL checkpoint, offline."""
+    """Build a tiny random Qwen2.5-VL or Qwen3-VL checkpoint, offline."""
     with guarded():
-        built = build(out, seed=seed, texts=dataset_texts(dataset) if dataset else ())
+        built = build(out, seed=seed, texts=dataset_texts(dataset) if dataset else (), arch=arch)
         typer.echo(f"{out}: {'built' if built else 'already complete, nothing to do'}")
 
 

@@ -13,7 +13,7 @@ The flags are the chat template's work (``chat_template.jinja`` in the output): 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,13 @@ from pipelines.layouts.turns import Turn
 from pipelines.messages import Part, Text
 
 TEMPLATE = Path(__file__).with_name("qwen_vl_sft.jinja")
-"""The chat template of Qwen2-VL and Qwen2.5-VL with loss flags."""
+"""The chat template with loss flags, but for what the model types differ in."""
+DEFAULT_SYSTEM: Mapping[str, str] = {
+    "qwen2_vl": "You are a helpful assistant.",
+    "qwen2_5_vl": "You are a helpful assistant.",
+    "qwen3_vl": "",
+}
+"""The system turn that a model's stock template gives to a conversation without one; Qwen3-VL gives none."""
 
 _FEATURES = {
     "trajectory_id": {"dtype": "string", "_type": "Value"},
@@ -53,6 +59,11 @@ SCHEMA = pa.schema(
     # what `datasets` itself would write: without it the images would be read as plain structs
     metadata={"huggingface": json.dumps({"info": {"features": _FEATURES}})},
 )
+
+
+def chat_template(source: str, model_type: str) -> str:
+    """A template file's ``source`` for one model type, as a template of its own."""
+    return f"{{%- set default_system = {json.dumps(DEFAULT_SYSTEM[model_type])} -%}}\n{source}"
 
 
 def messages_of(turns: Iterable[Turn]) -> list[dict[str, Any]]:
@@ -104,7 +115,8 @@ from trl import SFTConfig, SFTTrainer
 
 rows = load_dataset("parquet", data_files="FOLDER/{facts.split}.parquet", split="train")
 config = SFTConfig(
-    chat_template_path="FOLDER/chat_template.jinja",  # reads the `train` flags; for Qwen2-VL and Qwen2.5-VL
+    # reads the `train` flags; for Qwen2-VL and Qwen2.5-VL. For Qwen3-VL: chat_template_qwen3_vl.jinja
+    chat_template_path="FOLDER/chat_template.jinja",
     assistant_only_loss=True,
     max_length=None,  # the default cuts image tokens off
 )
@@ -119,7 +131,11 @@ here, and a literal `<image>` in a text is text.
 
 
 def _template(facts: Facts) -> dict[str, str]:
-    return {"chat_template.jinja": TEMPLATE.read_text()}
+    source = TEMPLATE.read_text()
+    return {
+        "chat_template.jinja": chat_template(source, "qwen2_5_vl"),
+        "chat_template_qwen3_vl.jinja": chat_template(source, "qwen3_vl"),
+    }
 
 
 TRL_TURNS = Layout(

@@ -135,12 +135,25 @@ def signs(tmp_path_factory, store):
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory, dataset):
-    from train.tiny import build, dataset_texts
+def tinies(tmp_path_factory, dataset):
+    """A tiny model of each type, by type."""
+    from train.tiny import ARCHITECTURES, build, dataset_texts
 
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    build(folder, texts=dataset_texts(dataset))
-    return folder
+    folder = tmp_path_factory.mktemp("models")
+    for arch in ARCHITECTURES:
+        build(folder / arch, texts=dataset_texts(dataset), arch=arch)
+    return {arch: folder / arch for arch in ARCHITECTURES}
+
+
+@pytest.fixture(scope="session")
+def tiny(tinies):
+    return tinies["qwen2_5_vl"]
+
+
+@pytest.fixture(scope="session", params=["qwen2_5_vl", "qwen3_vl"])
+def model(request, tinies):
+    """A tiny model of each type, one after the other."""
+    return tinies[request.param]
 
 
 @pytest.fixture(scope="session")

@@ -1,96 +1,183 @@
+"""What is trained, token by token: every model type, way to split text, layout, protocol and loss policy."""
+
 import re
 
 import pytest
+import typer
+from PIL import Image
 from typer.testing import CliRunner
 
+from pipelines.records import ImageRef, to_row
 from train.masks import inspect_mask
-from train.tiny import LINE_SPLIT, QWEN_SPLIT, build, dataset_texts
+from train.models import load_processor
+from train.reading import IGNORED, Reader
+from train.templates import template
+from train.tiny import ARCHITECTURES, LINE_SPLIT, QWEN_SPLIT, build
 
-OBSERVATION = re.compile(r"<sandbox_output>.*?</sandbox_output>", re.DOTALL)
+PAD = "<|image_pad|>"
+OBSERVATION = {
+    "thyme": r"<sandbox_output>.*?</sandbox_output>\n?",
+    "pyvision": r"<interpreter>.*?</interpreter>\n?",
+    "tool_call": r"<tool_response>.*?</tool_response>\n?",
+}
+END = {
+    "thyme": "Done.</think>\n<answer>7</answer>",
+    "pyvision": "Done.\n<answer>\n\\boxed{7}\n</answer>",
+    "tool_call": "Done.\n\\boxed{7}",
+}
+CALL = {"thyme": "<code>", "pyvision": "<code>", "tool_call": "<tool_call>"}
+
+
+def row_of(protocol, n_rounds, loss_policy, n_question_images):
+    """A row with pixels; its second and third round show an image, its first prints."""
+    shown = [[], [n_question_images], [n_question_images + 1]][:n_rounds]
+    n_images = n_question_images + max(0, n_rounds - 1)
+    return {
+        "trajectory_id": f"{protocol}{n_rounds}",
+        "protocol": protocol,
+        "mode": "free",
+        "question": "What is 3 + 4?",
+        "choices": [],
+        "images": [Image.new("RGB", (64 + 32 * n, 64), (9, 9, 9)) for n in range(n_images)],
+        "image_refs": [to_row(ImageRef(str(n), 64 + 32 * n, 64, "RGB", "PNG")) for n in range(n_images)],
+        "video_refs": [],
+        "n_question_images": n_question_images,
+        "rounds": [
+            {
+                "thought": f"I look {n}.",
+                "code": f"print({n})",
+                "observation": {"status": "ok", "text": f"seen: {n}", "images": images, "error": None},
+            }
+            for n, images in enumerate(shown)
+        ],
+        "final_thought": "Done.",
+        "answer": "7",
+        "loss_policy": loss_policy,
+    }
+
+
+@pytest.fixture(scope="module")
+def processors(tmp_path_factory):
+    """By model type and way to split text: by lines, or as Qwen does."""
+    found = {}
+    for arch in ARCHITECTURES:
+        for name, split in {"lines": LINE_SPLIT, "words": QWEN_SPLIT}.items():
+            folder = tmp_path_factory.mktemp("reader") / name
+            build(folder, texts=["What is 3 + 4? I look 0. seen: 1 Done."], split=split, arch=arch)
+            found[arch, name] = load_processor(folder)
+    return found
+
+
+def expected_characters(text, row, layout):
+    """For each character of a rendered row whether it is trained, from nothing but the text."""
+    turns = list(re.finditer(r"<\|im_start\|>assistant\n(.*?<\|im_end\|>)", text, re.DOTALL))
+    own = [False] * len(text)
+    for turn in turns:
+        own[turn.start(1) : turn.end(1)] = [True] * len(turn[1])
+    for seen in re.finditer(OBSERVATION[row["protocol"]], text, re.DOTALL):
+        if seen.start() > turns[0].start():  # the prompt may describe the markers
+            own[seen.start() : seen.end()] = [False] * len(seen[0])
+            last_seen = seen.end()
+    if row["loss_policy"] == "last_round" and len(row["rounds"]) >= 2:
+        own[:last_seen] = [False] * last_seen
+    return own
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("split", ["lines", "words"])
+@pytest.mark.parametrize("layout", ["turns", "inline"])
+@pytest.mark.parametrize("protocol", ["thyme", "pyvision", "tool_call"])
+def test_every_token_is_trained_or_not_as_the_text_alone_says(processors, arch, split, layout, protocol):
+    reader = Reader(processors[arch, split], template("sft", arch), layout)
+    decode = reader.processor.tokenizer.decode
+    for n_rounds in range(4):
+        for loss_policy in ("last_round", "all_rounds"):
+            for n_question_images in (0, 1):
+                row = row_of(protocol, n_rounds, loss_policy, n_question_images)
+                batch = reader.read([row])
+                ids, labels = batch["input_ids"][0].tolist(), batch["labels"][0].tolist()
+                own = iter(expected_characters(decode(ids), row, layout))
+                for token, label in zip(ids, labels, strict=True):
+                    characters = {next(own) for _ in decode([token])}
+                    assert characters == {label != IGNORED}, (row["trajectory_id"], decode([token]))
+                    assert label in (token, IGNORED)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("layout", ["turns", "inline"])
+@pytest.mark.parametrize("protocol", ["thyme", "pyvision", "tool_call"])
+def test_a_batch_is_read_as_its_rows_are(processors, arch, layout, protocol):
+    reader = Reader(processors[arch, "lines"], template("sft", arch), layout)
+    rows = [row_of(protocol, n_rounds, "last_round", n_rounds % 2) for n_rounds in range(4)]
+    batch = reader.read(rows)
+    for ids, labels, row in zip(batch["input_ids"], batch["labels"], rows, strict=True):
+        alone = reader.read([row])
+        n_tokens = alone["input_ids"].shape[1]
+        assert ids[:n_tokens].equal(alone["input_ids"][0])
+        assert labels[:n_tokens].equal(alone["labels"][0])
+        assert labels[n_tokens:].eq(IGNORED).all()
+
+
+@pytest.mark.parametrize("layout", ["turns", "inline"])
+@pytest.mark.parametrize("protocol", ["thyme", "pyvision", "tool_call"])
+def test_with_observations_trained_all_after_the_question_is_but_images(processors, layout, protocol):
+    reader = Reader(processors["qwen3_vl", "words"], template("sft", "qwen3_vl"), layout, train_observations=True)
+    for loss_policy in ("last_round", "all_rounds"):
+        segments = inspect_mask(row_of(protocol, 3, loss_policy, 1), reader)
+        before, *after = segments
+        assert before.text.endswith("<|im_start|>assistant\n")
+        assert not before.trained
+        assert [s.text for s in after if not s.trained] == [f"<|vision_start|>{PAD}×{n}<|vision_end|>" for n in (6, 8)]
+        trained = "".join(s.text for s in after if s.trained)
+        assert trained.count("seen: ") == trained.count(CALL[protocol]) == 3
+        assert trained.endswith(f"{END[protocol]}<|im_end|>\n")
+
+
 PROGRAMS = {"t0": 1, "t1": 1, "t2": 0, "t3": 2, "t4": 0, "t5": 0, "t6": 1, "t7": 1}
 """How many programs of each row are trained: all of them, unless two or more with the policy last_round."""
 
 
-@pytest.fixture(scope="module", params=[LINE_SPLIT, QWEN_SPLIT], ids=["lines", "qwen"])
-def reader(request, tmp_path_factory, dataset):
-    """A processor whose tokenizer splits text by lines, or as Qwen2.5 does."""
-    from train.models import load_processor
-
-    folder = tmp_path_factory.mktemp("reader") / "tiny"
-    build(folder, texts=dataset_texts(dataset), split=request.param)
-    return load_processor(folder)
-
-
 @pytest.fixture(params=["turns", "inline"])
-def layout(request):
-    return request.param
+def reader(request, model, tinies):
+    return Reader(load_processor(model), template("sft", model.name), request.param)
 
 
-def trained(row, reader, layout):
-    return "".join(s.text for s in inspect_mask(row, processor=reader, layout=layout) if s.trained)
+def trained(row, reader):
+    return "".join(s.text for s in inspect_mask(row, reader) if s.trained)
 
 
-def test_observations_and_their_markers_are_never_trained(rows, reader, layout):
+def test_the_loss_policy_decides_how_many_programs_of_a_shipped_row_are_trained(rows, reader):
+    assert {row["trajectory_id"]: trained(row, reader).count("<code>") for row in rows} == PROGRAMS
+
+
+def test_every_image_is_one_run_of_image_tokens(rows, reader):
     for row in rows:
-        text = trained(row, reader, layout)
-        assert "sandbox_output" not in text
-        assert "image_pad" not in text
+        text = "".join(s.text for s in inspect_mask(row, reader))
+        assert text.count(f"{PAD}×") == len(row["images"])
 
 
-def test_the_loss_policy_decides_how_many_programs_are_trained(rows, reader, layout):
-    assert {row["trajectory_id"]: trained(row, reader, layout).count("<code>") for row in rows} == PROGRAMS
-
-
-def test_the_answer_and_the_end_of_the_turn_are_trained(rows, reader, layout):
-    for row in rows:
-        assert trained(row, reader, layout).endswith(f"</think>\n<answer>{row['answer']}</answer><|im_end|>")
-
-
-def test_the_newline_after_an_observation_is_not_trained(rows, reader):
-    segments = inspect_mask(rows[0], processor=reader, layout="inline")
-    after = next(i for i, s in enumerate(segments) if not s.trained and "</sandbox_output>\n" in s.text and i > 0)
-    assert segments[after].text.endswith("</sandbox_output>\n")
-    assert segments[after + 1].text.startswith("The sign is red.")
-
-
-def test_everything_before_the_first_turn_is_one_segment_that_is_not_trained(rows, reader, layout):
-    for row in rows:
-        first = inspect_mask(row, processor=reader, layout=layout)[0]
-        assert not first.trained
-        assert "<|im_start|>assistant\n" in first.text
-
-
-def test_every_image_is_one_run_of_image_tokens(rows, reader, layout):
-    for row in rows:
-        text = "".join(s.text for s in inspect_mask(row, processor=reader, layout=layout))
-        assert text.count("<|image_pad|>×") == len(row["images"])
-
-
-def test_special_tokens_in_a_question_are_read_as_text(rows, reader, layout):
-    text = "".join(s.text for s in inspect_mask(rows[6], processor=reader, layout=layout))
+def test_special_tokens_in_a_question_are_read_as_text(rows, reader):
+    text = "".join(s.text for s in inspect_mask(rows[6], reader))
     assert "How wide is <image> <| image_pad|> in pixels?<| im_end|>" in text
 
 
-def test_the_program_prints_a_row(dataset, tiny):
-    import typer
-
+@pytest.fixture
+def program():
     from train.masks import main
 
     app = typer.Typer()
     app.command()(main)
-    result = CliRunner().invoke(app, [str(dataset), "--model", str(tiny), "--row", "7"])
+    return lambda *flags: CliRunner().invoke(app, list(map(str, flags)))
+
+
+def test_the_program_prints_a_row(program, dataset, tiny):
+    result = program(dataset, "--model", tiny, "--row", 7)
     assert result.exit_code == 0
     assert "row t7 (all_rounds, layout turns)" in result.output
     assert "<answer>51</answer>" in result.output
 
 
-def test_the_program_names_the_rows_there_are(dataset, tiny):
-    import typer
-
-    from train.masks import main
-
-    app = typer.Typer()
-    app.command()(main)
-    result = CliRunner().invoke(app, [str(dataset), "--model", str(tiny), "--row", "99"])
+def test_the_program_names_the_rows_there_are(program, dataset, tiny):
+    result = program(dataset, "--model", tiny, "--row", 99)
     assert result.exit_code == 1
     assert "has rows 0 to 7" in result.output

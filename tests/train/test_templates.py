@@ -2,34 +2,70 @@ import pytest
 
 from train.conversations import conversation, opening
 from train.grpo import RESPONSE_TEMPLATE
+from train.models import load_processor
 from train.templates import template
 
+LAYOUTS = ["turns", "inline"]
+SHOWN = "<|vision_start|><|image_pad|><|vision_end|>"
 
-@pytest.mark.parametrize("layout", ["turns", "inline"])
+
+@pytest.fixture(scope="module")
+def processors(tinies):
+    return {name: load_processor(folder) for name, folder in tinies.items()}
+
+
+@pytest.fixture(params=["qwen2_5_vl", "qwen3_vl"])
+def kind(request):
+    return request.param
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("ask", [True, False])
-def test_the_sft_template_renders_the_bytes_of_the_stock_template(rows, processor, layout, ask):
-    stock = processor.chat_template
+@pytest.mark.parametrize("numbered", [True, False])
+def test_the_sft_template_renders_the_bytes_of_the_stock_template(rows, processors, kind, layout, ask, numbered):
+    render = processors[kind].apply_chat_template
     for row in rows:
         said = conversation(row, layout=layout).messages
-        expected = processor.apply_chat_template(said, chat_template=stock, add_generation_prompt=ask)
-        assert processor.apply_chat_template(said, chat_template=template("sft"), add_generation_prompt=ask) == expected
+        rendered = render(said, chat_template=template("sft", kind), add_generation_prompt=ask, add_vision_id=numbered)
+        n_shown = sum(part["type"] == "image" for message in said for part in message["content"])
+        assert rendered.count(SHOWN) == n_shown
+        if kind == "qwen3_vl" and layout == "inline":  # its stock template drops the images of assistant turns
+            said = [{**m, "content": [p for p in m["content"] if _is_stock(m, p)]} for m in said]
+            rendered = render(
+                said, chat_template=template("sft", kind), add_generation_prompt=ask, add_vision_id=numbered
+            )
+        assert rendered == render(said, add_generation_prompt=ask, add_vision_id=numbered)
 
 
-def test_a_conversation_without_a_system_prompt_gets_the_stock_one(processor):
-    said = [{"role": "user", "content": "hello"}]
-    for name in ("sft", "grpo"):
-        rendered = processor.apply_chat_template(said, chat_template=template(name))
-        assert rendered == processor.apply_chat_template(said)
+def _is_stock(message, part):
+    return message["role"] != "assistant" or part["type"] == "text"
 
 
-def test_the_grpo_template_renders_the_bytes_of_the_stock_template_where_there_is_no_tool(rows, processor):
+@pytest.mark.parametrize("name", ["sft", "grpo"])
+@pytest.mark.parametrize("content", ["hello", [{"type": "text", "text": "hello"}]])
+def test_a_conversation_without_a_system_turn_gets_the_stock_one_or_none(processors, kind, name, content):
+    said = [{"role": "user", "content": content}, {"role": "assistant", "content": content}]
+    rendered = processors[kind].apply_chat_template(said, chat_template=template(name, kind))
+    assert rendered == processors[kind].apply_chat_template(said)
+    assert ("You are a helpful assistant." in rendered) == (kind == "qwen2_5_vl")
+
+
+def test_the_grpo_template_renders_the_bytes_of_the_stock_template_where_there_is_no_tool(rows, processors, kind):
     for row in rows:
         said = conversation(row, layout="turns").messages
-        rendered = processor.apply_chat_template(said, chat_template=template("grpo"))
-        assert rendered == processor.apply_chat_template(said)
+        rendered = processors[kind].apply_chat_template(said, chat_template=template("grpo", kind))
+        assert rendered == processors[kind].apply_chat_template(said)
 
 
-def test_a_rollout_reads_as_the_layout_of_turns(rows, processor):
+def test_trl_takes_the_grpo_template_for_one_with_tools(tinies, kind):
+    from trl.chat_template_utils import supports_tool_calling
+
+    processor = load_processor(tinies[kind])
+    processor.chat_template = template("grpo", kind)
+    assert supports_tool_calling(processor)
+
+
+def test_a_rollout_reads_as_the_layout_of_turns(rows, processors, kind):
     row = rows[0]
     sft = conversation(row, layout="turns").messages
     call = {"type": "function", "function": {"name": "run_python", "arguments": {"code": row["rounds"][0]["code"]}}}
@@ -40,14 +76,12 @@ def test_a_rollout_reads_as_the_layout_of_turns(rows, processor):
         {"role": "tool", "name": "run_python", "content": sft[3]["content"]},
         sft[4],
     ]
-    rendered = processor.apply_chat_template(rollout, chat_template=template("grpo"))
-    assert rendered == processor.apply_chat_template(sft)
+    rendered = processors[kind].apply_chat_template(rollout, chat_template=template("grpo", kind))
+    assert rendered == processors[kind].apply_chat_template(sft)
 
 
 def test_a_code_block_is_parsed_as_a_call_of_the_sandbox(tiny):
     from trl.chat_template_utils import parse_response
-
-    from train.models import load_processor
 
     tokenizer = load_processor(tiny).tokenizer
     tokenizer.response_template = RESPONSE_TEMPLATE

@@ -1,7 +1,7 @@
-"""Chat templates for Qwen2-VL and Qwen2.5-VL: the stock rendering, with loss flags (SFT) and code as a tool (GRPO).
+"""Chat templates of the Qwen-VL models: the stock rendering, with loss flags (SFT) and code as a tool (GRPO).
 
-Both render the same bytes as the stock template wherever the stock template has something to render. The one for SFT
-ships with exports for TRL, and lies there.
+Both render the same bytes as the model's stock template wherever that has something to render; images in assistant
+turns, which Qwen3-VL's leaves out, are rendered, too. The one for SFT ships with exports for TRL, and lies there.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pipelines.layouts.trl import TEMPLATE
+from pipelines.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
 
 TemplateName = Literal["sft", "grpo"]
+MODEL_TYPES = tuple(DEFAULT_SYSTEM)
+"""The model types that the templates fit."""
 
 
-def template(name: TemplateName) -> str:
-    """The Jinja source of a template."""
-    return TEMPLATE.read_text() if name == "sft" else Path(__file__).with_name("qwen_vl_grpo.jinja").read_text()
+def template(name: TemplateName, model_type: str = "qwen2_5_vl") -> str:
+    """The Jinja source for one of ``MODEL_TYPES``; ``train.models.model_type`` reads a folder's."""
+    path = TEMPLATE if name == "sft" else Path(__file__).with_name("qwen_vl_grpo.jinja")
+    return chat_template(path.read_text(), model_type)

@@ -1,0 +1,53 @@
+"""CodeV §4, TAPO: what each program showed is judged, beside the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from train import rewards
+from train.methods import ask
+from train.methods.base import RUN_OUT, Judges, Scored, Terms, all_free, correct_of
+from train.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class CodeV:
+    """The paper demands |weight_tool| < |weight_accuracy| and names neither; figure 9 shows a format of at most 0.3."""
+
+    weight_accuracy: float = 1.0
+    weight_tool: float = 0.5
+    weight_format: float = 0.0
+
+    name: str = "codev"
+    says: str = "answer and, program by program, whether what it showed is evidence"
+    protocol: str = "thyme"
+    # §5.1: learning rate, 8 rollouts, temperature 1; eq. 3: a baseline, no standard deviation
+    terms: Terms = Terms(learning_rate=1e-6, generations=8, max_rounds=4)
+    broken: frozenset[str] = RUN_OUT
+    wants_judge: str = "whether a picture is evidence for the question (without: redlines alone)"
+
+    def modes(self, n_rollouts: int) -> tuple[str, ...]:
+        """All free."""
+        return all_free(n_rollouts)
+
+    async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
+        """CodeV eqs. 5 and 6."""
+        correct = await correct_of(group, judges)
+        tools = await asyncio.gather(*(ask.tool_scores(judges, outcome) for outcome in group))
+        return [self._scored(*rollout) for rollout in zip(group, correct, tools, strict=True)]
+
+    def _scored(self, outcome: Outcome, correct: float, tools: Sequence[float]) -> Scored:
+        formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
+        reward = rewards.tapo(
+            correct,
+            tools,
+            weight_accuracy=self.weight_accuracy,
+            weight_tool=self.weight_tool,
+            format=self.weight_format * formatted,
+        )
+        redlined = sum(score < 0 for score in tools) / len(tools) if tools else 0.0
+        parts = {"accuracy": correct, "tool": fmean(tools) if tools else 0.0, "redlines": redlined, "format": formatted}
+        return Scored(reward, correct, parts)

@@ -1,0 +1,40 @@
+"""PyVision-RL §3: a right answer earns more for every call; oversampling, filtering and ranking of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from train import rewards
+from train.methods.base import RUN_OUT, Judges, Scored, Terms, all_free, correct_of
+from train.outcomes import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class PyVision:
+    """The accumulative tool reward."""
+
+    variant: rewards.Variant = "paper"
+
+    name: str = "pyvision"
+    says: str = "1 + 0.1 per program, when right; groups with most spread are trained"
+    protocol: str = "pyvision"
+    # §3.4: learning rate, 8 rollouts, 32 prompts for 16, no standard deviation; §4.2: 4 turns
+    terms: Terms = Terms(learning_rate=1e-6, generations=8, max_rounds=4, oversample=2.0)
+    # algorithm 1: timeout, runtime death or execution error
+    broken: frozenset[str] = RUN_OUT | {"error", "blocked"}
+    wants_judge: str = "whether an answer means the expected one (without: by its words)"
+
+    def modes(self, n_rollouts: int) -> tuple[str, ...]:
+        """All free."""
+        return all_free(n_rollouts)
+
+    async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
+        """PyVision-RL eq. 1."""
+        correct = await correct_of(group, judges)
+        return [self._scored(outcome, right) for outcome, right in zip(group, correct, strict=True)]
+
+    def _scored(self, outcome: Outcome, correct: float) -> Scored:
+        n_failed = outcome.n_calls - outcome.n_ok
+        reward = rewards.pyvision(bool(correct), outcome.n_calls, n_failed=n_failed, variant=self.variant)
+        return Scored(reward, correct, {"accuracy": correct, "tool_bonus": reward - correct})

@@ -1,0 +1,69 @@
+"""Thyme §4: result, consistency and format; GRPO-ATS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from train import rewards
+from train.methods import ask
+from train.methods.base import RUN_OUT, Judges, Scored, Terms, all_free, correct_of
+from train.outcomes import Outcome
+
+Addition = Literal["consistency", "code", "process", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thyme:
+    """``addition`` is what a right answer earns besides: its consistency, or an ablation (appendix C.5.2)."""
+
+    addition: Addition = "consistency"
+    variant: rewards.Variant = "paper"
+
+    name: str = "thyme"
+    says: str = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
+    protocol: str = "thyme"
+    # appendix B.3: learning rate, KL, rollouts, repetition penalty; the released code: 4 rounds
+    terms: Terms = Terms(
+        learning_rate=5e-7,
+        generations=4,
+        max_rounds=4,
+        beta=0.001,
+        repetition_penalty=1.05,
+        scale="group",
+        loss_type="grpo",
+        adaptive_temperature=True,
+    )
+    broken: frozenset[str] = RUN_OUT
+    wants_judge: str = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
+
+    def modes(self, n_rollouts: int) -> tuple[str, ...]:
+        """All free."""
+        return all_free(n_rollouts)
+
+    async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
+        """Thyme §4.4."""
+        correct = await correct_of(group, judges)
+        added = await asyncio.gather(*(self._added(one, right, judges) for one, right in zip(group, correct, strict=True)))
+        return [self._scored(one, right, extra) for one, right, extra in zip(group, correct, added, strict=True)]
+
+    async def _added(self, outcome: Outcome, correct: float, judges: Judges) -> float:
+        if not correct:  # it would count for nothing
+            return 0.0
+        if self.addition == "code":
+            return rewards.executed_share(outcome.n_ok, outcome.n_calls)
+        if self.addition == "consistency":
+            return await ask.consistency(judges, outcome)
+        return await ask.process(judges, outcome) if self.addition == "process" else 0.0
+
+    def _scored(self, outcome: Outcome, correct: float, added: float) -> Scored:
+        formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
+        given = None if outcome.answer is None else bool(correct)
+        result = rewards.thyme_result(given, variant=self.variant)
+        if self.addition == "code":
+            reward = rewards.thyme_code(result, added, formatted, variant=self.variant)
+        else:
+            reward = rewards.thyme(result, added, formatted)
+        return Scored(reward, correct, {"result": result, self.addition: added, "format": formatted})
