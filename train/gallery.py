@@ -50,7 +50,9 @@ def write_page(output: Path, *, title: str) -> None:
     by_step: dict[int, list[Rollout]] = {}
     for rollout in rollouts:
         by_step.setdefault(rollout["step"], []).append(rollout)
-    style = (_HERE / "gallery.css").read_text(encoding="utf-8") + HtmlFormatter(style="friendly").get_style_defs(".code")
+    style = (_HERE / "gallery.css").read_text(encoding="utf-8") + HtmlFormatter(style="friendly").get_style_defs(
+        ".code"
+    )
     said = template.render(title=title, style=Markup(style), steps=by_step, images=f"{FOLDER}/{IMAGES}")
     (output / PAGE).write_text(said, encoding="utf-8", errors="replace")
 

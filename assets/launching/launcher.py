@@ -1,4 +1,4 @@
-"""Where training runs: settings from the environment (``DARKROOM_LAUNCH…``), to be changed for one run in the launchpad."""
+"""Where training runs: settings from the environment (``DARKROOM_LAUNCH…``); the launchpad changes them for one run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import dagster as dg
 from pydantic import Field, ValidationError
+
+from assets.launching.job import LaunchFault
 
 Kind = Literal["local", "ray", "slurm", "kubernetes"]
 
@@ -66,7 +68,7 @@ class LauncherResource(dg.ConfigurableResource):
 
     @classmethod
     def from_settings(cls, environment: Mapping[str, str] = os.environ) -> LauncherResource:
-        """What the environment says. Raises ``dg.DagsterInvalidConfigError`` with the variable that is wrong."""
+        """What the environment says. Raises ``LaunchFault`` with the variable that is wrong."""
         given: dict[str, Any] = {
             field: environment[f"DARKROOM_LAUNCH_{ending}"]
             for ending, field in SETTINGS.items()
@@ -74,4 +76,10 @@ class LauncherResource(dg.ConfigurableResource):
         }
         if environment.get("DARKROOM_LAUNCH"):
             given["kind"] = environment["DARKROOM_LAUNCH"]
-        return cls(**given)
+        try:
+            return cls.model_validate(given)
+        except ValidationError as fault:
+            first = fault.errors()[0]
+            ending = next((e for e, field in SETTINGS.items() if field == first["loc"][0]), "")
+            name = f"DARKROOM_LAUNCH_{ending}".rstrip("_")
+            raise LaunchFault(f"{name} is {first['input']!r}: {first['msg']}") from fault

@@ -1,4 +1,4 @@
-"""What a program reports through Pipes, read from its exchange folder; steps as lines of the log and as observations."""
+"""What a program reports through Pipes, from its exchange folder; its steps as lines of the log and observations."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def ordered(program: Program, launcher: LauncherResource) -> Iterator[Order]:
 
 
 def start(program: Program, order: Order, launcher: LauncherResource, pipes: Mapping[str, str]) -> Job:
-    """Starts it, or takes over what was started. ``pipes`` are the variables of Dagster Pipes. Raises ``LaunchFault``."""
+    """Starts it, or takes over what was started. ``pipes`` are Dagster Pipes' variables. Raises ``LaunchFault``."""
     environment = {VARIABLE: str(order.exchange.folder), **pipes}
     if launcher.kind == "local":
         return LocalJob(order.command, environment)
@@ -50,9 +50,7 @@ def start(program: Program, order: Order, launcher: LauncherResource, pipes: Map
 def _on_ray(program: Program, order: Order, launcher: LauncherResource, environment: Mapping[str, str]) -> Job:
     if order.job_id:
         return RayJob(launcher.url, order.job_id)
-    body = submission(
-        order.command, environment, folder=launcher.folder, n_gpus=launcher.n_gpus, name=program.name
-    )
+    body = submission(order.command, environment, folder=launcher.folder, n_gpus=launcher.n_gpus, name=program.name)
     job = RayJob.submit(launcher.url, body)
     order.on_its_way(job.job_id)
     return job
