@@ -14,15 +14,31 @@ from train import gallery, history, plots
 from train.provenance import Code
 
 
+TOLD = (
+    "reward",
+    "accuracy",
+    "executable_rate",
+    "tool_calls",
+    "broken_rate",
+    "loss",
+    "mean_token_accuracy",
+    "entropy",
+    "sandbox/waiting_share",
+)
+"""Columns that the page shows one by one, where a training has them; ``plots`` shows all."""
+
+
 def metadata(made: Mapping[str, Any], output: Path, *, column: str, figure: bytes) -> dict[str, Any]:
-    """Of a ``training.json``: how the column went, every step, all plots, rollouts, and where it came from."""
+    """Of a ``training.json``: how its columns went, every step, all plots, rollouts, and where it came from."""
     steps = made["steps"]
+    there = plots.numbers(steps)
+    told = [column, *(name for name in TOLD if name in there and name != column)]
     return {
-        **_finals(steps, column),
-        column: _value(history.sparkline(_values(steps, column)), "text"),
-        "steps_table": _value(history.step_table(steps), "md"),
-        "plot": _value(plots.embedded(figure, column), "md"),
+        **{f"final_{name}": _value(_last(steps, name), "float") for name in told},
+        **{f"{name}_course": _value(_course(steps, name), "md") for name in told},
+        "plot": _value(history.embedded(figure, column), "md"),
         **_panels(output),
+        "steps_table": _value(history.step_table(steps), "md"),
         **_rollouts(output),
         "steps": _value(made["n_steps"], "int"),
         "seconds": _value(made["seconds"], "float"),
@@ -31,16 +47,24 @@ def metadata(made: Mapping[str, Any], output: Path, *, column: str, figure: byte
     }
 
 
-def _finals(steps: Sequence[Mapping[str, Any]], column: str) -> dict[str, Any]:
-    """The last number of every column: Dagster plots them from one materialisation to the next."""
-    last = {name: _values(steps, name)[-1] for name in plots.numbers(steps)}
-    finals = {f"final_{name}": _value(float(value), "float") for name, value in last.items()}
-    return finals or {f"final_{column}": _value(None, "float")}
+def _last(steps: Sequence[Mapping[str, Any]], column: str) -> float | None:
+    """Dagster plots it from one materialisation to the next."""
+    values = _values(steps, column)
+    return float(values[-1]) if values else None
+
+
+def _course(steps: Sequence[dict[str, Any]], column: str) -> str:
+    """A plot of a few hundred bytes and a line, short enough to be shown on the page itself."""
+    values = _values(steps, column)
+    if not values:
+        return "no step had it"
+    said = f"{values[0]:.4g} → {values[-1]:.4g} (from {min(values):.4g} to {max(values):.4g})"
+    return f"{history.embedded(plots.small(steps, column), column)}\n\n{said}"
 
 
 def _panels(output: Path) -> dict[str, Any]:
     path = output / history.PANELS
-    return {"plots": _value(plots.embedded(path.read_bytes(), "all columns"), "md")} if path.is_file() else {}
+    return {"plots": _value(history.embedded(path.read_bytes(), "all columns"), "md")} if path.is_file() else {}
 
 
 def _rollouts(output: Path) -> dict[str, Any]:
@@ -67,7 +91,7 @@ def _origin(made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _values(steps: Sequence[Mapping[str, Any]], column: str) -> list[float]:
-    return [step[column] for step in steps if step.get(column) is not None]
+    return [step[column] for step in steps if plots.is_number(step.get(column))]
 
 
 def _value(raw: Any, kind: str) -> dict[str, Any]:

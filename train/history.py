@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -68,6 +69,11 @@ def step_table(steps: Steps, *, most: int = 30) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     lines += ["| " + " | ".join(_cell(step.get(name)) for name in columns) + " |" for step in kept]
     return "\n".join(lines)
+
+
+def embedded(png: bytes, alt: str) -> str:
+    """A PNG as a Markdown image that needs no file."""
+    return f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})"
 
 
 def _cell(value: Any) -> str:
