@@ -10,42 +10,11 @@ from pydantic import Field, ValidationError
 
 from pipelines.digest import digest
 from pipelines.policies import Account, Budget, Endpoint, OpenAIPolicy, OraclePolicy, Policy, PolicyUnavailable, Purse
+from pipelines.policies.variables import FAMILY, Role, role_settings
 from pipelines.recipes import Recipe
 from pipelines.rl.embedded import script as rl_script
 from pipelines.stages import code_digest
 from pipelines.workspace import Workspace
-
-Role = Literal["POLICY", "CONVERT", "JUDGE", "STUDENT"]
-"""Who writes trajectories and plans, who converts what was drafted, who judges, and the model that is to be trained,
-whose pass rates are measured: each a prefix of variables."""
-
-SETTINGS = {
-    "URL": "base_url",
-    "MODEL": "model",
-    "REVISION": "revision",
-    "KEY": "key_variable",
-    "TEMPERATURE": "temperature",
-    "MAX_TOKENS": "max_tokens",
-    "SEND_STOP": "send_stop",
-    "SEND_SCHEMA": "send_schema",
-    "SEND_N": "send_n",
-    "CONCURRENCY": "concurrency",
-    "PROMPT_PRICE": "usd_per_million_prompt_tokens",
-    "COMPLETION_PRICE": "usd_per_million_completion_tokens",
-    "MAX_PIXELS": "max_pixels",
-    "BUDGET": "budget_usd",
-    "BUDGET_TOKENS": "budget_tokens",
-    "BUDGET_HOURS": "budget_hours",
-    "PURSE": "purse",
-    "VOTES": "n_votes",
-}
-"""Endings of a role's variables, and the fields that they set."""
-
-
-FAMILY = "{family}"
-"""In the name of a purse: the family that is at work."""
-
-_BUDGETS = ("BUDGET", "BUDGET_TOKENS", "BUDGET_HOURS")
 
 
 class WorkspaceResource(dg.ConfigurableResource):
@@ -109,21 +78,11 @@ class PolicyResource(dg.ConfigurableResource):
         What is not set for the other roles is as for ``POLICY``; a role with a budget of its own has a
         purse of its own. Raises ``PolicyUnavailable``, naming the variable, for a value that cannot be one.
         """
-        prefixes = list(dict.fromkeys(["DARKROOM_POLICY", f"DARKROOM_{role}"]))
-        kind = _last_set(environment, prefixes) or "oracle"
-        if kind not in ("oracle", "openai"):
-            raise PolicyUnavailable(f"{prefixes[-1]} is {kind!r}; set it to 'oracle' or 'openai'")
-        names = {field: [f"{prefix}_{suffix}" for prefix in prefixes] for suffix, field in SETTINGS.items()}
-        given = {field: value for field, tried in names.items() if (value := _last_set(environment, tried))}
-        own = [environment.get(f"DARKROOM_{role}_{ending}") for ending in _BUDGETS]
-        if role != "POLICY" and any(own) and not environment.get(f"DARKROOM_{role}_PURSE"):
-            given["purse"] = f"{given.get('purse', FAMILY)}/{role.lower()}"
+        given = role_settings(role, environment)
         try:
-            return cls.model_validate({"kind": kind, **given})
+            return cls.model_validate({"kind": given.kind, **given.values})
         except ValidationError as fault:
-            first = fault.errors()[0]
-            name = next((name for name in reversed(names.get(str(first["loc"][0]), [])) if environment.get(name)), "")
-            raise PolicyUnavailable(f"{name or prefixes[-1]} is {first['input']!r}: {first['msg']}") from fault
+            raise given.unreadable(fault) from fault
 
     def for_recipe(self, recipe: Recipe, workspace: Workspace) -> Policy:
         """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
@@ -179,7 +138,3 @@ class PolicyResource(dg.ConfigurableResource):
             }
         )
         return Endpoint(**settings)
-
-
-def _last_set(environment: Mapping[str, str], names: list[str]) -> str | None:
-    return next((environment[name] for name in reversed(names) if environment.get(name)), None)

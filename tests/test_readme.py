@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from assets.cli import app
-from assets.resources import SETTINGS, Role
+from pipelines.policies.variables import SETTINGS, Role
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -1,4 +1,8 @@
-"""The errors of this package that a person is meant to read."""
+"""The errors of this package that a person is meant to read.
+
+TrainFault
+└── JudgeDown       training ends with a checkpoint, and goes on from it
+"""
 
 from __future__ import annotations
 
@@ -8,4 +12,10 @@ class TrainFault(Exception):
 
 
 class JudgeDown(TrainFault):
-    """A judge that rewards need cannot be asked; the training keeps what it has learnt and ends."""
+    """A judge that rewards need cannot be asked, or no longer: which one, and why."""
+
+    def __init__(self, judge: str, why: str) -> None:
+        super().__init__(
+            f"the judge {judge} cannot be asked: {why}. Training has saved a checkpoint; see to the judge and run the "
+            "same command again: it goes on from there, and votes that were cast are not paid for a second time"
+        )

@@ -4,19 +4,16 @@
     judged.grade.right, judged.votes
 
 What is spelled like the expected answer is right and costs nothing; what is no answer (``address.py``) is wrong and
-costs nothing. About the rest the policy votes. The given answer is data: on one line, between fences whose nonce
-depends on the answer itself, so that no answer can contain it, and without the letters of which a tag, a block of code
-or a JSON string is made.
+costs nothing. About the rest the policy votes. The given answer is data, between fences (``pipelines/fences.py``).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.answers import compatible
 from pipelines.digest import digest, seed_from
+from pipelines.fences import harmless, nonce
 from pipelines.grading.address import refusal
 from pipelines.grading.base import Grade, graded
 from pipelines.grading.rules import MAX_ANSWER_CHARS
@@ -30,9 +27,6 @@ from pipelines.tasks import Task, question_text
 from pipelines.voting import poll
 
 PROMPT = bundled_prompt("judge_answer")
-_NONCE_CHARS = 16
-_HARMLESS = str.maketrans({"<": "‹", ">": "›", "`": "'", '"': "'"})
-"""LaTeX keeps its braces: without double quotes they make no object that a reader of the vote could take for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +62,8 @@ def meaning_turn(given: str, sample: Sample) -> Turn:
 def meaning_slots(given: str, sample: Sample) -> Mapping[str, str]:
     """What the prompt ``judge_answer`` is filled with."""
     return {
-        "question": _harmless(question_text(sample)),
-        "expected": _harmless(sample.answer),
-        "given": _harmless(given),
-        "nonce": digest([sample.sample_id, given])[:_NONCE_CHARS],
+        "question": harmless(question_text(sample)),
+        "expected": harmless(sample.answer),
+        "given": harmless(given),
+        "nonce": nonce(sample.sample_id, given),
     }
-
-
-def _harmless(text: str) -> str:
-    """On one line, and without letters that could close what surrounds it."""
-    return re.sub(r"([-=_*~])\1{2,}", r"\1", " ".join(compatible(text).translate(_HARMLESS).split()))

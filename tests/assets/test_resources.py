@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assets.resources import PolicyResource, Role
+from assets.resources import PolicyResource
 from pipelines.policies import OpenAIPolicy, PolicyUnavailable
+from pipelines.policies.variables import Role
 from pipelines.recipes import load_recipes
 from pipelines.records import Usage
 from pipelines.workspace import Workspace
