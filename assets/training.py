@@ -12,8 +12,10 @@ from assets.resources import WorkspaceResource
 from assets.rl import RL_DATASET
 from assets.training_settings import (
     BaseModelConfig,
+    EvaluationConfig,
     GrpoConfig,
     SftConfig,
+    evaluation_program,
     grpo_program,
     sft_program,
     tiny_program,
@@ -95,6 +97,26 @@ def grpo_checkpoint(
         )
     output = opened.checkpoint("grpo")
     program = grpo_program(dataset, opened.checkpoint("sft"), output, config, tiny=_is_tiny(opened))
+    yield from launch(context, program, launcher)
+
+
+@dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET, grpo_checkpoint])
+def evaluation(
+    context: dg.AssetExecutionContext,
+    config: EvaluationConfig,
+    workspace: WorkspaceResource,
+    launcher: LauncherResource,
+) -> Iterator[Event]:
+    """A checkpoint on held-out questions, with its tools: right answers, what its programs do, whether they matter.
+
+    Set `checkpoint` to compare stages (each keeps a report of its own), `benchmarks` for public ones, `rollouts` for
+    avg@k and pass@k, `controls` to see whether the answer changes when the pictures are taken away.
+    """
+    opened = workspace.open()
+    model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
+    output = opened.home / "evaluations" / config.checkpoint
+    datasets = [opened.home / "datasets" / name for name in config.datasets]
+    program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
     yield from launch(context, program, launcher)
 
 

@@ -61,6 +61,33 @@ class GrpoConfig(dg.Config):
     flags: dict[str, str] = Field(default={}, description=_FLAGS.format(program="train.grpo", example="beta: 0.01"))
 
 
+class EvaluationConfig(dg.Config):
+    """Settings of ``python -m train.evaluate``."""
+
+    checkpoint: Literal["grpo", "sft", "base"] = Field(
+        default="grpo", description="What is evaluated: grpo_checkpoint, sft_checkpoint, or the base model."
+    )
+    datasets: list[str] = Field(
+        default=["sft/crop"],
+        description="Whose held-out questions are asked, below datasets/: sft/<family>, rl/prompts.",
+    )
+    split: str = Field(default="validation", description="Of those datasets: validation, train or all.")
+    benchmarks: dict[str, str] = Field(
+        default={}, description="Benchmarks by name with their downloads, as in vstar_bench: /data/vstar_bench."
+    )
+    limit: int | None = Field(default=None, description="Only the first so many questions of each.")
+    rollouts: int = Field(default=1, description="Per question, for avg@k and pass@k.")
+    temperature: float = Field(default=0.0, description="0 takes the likeliest token.")
+    max_tokens: int | None = Field(default=None, description="Longest turn.")
+    controls: int = Field(
+        default=0, description="So many rollouts are played again with blank and swapped pictures: do they matter?"
+    )
+    seed: int = 0
+    flags: dict[str, str] = Field(
+        default={}, description=_FLAGS.format(program="train.evaluate", example="judge_url: http://127.0.0.1:8000/v1")
+    )
+
+
 _TINY_SFT: Mapping[str, Value] = {"epochs": 3.0, "batch_size": 2, "learning_rate": 8e-3}
 _TINY_GRPO: Mapping[str, Value] = {
     "max_steps": 1,
@@ -70,6 +97,9 @@ _TINY_GRPO: Mapping[str, Value] = {
     "repetition_penalty": 1.0,
     "max_tokens": 512,
 }
+
+
+_TINY_EVALUATION: Mapping[str, Value] = {"limit": 4, "max_tokens": 200, "max_rounds": 2}
 
 
 def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) -> Program:
@@ -89,6 +119,16 @@ def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *
     """``python -m train.grpo``."""
     given = _given(config, _TINY_GRPO if tiny else {}, "family", "prompts")
     return Program.of("train.grpo", output, {"dataset": dataset, "model": model, **given})
+
+
+def evaluation_program(
+    datasets: list[Path], model: Path, output: Path, config: EvaluationConfig, *, tiny: bool
+) -> Program:
+    """``python -m train.evaluate``."""
+    given = _given(config, _TINY_EVALUATION if tiny else {}, "checkpoint", "datasets", "benchmarks")
+    benchmarks = [f"{name}={path}" for name, path in config.benchmarks.items()]
+    asked: dict[str, Value] = {"dataset": [str(dataset) for dataset in datasets], "benchmark": benchmarks}
+    return Program.of("train.evaluate", output, {"model": model, **asked, **given})
 
 
 def _given(config: dg.Config, defaults: Mapping[str, Value], *but: str) -> dict[str, Value]:

@@ -41,6 +41,11 @@ class FolderMessages(dg.PipesMessageReader):
             over.set()
             thread.join()
 
+    @property
+    def expected_writer_count(self) -> int:
+        """One program reports, by its first process."""
+        return 1
+
     def no_messages_debug_text(self) -> str:
         """For Dagster's own words when a program says nothing."""
         return f"Attempted to read messages from {self._path}."
