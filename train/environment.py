@@ -24,6 +24,25 @@ from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Se
 from sandbox import Observation as Seen
 from train.workshop import WORKSHOP
 
+RESPONSE_TEMPLATE = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|im_start|>assistant\n",
+    "fields": {
+        "tool_calls": {
+            "open_pattern": r"<code>\s*```python\s*\n",
+            "close_pattern": r"\n?```\s*</code>\s*",
+            "repeats": True,
+            "content": "text",
+            "transform": {
+                "type": "function",
+                "function": {"name": "run_python", "arguments": {"code": "{content}"}},
+            },
+        },
+        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
+    },
+}
+"""For TRL's own tool loop: tells transformers that a ``<code>`` block of thyme is a call of ``run_python``."""
+
 
 class SandboxEnvironment:
     """One rollout's sandbox.

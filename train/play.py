@@ -155,7 +155,7 @@ class ModelInTraining:
         if len(transcript.ids) + len(ids) >= self._max_tokens:
             raise RowFault(
                 Reason.TRUNCATED_TURN,
-                f"no room for an observation of {len(ids)} tokens: {len(transcript.ids)} of {self._max_tokens} are used",
+                f"no room for an observation of {len(ids)} tokens after {len(transcript.ids)} of {self._max_tokens}",
             )
         transcript.show(ids, images)
 
@@ -165,12 +165,7 @@ class ModelInTraining:
         waiting, self._waiting = self._waiting, []
         start = time.monotonic()
         self.clock.waiting += start - self._since
-        try:
-            written = self._write([player for player, _ in waiting])
-        except BaseException as fault:
-            for _, future in waiting:
-                future.set_exception(fault)
-            return
+        written = self._write([player for player, _ in waiting])
         for (player, future), said in zip(waiting, written, strict=True):
             try:
                 future.set_result(completion(player, said))

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import gather_object
 from transformers import LogitsProcessorList, StoppingCriteriaList
-from trl.trainer.grpo_trainer import GRPOTrainer
 
 from pipelines.digest import seed_from
 from pipelines.rollout import Rollout
@@ -28,6 +27,8 @@ from pipelines.tasks import Task
 from train.environment import SandboxEnvironment
 from train.faults import JudgeDown, TrainFault
 from train.methods import Judges, Method
+from train.methods.base import Scale
+from train.mixed import MixedGRPOTrainer
 from train.outcomes import Outcome
 from train.play import ModelInTraining, Player, Written
 from train.prompts import Asked, opening
@@ -37,6 +38,7 @@ from train.segments import in_segments
 from train.transcript import Transcript
 from train.update import chosen_groups, n_trained, with_advantages, without_rows
 
+T = TypeVar("T")
 Watch = Callable[[Scores, Any], None]
 """Is told the scores of every generated batch, with the trainer's state: sample pages are made from them."""
 
@@ -47,33 +49,51 @@ class Way:
 
     method: Method
     judges: Judges
+    generations: int
     max_rounds: int
+    max_tokens: int
+    scale: Scale
     adaptive_temperature: bool
     oversample: float
 
 
-class SandboxGRPOTrainer(GRPOTrainer):
+class SandboxGRPOTrainer(MixedGRPOTrainer):
     """Takes rows of ``train.prompts``. ``watch`` sees every batch."""
 
     def __init__(self, *args: Any, way: Way, watch: Watch | None = None, **kwargs: Any) -> None:
         """``args`` and ``kwargs`` are ``GRPOTrainer``'s, without rewards and environment: they are the method's."""
         self._way, self._watch = way, watch
-        self._runner = asyncio.Runner()
+        self._runner: asyncio.Runner | None = None
         self._players: list[Player] = []
         self._outcomes: list[Outcome] = []
         self._speaking: list[tuple[Player, TurnWatcher]] = []
         self._endings: list[Ending] = []
         self._started = 0.0
         self._scores = Scores()
-        super().__init__(*args, reward_funcs=self._rewards, environment_factory=SandboxEnvironment, **kwargs)
+        kwargs |= {"reward_funcs": self._rewards, "environment_factory": SandboxEnvironment}
+        super().__init__(*args, **kwargs)
+        self._processor: Any = self.processing_class
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """As TRL's; rollouts and judges share one event loop, which ends with the training."""
+        with asyncio.Runner() as self._runner:
+            try:
+                return super().train(*args, **kwargs)
+            finally:
+                if self._way.judges.policy is not None:
+                    self._run(self._way.judges.policy.close())
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._runner is not None
+        return self._runner.run(work)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        size = self.num_generations
+        size = self._way.generations
         modes = self._way.method.modes(size)
         batch = super()._generate_and_score_completions(
             [_in_mode(row, modes[place % size]) for place, row in enumerate(inputs)]
         )
-        scores = self._scores.with_advantages(size, scale=self.scale_rewards)
+        scores = self._scores.with_advantages(size, scale=self._way.scale)
         n_kept = round(len(inputs) // size / self._way.oversample)
         self._log_metrics(scores.of_groups_of(size, keep=n_kept))
         batch = with_advantages(batch, scores.advantages)
@@ -89,7 +109,8 @@ class SandboxGRPOTrainer(GRPOTrainer):
         return batch
 
     def _generate(self, prompts: list[Any]) -> Any:
-        self._players = [self._player(environment) for environment in self.environments]
+        environments: Sequence[SandboxEnvironment] = self.environments or ()
+        self._players = [self._player(environment) for environment in environments]
         self._started = time.monotonic()
         return super()._generate(prompts)
 
@@ -106,8 +127,7 @@ class SandboxGRPOTrainer(GRPOTrainer):
         ids, images, fields = super()._tokenize_prompts(prompts)
         for player, prompt in zip(self._players, ids, strict=True):
             player.transcript.prompt = list(prompt)
-        # TRL marks a prompt without images by None, which the Qwen-VL processors refuse beside lists
-        return ids, None if images is None else [shown or [] for shown in images], fields
+        return ids, images, fields
 
     def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
         """The next turn of ``self._speaking``, or of all players where nobody was named: TRL's first call."""
@@ -119,7 +139,7 @@ class SandboxGRPOTrainer(GRPOTrainer):
                 ids, logprobs = self._by_vllm(watchers, *args)
             else:
                 with self._watched(watchers):
-                    ids, logprobs = super()._generate_single_turn(*args, **kwargs)
+                    ids, logprobs = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
                 ids = [said[: watcher.n_tokens] for said, watcher in zip(ids, watchers, strict=True)]
             self._endings = [watcher.ending for watcher in watchers]
         finally:
@@ -139,12 +159,12 @@ class SandboxGRPOTrainer(GRPOTrainer):
         shown = images or [[] for _ in prompts]
         model = ModelInTraining(
             lambda players: self._next_turns(players, shown),
-            processor=self.processing_class,
-            max_tokens=self.max_completion_length,
+            processor=self._processor,
+            max_tokens=self._way.max_tokens,
         )
         model.clock.writing = time.monotonic() - self._started
         first = self._written(completion_ids, logprobs, self._endings)
-        rollouts = self._runner.run(model.play(self._players, first))
+        rollouts = self._run(model.play(self._players, first))
         self._outcomes = [_outcome(player, made) for player, made in zip(self._players, rollouts, strict=True)]
         self._log_metrics({"sandbox/waiting_share": [model.clock.waiting_share]})
         transcripts = [player.transcript for player in self._players]
@@ -163,7 +183,7 @@ class SandboxGRPOTrainer(GRPOTrainer):
         place = {id(player): index for index, player in enumerate(self._players)}
         images = [[*prompt_images[place[id(player)]], *player.transcript.images] for player in players]
         flat = [image for shown in images for image in shown]
-        fields = dict(self.processing_class.image_processor(images=flat, return_tensors="pt")) if flat else {}
+        fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
         self._speaking = [(player, self._watcher(player)) for player in players]
         ids, logprobs = self._generate_single_turn(
             [player.transcript.prompt + player.transcript.ids for player in players],
@@ -183,7 +203,7 @@ class SandboxGRPOTrainer(GRPOTrainer):
         return TurnWatcher(
             self._tokenizer,
             player.protocol,
-            n_left=self.max_completion_length - len(player.transcript.ids),
+            n_left=self._way.max_tokens - len(player.transcript.ids),
             ends=frozenset(self.eos_token_ids),
             repetition=player.repetition,
             on_code=player.begin,
@@ -209,7 +229,7 @@ class SandboxGRPOTrainer(GRPOTrainer):
 
     def _by_vllm(self, watchers: Sequence[TurnWatcher], prompt_ids: Any, images: Any, *_: Any) -> Any:
         if self.state.global_step != self._last_loaded_step:
-            self.vllm_generation.sync_weights()
+            self.vllm_generation.sync_weights()  # type: ignore[no-untyped-call]
             self._last_loaded_step = self.state.global_step
         return in_segments(
             self.vllm_generation,
@@ -223,9 +243,9 @@ class SandboxGRPOTrainer(GRPOTrainer):
     def _rewards(self, environments: Sequence[SandboxEnvironment], **_: Any) -> list[float | None]:
         """What TRL calls with a batch's rollouts; None is a broken one's."""
         self._together(_sandbox_missing(environments))
-        scoring = scored(self._outcomes, self._way.method, self._way.judges, size=self.num_generations)
+        scoring = scored(self._outcomes, self._way.method, self._way.judges, size=self._way.generations)
         try:
-            self._scores, fault = self._runner.run(scoring), None
+            self._scores, fault = self._run(scoring), None
         except JudgeDown as down:
             fault = down
         self._together(fault)
@@ -240,13 +260,12 @@ class SandboxGRPOTrainer(GRPOTrainer):
 
     def _log_metrics(self, metrics: Metrics) -> None:
         """Means over all processes, each of which may have other names."""
-        mode = "train" if self.model.training else "eval"
         for name in sorted(set(gather_object(list(metrics)))):
             values = metrics.get(name, [])
             sums = torch.tensor([sum(values), len(values)], device=self.accelerator.device, dtype=torch.float64)
             total, n_values = self.accelerator.reduce(sums, reduction="sum").tolist()
             if n_values:
-                self._metrics[mode][name].append(total / n_values)
+                self._metrics["train"][name].append(total / n_values)
 
 
 def _in_mode(row: dict[str, Any], mode: str) -> dict[str, Any]:

@@ -39,14 +39,24 @@ class Scores:
         groups = [self.rewards[at : at + size] for at in self._starts(size)]
         chosen = oversample_filter_rank(groups, keep=keep)
         filled = [*chosen.kept, *chosen.filtered][:keep]
-        spared = [group not in chosen.kept or self.broken[group * size + i] is not None for group in filled for i in range(size)]
+        spared = [
+            group not in chosen.kept or self.broken[group * size + i] is not None
+            for group in filled
+            for i in range(size)
+        ]
         return filled, spared
 
     def of_groups(self, groups: Sequence[int], size: int) -> Scores:
         """The scores of these groups alone."""
         rows = [group * size + place for group in groups for place in range(size)]
-        fields = (self.outcomes, self.broken, self.rewards, self.correct, self.parts, self.advantages)
-        return Scores(*(tuple(values[row] for row in rows) for values in fields))
+        return Scores(
+            outcomes=tuple(self.outcomes[row] for row in rows),
+            broken=tuple(self.broken[row] for row in rows),
+            rewards=tuple(self.rewards[row] for row in rows),
+            correct=tuple(self.correct[row] for row in rows),
+            parts=tuple(self.parts[row] for row in rows),
+            advantages=tuple(self.advantages[row] for row in rows),
+        )
 
     def of_rollouts(self) -> Metrics:
         """Means over rollouts, programs and turns."""

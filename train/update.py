@@ -22,7 +22,7 @@ def with_advantages(batch: Batch, advantages: Sequence[float]) -> Batch:
 
 
 def without_rows(batch: Batch, out: Sequence[bool]) -> Batch:
-    """``batch`` with the rows that are ``out`` masked: neither in the policy's loss nor in KL, nor in any mean length."""
+    """``batch`` with the rows that are ``out`` masked: they are in no loss, no KL and no mean length."""
     if not any(out):
         return batch
     loss_mask = batch["tool_mask"] if "tool_mask" in batch else torch.ones_like(batch["completion_mask"])
@@ -45,7 +45,7 @@ def chosen_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
 
 def n_trained(batch: Batch) -> torch.Tensor:
     """How many tokens of a batch are in the loss."""
-    mask = batch["completion_mask"]
+    mask: torch.Tensor = batch["completion_mask"]
     return (mask * batch["tool_mask"] if "tool_mask" in batch else mask).sum()
 
 

@@ -6,14 +6,16 @@ import typer
 from typer.testing import CliRunner
 
 from pipelines.export import write_dataset
-from sandbox import SandboxUnavailable
 from tests.train.conftest import CROP, sign, sum_without_image
-from train.environment import WORKSHOP
-from train.faults import TrainFault
-from train.grpo import Arguments, build_trainer, main, outcome_rewards, prompt, reinforce, written
-from train.masks import segments
+from tests.train.scripted import FIRST_TURNS, SECOND_TURN, rollout_segments, scripted_step
+from train.faults import JudgeDown, TrainFault
+from train.grpo import build_trainer, main, reinforce
+from train.grpo_settings import Arguments, named_method
+from train.methods import METHODS, Scored
 from train.models import load_processor
-from train.rows import open_dataset
+from train.prompts import open_prompts
+from train.showcase import Showcase
+from train.workshop import WORKSHOP
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates
@@ -27,61 +29,22 @@ def _pool():
     WORKSHOP.close()
 
 
-FIRST_TURNS = [
-    f"<think>I crop.\n<code>\n```python\n{CROP}\n```\n</code><|im_end|>",
-    "<think>I add.\n<code>\n```python\nprint(6 * 7)\n```\n</code><|im_end|>",
-    "<think>I fail.\n<code>\n```python\nprint(nothing)\n```\n</code><|im_end|>",
-    "<think>I guess.</think>\n<answer>blue</answer><|im_end|>",
-]
-SECOND_TURN = "It is red.</think>\n<answer>red</answer><|im_end|>"
-
-
-class Scripted:
-    """A logits processor that makes the model write a script: real generation, known words."""
-
-    def __init__(self, tokenizer, n_prompt, scripts):
-        self.n_prompt = n_prompt
-        self.scripts = [tokenizer(script)["input_ids"] for script in scripts]
-
-    def __call__(self, ids, scores):
-        at = ids.shape[1] - self.n_prompt
-        for row, script in enumerate(self.scripts):
-            token = script[min(at, len(script) - 1)]
-            scores[row] = -float("inf")
-            scores[row, token] = 0.0
-        return scores
-
-
-def scripted_step(trainer, processor, first_turns):
-    """One training step whose rollouts follow the script; returns what TRL computed for the batch."""
-    from transformers import LogitsProcessorList
-
-    generate, score = trainer.model.generate, trainer._generate_and_score_completions
-    batch = {}
-
-    def scripted(**inputs):
-        ids = inputs["input_ids"]
-        again = "</sandbox_output><|im_end|>" in processor.tokenizer.decode(ids[0])
-        scripts = [SECOND_TURN] * ids.shape[0] if again else first_turns
-        rules = LogitsProcessorList([Scripted(processor.tokenizer, ids.shape[1], scripts)])
-        return generate(**inputs, logits_processor=rules)
-
-    def captured(inputs):
-        batch.update(score(inputs))
-        return dict(batch)
-
-    trainer.model.generate = scripted
-    trainer._generate_and_score_completions = captured
-    trainer.train()
-    return batch
-
-
-def rollout_segments(processor, batch, row):
-    ids = batch["completion_ids"][row]
-    mask = (batch["completion_mask"] * batch["tool_mask"])[row].bool()
-    n_tokens = int(batch["completion_mask"][row].sum())
-    labels = ids.masked_fill(~mask, -100)
-    return segments(processor.tokenizer, ids[:n_tokens].tolist(), labels[:n_tokens].tolist())
+def trained(folder, model, steps, method, first_turns, *, showcase=None, **given):
+    """Scripted steps of a method; the batch, the log and the processor."""
+    processor = load_processor(model)
+    given = {"max_steps": 1, "max_tokens": 600, "repetition_penalty": 1.0, **given}
+    arguments = Arguments.of(method, **given)
+    trainer = build_trainer(
+        open_prompts(folder),
+        model,
+        processor,
+        arguments,
+        method=named_method(method),
+        steps=steps,
+        showcase=showcase,
+    )
+    batch = scripted_step(trainer, processor, first_turns)
+    return SimpleNamespace(processor=processor, batch=batch, log=trainer.state.log_history, trainer=trainer)
 
 
 @pytest.fixture(scope="module")
@@ -91,23 +54,24 @@ def one_sign(store, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def step(one_sign, tiny, tmp_path_factory):
+@pytest.fixture(scope="module", params=["qwen2_5_vl", "qwen3_vl"])
+def step(request, one_sign, tinies, tmp_path_factory):
     """One scripted step: a crop, a print, an error and a guess, each in the real sandbox."""
-    processor = load_processor(tiny)
-    arguments = Arguments(max_steps=1, max_tokens=400, repetition_penalty=1.0)
-    trainer = build_trainer(open_dataset(one_sign), tiny, processor, arguments, steps=tmp_path_factory.mktemp("grpo"))
-    batch = scripted_step(trainer, processor, FIRST_TURNS)
-    return SimpleNamespace(processor=processor, batch=batch, log=trainer.state.log_history[0], trainer=trainer)
+    folder = tmp_path_factory.mktemp("grpo")
+    showcase = Showcase(folder / "rollouts")
+    made = trained(one_sign, tinies[request.param], folder, "thyme", FIRST_TURNS, showcase=showcase)
+    made.shown = folder / "rollouts"
+    return made
 
 
 def test_what_the_model_wrote_is_trained_and_what_the_sandbox_showed_is_not(step):
     crop, number, failure, guess = (rollout_segments(step.processor, step.batch, row) for row in range(4))
     assert [segment.trained for segment in crop] == [True, False, True]
-    assert crop[0].text == FIRST_TURNS[0]
+    assert crop[0].text == FIRST_TURNS[0].removesuffix("<|im_end|>")
+    n_tokens = step.batch["image_grid_thw"][1].prod().item() // 4
     assert crop[1].text == (
-        "\n<|im_start|>user\n<sandbox_output><|vision_start|><|image_pad|>×4<|vision_end|></sandbox_output><|im_end|>\n"
-        "<|im_start|>assistant\n"
+        f"<|im_end|>\n<|im_start|>user\n<sandbox_output><|vision_start|><|image_pad|>×{n_tokens}<|vision_end|>"
+        "</sandbox_output><|im_end|>\n<|im_start|>assistant\n"
     )
     assert crop[2].text == number[2].text == SECOND_TURN
     assert "<sandbox_output>42</sandbox_output>" in number[1].text
@@ -131,103 +95,218 @@ def test_image_tokens_line_up_with_their_types(step):
 
 
 def test_rewards_and_their_parts_are_logged(step):
-    assert step.log["accuracy"] == 0.75
-    assert step.log["formatted"] == 1.0
-    assert step.log["reward"] == pytest.approx(0.75 + 0.5)
-    assert step.log["tool_calls"] == 0.75
-    assert step.log["executable_rate"] == pytest.approx(2 / 3)
-    assert step.log["broken_rate"] == 0.0
+    log = step.log[0]
+    assert log["accuracy"] == 0.75
+    assert log["parts/format"] == 1.0
+    assert log["reward"] == pytest.approx(0.75 + 0.5)
+    assert log["tool_calls"] == 0.75
+    assert log["executable_rate"] == pytest.approx(2 / 3)
+    assert log["broken_rate"] == 0.0
+    assert log["turns"] == 1.75
+    assert log["group_std"] == pytest.approx(0.75**0.5 / 2)
+    assert {"kl", "entropy", "tokens", "sandbox/waiting_share", "positive_with_negative_advantage"} <= log.keys()
+
+
+def test_length_counts_what_the_model_wrote_alone(step):
+    n_trained = (step.batch["completion_mask"] * step.batch["tool_mask"]).sum(dim=1).tolist()
+    assert step.log[0]["tokens"] == sum(n_trained) / 4
+    assert step.log[0]["completions/mean_length"] == sum(n_trained) / 4
+
+
+def test_advantages_are_those_of_the_papers_formula(step):
+    """Rewards 1.5, 1.5, 1.5 and 0.5; thyme divides by the standard deviation."""
+    assert step.batch["advantages"].tolist() == pytest.approx([3**-0.5] * 3 + [-(3**0.5)])
 
 
 def test_the_step_changes_the_model(step):
-    assert step.log["grad_norm"] > 0
+    assert step.log[0]["grad_norm"] > 0
+
+
+def test_rollouts_can_be_looked_at(step):
+    shown = json.loads((step.shown / "000001.json").read_text())
+    assert [rollout["answer"] for rollout in shown] == ["red", "red", "red", "blue"]
+    assert shown[0]["rounds"][0]["code"] == CROP
+    assert (step.shown / "images" / shown[0]["rounds"][0]["images"][0]).is_file()
+    assert (step.shown / "images" / shown[0]["question_images"][0]).is_file()
+    assert shown[3]["reward"] == 0.5
+    assert shown[3]["advantage"] == pytest.approx(-(3**0.5))
 
 
 def test_prompts_with_and_without_images_train_in_one_batch(store, tiny, tmp_path):
-    pairs = [sign(store, 0), sum_without_image(7)]
-    write_dataset(tmp_path / "mixed", pairs, store=store)
-    processor = load_processor(tiny)
-    arguments = Arguments(max_steps=1, generations=2, max_tokens=400, repetition_penalty=1.0, beta=0.0)
-    trainer = build_trainer(open_dataset(tmp_path / "mixed"), tiny, processor, arguments, steps=tmp_path / "steps")
-    batch = scripted_step(trainer, processor, [FIRST_TURNS[0]] * 4)
-    assert sorted(batch["num_images"]) == [0, 0, 2, 2]
-    assert trainer.state.log_history[0]["executable_rate"] == 0.5
+    write_dataset(tmp_path / "mixed", [sign(store, 0), sum_without_image(7)], store=store)
+    made = trained(
+        tmp_path / "mixed", tiny, tmp_path, "thyme", [FIRST_TURNS[0]] * 4, generations=2, batch_size=4, beta=0.0
+    )
+    assert sorted(made.batch["num_images"]) == [0, 0, 2, 2]
+    assert made.log[0]["executable_rate"] == 0.5
 
 
 def test_prompts_without_any_image_train(store, tiny, tmp_path):
     write_dataset(tmp_path / "sums", [sum_without_image(7)], store=store)
+    made = trained(tmp_path / "sums", tiny, tmp_path, "thyme", [FIRST_TURNS[1]] * 4)
+    assert made.log[0]["executable_rate"] == 1.0
+
+
+WRITTEN_IN = {
+    "thyme": FIRST_TURNS[0],
+    "pyvision": "I look.\n<code>\nplt.imshow(image_clue_0.crop((56, 28, 112, 84)))\nplt.show()\n</code><|im_end|>",
+    "tool_call": (
+        'I look.\n<tool_call>\n{"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.4, 0.25, 0.8, 0.75], '
+        '"target_image": 1}}\n</tool_call><|im_end|>'
+    ),
+}
+ANSWERED_IN = {
+    "thyme": SECOND_TURN,
+    "pyvision": "It is red.\n<answer>\n\\boxed{red}\n</answer><|im_end|>",
+    "tool_call": "It is red.\n\\boxed{red}<|im_end|>",
+}
+GUESSED_IN = {
+    "thyme": FIRST_TURNS[3],
+    "pyvision": "I guess.\n<answer>\n\\boxed{blue}\n</answer><|im_end|>",
+    "tool_call": "I guess.\n\\boxed{blue}<|im_end|>",
+}
+
+
+@pytest.fixture(scope="module")
+def rl_signs(store, tmp_path_factory):
+    """RL rows about signs."""
+    from pipelines.records import Grader, RLRow
+    from pipelines.rl.export import write_rows
+
+    folder = tmp_path_factory.mktemp("rl")
+    rows = [RLRow(sign(store, index)[0], Grader("text"), "public", "unknown", None, None, None) for index in range(4)]
+    write_rows(folder, rows, store=store, split="train")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["thyme", "pyvision", "codev", "adaptive", "figr"])
+def test_each_method_trains_two_steps_with_images_from_code(name, rl_signs, tiny, tmp_path):
+    protocol = named_method(name).protocol
+
+    def half_look(texts):
+        return [(WRITTEN_IN, GUESSED_IN)[row % 2][protocol] for row in range(len(texts))]
+
     processor = load_processor(tiny)
-    arguments = Arguments(max_steps=1, max_tokens=400, repetition_penalty=1.0)
-    trainer = build_trainer(open_dataset(tmp_path / "sums"), tiny, processor, arguments, steps=tmp_path / "steps")
-    scripted_step(trainer, processor, [FIRST_TURNS[1]] * 4)
-    assert trainer.state.log_history[0]["executable_rate"] == 1.0
-
-
-def test_a_prompt_is_the_opening_with_the_question_images(rows):
-    shown = prompt(rows[0])
-    assert [message["role"] for message in shown["prompt"]] == ["system", "user"]
-    assert len(shown["images"]) == 1
-    assert (shown["answer"], shown["protocol"], shown["trajectory_id"]) == ("red", "thyme", "t0")
-
-
-def test_a_prompt_brings_its_videos_for_the_sandbox_alone(rows):
-    film = {"bytes": b"film", "path": "0.mp4"}
-    assert prompt(rows[0])["videos"] == []
-    shown = prompt({**rows[0], "videos": [film]})
-    assert shown["videos"] == [b"film"]
-    assert "film" not in str(shown["prompt"])
-
-
-def test_a_sample_with_several_trajectories_is_one_prompt(store, tiny, tmp_path):
-    from train.grpo import _one_per_sample
-
-    write_dataset(tmp_path / "twice", [sign(store, 0), sign(store, 1), sign(store, 0)], store=store)
-    assert list(_one_per_sample(open_dataset(tmp_path / "twice"))["sample_id"]) == ["s0", "s1"]
-
-
-CALL = {"type": "function", "function": {"name": "run_python", "arguments": {"code": "print(1)"}}}
-UNFINISHED = [{"role": "assistant", "content": "<think>I look.", "tool_calls": [CALL]}]
-
-
-def test_what_was_written_is_the_turns_with_their_code():
-    answer = {"role": "assistant", "content": "One.</think>\n<answer>1</answer>"}
-    turns = [*UNFINISHED, {"role": "tool", "content": "1"}, answer]
-    assert written(turns) == (
-        "<think>I look.\n<code>\n```python\nprint(1)\n```\n</code>\nOne.</think>\n<answer>1</answer>"
+    arguments = Arguments.of(name, max_steps=2, max_tokens=600, repetition_penalty=1.0, generations=4, batch_size=4)
+    trainer = build_trainer(
+        open_prompts(rl_signs), tiny, processor, arguments, method=named_method(name), steps=tmp_path
     )
+    batch = scripted_step(trainer, processor, half_look, ANSWERED_IN[protocol])
+    first, second = trainer.state.log_history[:2]
+    assert first["images_shown"] == second["images_shown"] == 0.5
+    assert first["executable_rate"] == 1.0
+    assert first["broken_rate"] == 0.0
+    assert max(first["grad_norm"], second["grad_norm"]) > 0
+    assert sum(batch["num_images"]) == 6
+    assert {key for key in first if key.startswith("parts/")}
 
 
-def rewarded(completions, environments):
-    logged = {}
-    rewards = outcome_rewards(
-        completions,
-        environments,
-        answer=["1"] * len(completions),
-        choices=[[]] * len(completions),
-        protocol=["thyme"] * len(completions),
-        log_metric=logged.__setitem__,
+def test_every_rollout_is_asked_in_its_mode(rl_signs, tiny, tmp_path):
+    modes = []
+
+    def told(texts):
+        modes.extend("forced" if "must" in text else "other" for text in texts)
+        return [GUESSED_IN["tool_call"]] * len(texts)
+
+    made = trained(rl_signs, tiny, tmp_path, "adaptive", told, generations=4)
+    assert len(modes) == 4
+    assert made.log[0]["parts/instruction_forced"] == -1.0
+    assert made.log[0]["parts/instruction_forbidden"] == 1.2
+    assert made.log[0]["parts/necessity"] == 0.0
+
+
+def test_a_broken_rollout_is_out_of_the_update_and_counted(one_sign, tiny, tmp_path):
+    """PyVision-RL takes a program's error for a broken rollout."""
+    first = [FIRST_TURNS[2], FIRST_TURNS[0], FIRST_TURNS[0], FIRST_TURNS[3]]
+    made = trained(one_sign, tiny, tmp_path, "pyvision", first, generations=4, oversample=1.0)
+    assert made.log[0]["broken_rate"] == 0.25
+    assert not made.batch["tool_mask"][0].any()
+    assert made.batch["advantages"][0] == 0.0
+    # 1.1, 1.1 and 0 about their own mean
+    assert made.batch["advantages"][1:].tolist() == pytest.approx([1.1 / 3, 1.1 / 3, -2.2 / 3])
+    kept = (made.batch["completion_mask"] * made.batch["tool_mask"]).sum()
+    assert made.batch["num_items_in_batch"] == kept
+
+
+def test_of_oversampled_groups_those_with_most_spread_are_trained(store, tiny, tmp_path):
+    """Four prompts: all wrong, all right, one of four right, two of four right; two are kept."""
+    pairs = [sign(store, index) for index in (0, 4, 8, 12)]
+    write_dataset(tmp_path / "four", pairs, store=store)
+    right, wrong = FIRST_TURNS[3].replace("blue", "red"), FIRST_TURNS[3]
+    first = [wrong] * 4 + [right] * 4 + [right, wrong, wrong, wrong] + [right, right, wrong, wrong]
+    made = trained(tmp_path / "four", tiny, tmp_path, "pyvision", first, generations=4, batch_size=8, oversample=2.0)
+    assert made.batch["advantages"].shape == (8,)
+    assert made.batch["advantages"].tolist() == pytest.approx([0.5, 0.5, -0.5, -0.5, 0.75, -0.25, -0.25, -0.25])
+    assert made.log[0]["groups/no_spread"] == 0.5
+    assert made.batch["completion_ids"].shape[0] == len(made.batch["num_images"]) == 8
+
+
+def test_where_too_few_groups_are_worth_it_others_fill_the_batch_and_teach_nothing(store, tiny, tmp_path):
+    write_dataset(tmp_path / "two", [sign(store, 0), sign(store, 4)], store=store)
+    made = trained(
+        tmp_path / "two", tiny, tmp_path, "pyvision", [FIRST_TURNS[3]] * 4, generations=2, batch_size=2, oversample=2.0
     )
-    return rewards, logged
+    assert not made.batch["tool_mask"].any()
+    assert made.log[0]["grad_norm"] == 0.0
 
 
-def test_a_rollout_without_an_answer_is_broken_and_earns_nothing():
-    idle = SimpleNamespace(n_executions=0, n_ok=0, fault=None)
-    cut_off = [{"role": "assistant", "content": "<think>I lo"}]
-    shown = [*UNFINISHED, {"role": "tool", "content": "1"}]
-    rewards, logged = rewarded([cut_off, UNFINISHED, shown], [idle] * 3)
-    assert rewards == [0.0, 0.0, 0.0]
-    assert logged == {"accuracy": 0.0, "formatted": 0.0, "broken_rate": 1.0, "tool_calls": 0.0}
+def test_a_rollout_ends_where_no_token_is_left_for_an_observation(one_sign, tiny, tmp_path):
+    n_code = len(load_processor(tiny).tokenizer(FIRST_TURNS[0])["input_ids"])
+    made = trained(one_sign, tiny, tmp_path, "thyme", [FIRST_TURNS[0]] * 4, max_tokens=n_code + 3)
+    assert made.log[0]["answered"] == 0.0
+    assert made.log[0]["turns"] == 1.0
+    assert made.batch["completion_ids"].shape[1] <= n_code + 3
 
 
-def test_a_machine_that_cannot_execute_stops_the_training():
-    broken = SimpleNamespace(n_executions=1, n_ok=0, fault=SandboxUnavailable("no namespaces"))
-    with pytest.raises(TrainFault, match="no program can be executed here: no namespaces"):
-        rewarded([UNFINISHED], [broken])
+def test_a_rollout_gets_no_more_programs_than_it_may_run(one_sign, tiny, tmp_path):
+    made = trained(one_sign, tiny, tmp_path, "thyme", lambda texts: [FIRST_TURNS[1]] * len(texts), max_rounds=1)
+    assert made.log[0]["tool_calls"] == 1.0
 
 
-def test_rollouts_of_a_prompt_must_fit_a_batch(dataset, tiny, tmp_path):
+def test_a_judge_that_is_down_ends_the_training_with_a_restart_point(one_sign, tiny, tmp_path, monkeypatch):
+    calls = []
+
+    class Judged(METHODS["thyme"]):
+        async def score(self, group, judges):
+            calls.append(len(group))
+            if len(calls) == 2:
+                raise JudgeDown("the judge at http://judge/v1 does not answer")
+            return [Scored(float(place), 0.0, {}) for place in range(len(group))]
+
+    monkeypatch.setitem(METHODS, "judged", Judged)
+    arguments = Arguments.of("judged", max_steps=3, max_tokens=16, generations=2)
+    with pytest.raises(JudgeDown, match="step 1 is saved: run the same command"):
+        reinforce(one_sign, tiny, tmp_path / "out", arguments)
+    made = reinforce(one_sign, tiny, tmp_path / "out", arguments)
+    assert made["n_steps"] == 3
+    assert len(calls) == 4
+
+
+def test_rollouts_of_a_prompt_must_fit_a_batch():
     with pytest.raises(TrainFault, match="which is no multiple of 3 generations"):
-        reinforce(dataset, tiny, tmp_path / "out", Arguments(generations=3))
+        Arguments.of("thyme", generations=3, batch_size=4)
+
+
+def test_an_oversampled_batch_has_whole_groups():
+    with pytest.raises(TrainFault, match=r"oversample 1\.5"):
+        Arguments.of("pyvision", generations=4, batch_size=4, oversample=1.5)
+
+
+def test_an_unknown_method_is_named_with_the_known_ones():
+    with pytest.raises(TrainFault, match=r"unknown method 'ppo'; known: thyme"):
+        Arguments.of("ppo")
+
+
+def test_a_group_that_cannot_be_divided_is_refused(one_sign, tiny, tmp_path):
+    with pytest.raises(TrainFault, match="divides a group into quarters"):
+        reinforce(one_sign, tiny, tmp_path / "out", Arguments.of("adaptive", generations=6))
+
+
+def test_what_is_not_given_is_the_papers():
+    assert Arguments.of("thyme").learning_rate == 5e-7
+    assert Arguments.of("pyvision").oversample == 2.0
+    assert Arguments.of("adaptive").generations == 16
+    assert Arguments.of("thyme", learning_rate=1e-3).learning_rate == 1e-3
 
 
 def test_the_program_writes_a_checkpoint_that_it_knows_again(dataset, tiny, tmp_path):
@@ -239,9 +318,9 @@ def test_the_program_writes_a_checkpoint_that_it_knows_again(dataset, tiny, tmp_
     assert first.exit_code == 0, first.output
     assert "step 1/1" in first.output
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"model.safetensors", "training.json", "reward.png", "chat_template.jinja"} <= names
+    assert {"model.safetensors", "training.json", "reward.png", "chat_template.jinja", "rollouts"} <= names
     made = json.loads((tmp_path / "out" / "training.json").read_text())
-    assert {"reward", "accuracy", "formatted", "tool_calls", "broken_rate", "loss"} <= made["steps"][0].keys()
+    assert {"reward", "accuracy", "parts/format", "tool_calls", "broken_rate", "loss"} <= made["steps"][0].keys()
     assert (tmp_path / "out" / "chat_template.jinja").read_text() == (tiny / "chat_template.jinja").read_text()
     assert "response_template" not in json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())
     second = CliRunner().invoke(program, [*flags, *short])

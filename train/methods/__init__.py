@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from train.methods.adaptive import Adaptive
-from train.methods.base import Judges, Method, Scored, Terms
+from train.methods.ask import Judges
+from train.methods.base import Method, Scored, Terms
 from train.methods.codev import CodeV
 from train.methods.figr import Figr
 from train.methods.pyvision import PyVision

@@ -1,28 +1,30 @@
-"""Look Less, Reason More §4.2: forced and forbidden rollouts tell whether tools are needed, free ones are to know it."""
+"""Look Less, Reason More §4.2: forced and forbidden rollouts say whether tools are needed; free ones are to know."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import ClassVar
 
 from train import rewards
 from train.faults import TrainFault
-from train.methods.base import RUN_OUT, Judges, Scored, Terms, correct_of
+from train.methods.ask import Judges
+from train.methods.base import Method, Scored, Terms, correct_of
 from train.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptive:
+class Adaptive(Method):
     """A quarter of a group is forced to use tools, a quarter forbidden, a half free (4, 4 and 8 of 16)."""
 
-    name: str = "adaptive"
-    says: str = "necessity from forced and forbidden rollouts; free ones are paid for agreeing with it"
-    protocol: str = "tool_call"
+    name: ClassVar[str] = "adaptive"
+    says: ClassVar[str] = "necessity from forced and forbidden rollouts; free ones are paid for agreeing with it"
+    protocol: ClassVar[str] = "tool_call"
     # §5.1 and table A1: learning rate, 16 rollouts, no KL, temperature 1, top-p 0.95; at most 6 operations
-    terms: Terms = Terms(learning_rate=1e-6, generations=16, max_rounds=6, top_p=0.95, scale="group", loss_type="grpo")
-    broken: frozenset[str] = RUN_OUT
-    wants_judge: str = "whether an answer means the expected one (without: by its words)"
+    terms: ClassVar[Terms] = Terms(
+        learning_rate=1e-6, generations=16, max_rounds=6, top_p=0.95, scale="group", loss_type="grpo"
+    )
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
         """Forced, forbidden, free. Raises ``TrainFault`` for a group that has no quarters."""

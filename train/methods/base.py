@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import typing
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
-from pipelines.images import ImageStore
-from pipelines.policies.base import Policy
 from train import rewards
+from train.methods import ask
+from train.methods.ask import Judges
 from train.outcomes import Outcome
 
 Scale = Literal["group", "none"]
@@ -43,15 +43,6 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Judges:
-    """Who is asked: nobody, or one policy, whose votes are counted. Pictures reach it by ``store``."""
-
-    policy: Policy | None = None
-    n_votes: int = 1
-    store: ImageStore = field(default_factory=lambda: ImageStore("memory://rollouts"))
-
-
-@dataclass(frozen=True, slots=True)
 class Scored:
     """What a rollout earned, and of which parts; every part is a metric."""
 
@@ -60,27 +51,27 @@ class Scored:
     parts: Mapping[str, float]
 
 
-class Method(typing.Protocol):
-    """One paper's way."""
+class Method(ABC):
+    """One paper's way; its options are the fields of its class."""
 
-    name: str
-    says: str
-    """One line for ``--help``."""
-    protocol: str
+    name: ClassVar[str]
+    says: ClassVar[str]
+    """In one line."""
+    protocol: ClassVar[str]
     """In which questions are asked where a dataset does not say."""
-    terms: Terms
-    broken: frozenset[str]
+    terms: ClassVar[Terms]
+    broken: ClassVar[frozenset[str]] = RUN_OUT
     """Statuses of a program that take its rollout out of the update."""
-    wants_judge: str
-    """What a judge is asked, and what happens without one."""
+    wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
+    """What a judge is asked, and what counts without one."""
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
         """The mode of every rollout of a group. Raises ``TrainFault`` for a size that cannot be divided so."""
-        ...
+        return ("free",) * n_rollouts
 
+    @abstractmethod
     async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
         """The rewards of all rollouts of one prompt, broken ones left out. Raises ``JudgeDown``."""
-        ...
 
 
 async def correctness(outcome: Outcome, judges: Judges) -> float:
@@ -95,8 +86,3 @@ async def correctness(outcome: Outcome, judges: Judges) -> float:
 async def correct_of(group: Sequence[Outcome], judges: Judges) -> list[float]:
     """The correctness of every rollout of a group, asked at the same time."""
     return list(await asyncio.gather(*(correctness(outcome, judges) for outcome in group)))
-
-
-def all_free(n_rollouts: int) -> tuple[str, ...]:
-    """The modes of a group whose rollouts are all asked alike."""
-    return ("free",) * n_rollouts

@@ -6,32 +6,29 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import ClassVar
 
 from train import rewards
 from train.methods import ask
-from train.methods.base import RUN_OUT, Judges, Scored, Terms, all_free, correct_of
+from train.methods.ask import Judges
+from train.methods.base import Method, Scored, Terms, correct_of
 from train.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class CodeV:
+class CodeV(Method):
     """The paper demands |weight_tool| < |weight_accuracy| and names neither; figure 9 shows a format of at most 0.3."""
 
     weight_accuracy: float = 1.0
     weight_tool: float = 0.5
     weight_format: float = 0.0
 
-    name: str = "codev"
-    says: str = "answer and, program by program, whether what it showed is evidence"
-    protocol: str = "thyme"
+    name: ClassVar[str] = "codev"
+    says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
+    protocol: ClassVar[str] = "thyme"
     # §5.1: learning rate, 8 rollouts, temperature 1; eq. 3: a baseline, no standard deviation
-    terms: Terms = Terms(learning_rate=1e-6, generations=8, max_rounds=4)
-    broken: frozenset[str] = RUN_OUT
-    wants_judge: str = "whether a picture is evidence for the question (without: redlines alone)"
-
-    def modes(self, n_rollouts: int) -> tuple[str, ...]:
-        """All free."""
-        return all_free(n_rollouts)
+    terms: ClassVar[Terms] = Terms(learning_rate=1e-6, generations=8, max_rounds=4)
+    wants_judge: ClassVar[str] = "whether a picture is evidence for the question (without: redlines alone)"
 
     async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
         """CodeV eqs. 5 and 6."""

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from train import rewards
-from train.methods.base import RUN_OUT, Judges, Scored, Terms, all_free, correct_of
+from train.methods.ask import Judges
+from train.methods.base import Method, Scored, Terms, correct_of
 from train.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Figr:
+class Figr(Method):
     """A drawing is an image that a program showed without an error."""
 
     variant: rewards.Variant = "paper"
 
-    name: str = "figr"
-    says: str = "answer, format, and a drawing where the question's label says that one helps"
-    protocol: str = "tool_call"
+    name: ClassVar[str] = "figr"
+    says: ClassVar[str] = "answer, format, and a drawing where the question's label says that one helps"
+    protocol: ClassVar[str] = "tool_call"
     # §4.1: 3 rounds, temperature 0.7, no standard deviation (eq. 8); learning rate and group size are not in the paper
-    terms: Terms = Terms(learning_rate=1e-6, generations=8, max_rounds=3, temperature=0.7, loss_type="grpo")
-    broken: frozenset[str] = RUN_OUT
-    wants_judge: str = "whether an answer means the expected one (without: by its words)"
-
-    def modes(self, n_rollouts: int) -> tuple[str, ...]:
-        """All free."""
-        return all_free(n_rollouts)
+    terms: ClassVar[Terms] = Terms(learning_rate=1e-6, generations=8, max_rounds=3, temperature=0.7, loss_type="grpo")
 
     async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
         """FIGR eqs. 4 to 6 and 11."""
@@ -38,5 +34,10 @@ class Figr:
         drawn = any(turn.observation.status == "ok" and turn.observation.images for turn in outcome.rollout.rounds)
         suitable = outcome.asked.suitable
         reward = rewards.figr(bool(correct), bool(formatted), suitable=suitable, executed=drawn, variant=self.variant)
-        parts = {"accuracy": correct, "format": formatted, "drawn": float(drawn), "visual": reward - correct - formatted}
+        parts = {
+            "accuracy": correct,
+            "format": formatted,
+            "drawn": float(drawn),
+            "visual": reward - correct - formatted,
+        }
         return Scored(reward, correct, parts)

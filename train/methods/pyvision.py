@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from train import rewards
-from train.methods.base import RUN_OUT, Judges, Scored, Terms, all_free, correct_of
+from train.methods.ask import Judges
+from train.methods.base import RUN_OUT, Method, Scored, Terms, correct_of
 from train.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class PyVision:
+class PyVision(Method):
     """The accumulative tool reward."""
 
     variant: rewards.Variant = "paper"
 
-    name: str = "pyvision"
-    says: str = "1 + 0.1 per program, when right; groups with most spread are trained"
-    protocol: str = "pyvision"
+    name: ClassVar[str] = "pyvision"
+    says: ClassVar[str] = "1 + 0.1 per program, when right; groups with most spread are trained"
+    protocol: ClassVar[str] = "pyvision"
     # §3.4: learning rate, 8 rollouts, 32 prompts for 16, no standard deviation; §4.2: 4 turns
-    terms: Terms = Terms(learning_rate=1e-6, generations=8, max_rounds=4, oversample=2.0)
+    terms: ClassVar[Terms] = Terms(learning_rate=1e-6, generations=8, max_rounds=4, oversample=2.0)
     # algorithm 1: timeout, runtime death or execution error
-    broken: frozenset[str] = RUN_OUT | {"error", "blocked"}
-    wants_judge: str = "whether an answer means the expected one (without: by its words)"
-
-    def modes(self, n_rollouts: int) -> tuple[str, ...]:
-        """All free."""
-        return all_free(n_rollouts)
+    broken: ClassVar[frozenset[str]] = RUN_OUT | {"error", "blocked"}
 
     async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
         """PyVision-RL eq. 1."""

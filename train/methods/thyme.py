@@ -5,28 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from train import rewards
 from train.methods import ask
-from train.methods.base import RUN_OUT, Judges, Scored, Terms, all_free, correct_of
+from train.methods.ask import Judges
+from train.methods.base import Method, Scored, Terms, correct_of
 from train.outcomes import Outcome
 
 Addition = Literal["consistency", "code", "process", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Thyme:
+class Thyme(Method):
     """``addition`` is what a right answer earns besides: its consistency, or an ablation (appendix C.5.2)."""
 
     addition: Addition = "consistency"
     variant: rewards.Variant = "paper"
 
-    name: str = "thyme"
-    says: str = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
-    protocol: str = "thyme"
+    name: ClassVar[str] = "thyme"
+    says: ClassVar[str] = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
+    protocol: ClassVar[str] = "thyme"
     # appendix B.3: learning rate, KL, rollouts, repetition penalty; the released code: 4 rounds
-    terms: Terms = Terms(
+    terms: ClassVar[Terms] = Terms(
         learning_rate=5e-7,
         generations=4,
         max_rounds=4,
@@ -36,17 +37,14 @@ class Thyme:
         loss_type="grpo",
         adaptive_temperature=True,
     )
-    broken: frozenset[str] = RUN_OUT
-    wants_judge: str = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
-
-    def modes(self, n_rollouts: int) -> tuple[str, ...]:
-        """All free."""
-        return all_free(n_rollouts)
+    wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
 
     async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
         """Thyme §4.4."""
         correct = await correct_of(group, judges)
-        added = await asyncio.gather(*(self._added(one, right, judges) for one, right in zip(group, correct, strict=True)))
+        added = await asyncio.gather(
+            *(self._added(one, right, judges) for one, right in zip(group, correct, strict=True))
+        )
         return [self._scored(one, right, extra) for one, right, extra in zip(group, correct, added, strict=True)]
 
     async def _added(self, outcome: Outcome, correct: float, judges: Judges) -> float:

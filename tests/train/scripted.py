@@ -1,0 +1,66 @@
+"""One training step whose rollouts follow a script: real generation, known words."""
+
+from tests.train.conftest import CROP
+from train.masks import segments
+
+FIRST_TURNS = [
+    f"<think>I crop.\n<code>\n```python\n{CROP}\n```\n</code><|im_end|>",
+    "<think>I add.\n<code>\n```python\nprint(6 * 7)\n```\n</code><|im_end|>",
+    "<think>I fail.\n<code>\n```python\nprint(nothing)\n```\n</code><|im_end|>",
+    "<think>I guess.</think>\n<answer>blue</answer><|im_end|>",
+]
+SECOND_TURN = "It is red.</think>\n<answer>red</answer><|im_end|>"
+OBSERVED = ("</sandbox_output>", "</interpreter>", "</tool_response>")
+
+
+class Scripted:
+    """A logits processor that makes the model write a script."""
+
+    def __init__(self, tokenizer, n_prompt, scripts):
+        self.n_prompt = n_prompt
+        self.scripts = [tokenizer(script)["input_ids"] for script in scripts]
+
+    def __call__(self, ids, scores):
+        at = ids.shape[1] - self.n_prompt
+        for row, script in enumerate(self.scripts):
+            token = script[min(at, len(script) - 1)]
+            scores[row] = -float("inf")
+            scores[row, token] = 0.0
+        return scores
+
+
+def scripted_step(trainer, processor, first_turns, second_turn=SECOND_TURN):
+    """Trains; returns what TRL computed for the last batch. ``first_turns`` may be a function of the rows' prompts."""
+    from transformers import LogitsProcessorList
+
+    generate, score = trainer.model.generate, trainer._generate_and_score_completions
+    batch = {}
+
+    def scripted(**inputs):
+        ids = inputs["input_ids"]
+        texts = [processor.tokenizer.decode(row) for row in ids]
+        again = any(f"{mark}<|im_end|>" in texts[0] for mark in OBSERVED)
+        first = first_turns(texts) if callable(first_turns) else first_turns
+        scripts = [second_turn] * ids.shape[0] if again else first
+        rules = inputs.pop("logits_processor", ())
+        rules = LogitsProcessorList([*rules, Scripted(processor.tokenizer, ids.shape[1], scripts)])
+        return generate(**inputs, logits_processor=rules)
+
+    def captured(inputs):
+        batch.clear()
+        batch.update(score(inputs))
+        return dict(batch)
+
+    trainer.model.generate = scripted
+    trainer._generate_and_score_completions = captured
+    trainer.train()
+    return batch
+
+
+def rollout_segments(processor, batch, row):
+    """The tokens of a rollout by whether they are trained."""
+    ids = batch["completion_ids"][row]
+    mask = (batch["completion_mask"] * batch["tool_mask"])[row].bool()
+    n_tokens = int(batch["completion_mask"][row].sum())
+    labels = ids.masked_fill(~mask, -100)
+    return segments(processor.tokenizer, ids[:n_tokens].tolist(), labels[:n_tokens].tolist())
