@@ -38,7 +38,8 @@ def _followed(
     context: dg.AssetExecutionContext, program: Program, order: Order, launcher: LauncherResource
 ) -> Iterator[Event]:
     steps, reader = Steps(context), FolderMessages(order.exchange.messages)
-    with dg.open_pipes_session(context, dg.PipesEnvContextInjector(), reader) as session:
+    # the op's context: of the asset's, Pipes 1.13 reads a property that Dagster itself deprecates
+    with dg.open_pipes_session(context.op_execution_context, dg.PipesEnvContextInjector(), reader) as session:
         job = start(program, order, launcher, session.get_bootstrap_env_vars())
         context.log.info("%s%s", job.where, ", taken over from an earlier run" if order.is_taken_over else "")
         if isinstance(job, HandedOverJob) and not isinstance(job, SlurmJob):
