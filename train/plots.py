@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from io import BytesIO
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 Steps = Sequence[dict[str, Any]]
 _INK, _SOFT = "#2f6f4f", "#999999"
@@ -35,7 +35,7 @@ def panels(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
     """A small plot for every column (at most ``MOST_PANELS``), four in a row, as one PNG of few colours."""
     shown = list(columns)[:MOST_PANELS]
     n_rows, n_across = max(1, -(-len(shown) // N_ACROSS)), min(N_ACROSS, max(1, len(shown)))
-    figure = _figure((2.5 * n_across, 1.6 * n_rows + 0.4), layout="none", dpi=80)
+    figure = _figure((2.5 * n_across, 1.6 * n_rows + 0.4), layout=None, dpi=80)
     for number, column in enumerate(shown, 1):
         axes = figure.add_subplot(n_rows, n_across, number)
         _draw(axes, steps, column, epochs=False)
@@ -66,7 +66,7 @@ def small(steps: Steps, column: str, *, size: tuple[int, int] = (240, 56)) -> by
     return buffer.getvalue()
 
 
-def _figure(size: tuple[float, float], *, layout: str = "constrained", dpi: int = 100) -> Any:
+def _figure(size: tuple[float, float], *, layout: Literal["constrained"] | None = "constrained", dpi: int = 100) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
