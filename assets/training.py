@@ -6,7 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from assets.datasets import SFT_DATASET
-from assets.launching import LauncherResource, launch
+from assets.launching import LauncherResource, launch, run_here
 from assets.launching.run import Event
 from assets.resources import WorkspaceResource
 from assets.rl import RL_DATASET
@@ -28,9 +28,7 @@ _TINY = "tiny"
 
 
 @dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET])
-def base_model(
-    context: dg.AssetExecutionContext, config: BaseModelConfig, workspace: WorkspaceResource
-) -> Iterator[Event]:
+def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.MaterializeResult:
     """The model that training starts from: yours, or a tiny random Qwen2.5-VL whose tokenizer knows the dataset.
 
     Set `path` to a model's folder. The tiny model is for looking on: it trains in seconds without a GPU, and learns
@@ -40,13 +38,12 @@ def base_model(
     folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
     if not config.path:
         datasets = [path for path in sorted((opened.home / "datasets" / "sft").glob("*")) if path.is_dir()]
-        for _ in launch(context, tiny_program(folder, datasets, config), LauncherResource()):
-            pass  # it reports nothing
+        run_here(tiny_program(folder, datasets, config))
     elif not (folder / "config.json").exists():
         raise dg.Failure(f"{folder} holds no model: there is no config.json. Set `path` to a model's folder.")
     _pointer(opened).parent.mkdir(parents=True, exist_ok=True)
     _pointer(opened).write_text(str(folder))
-    yield dg.MaterializeResult(metadata={"folder": dg.MetadataValue.path(str(folder)), "tiny": not config.path})
+    return dg.MaterializeResult(metadata={"folder": dg.MetadataValue.path(str(folder)), "tiny": not config.path})
 
 
 @dg.asset(

@@ -13,7 +13,6 @@ from typing import Any
 from train import gallery, history, plots
 from train.provenance import Code
 
-
 TOLD = (
     "reward",
     "accuracy",

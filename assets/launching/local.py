@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
-from assets.launching.job import Ending
+from assets.launching.job import Ending, LaunchFault
+from assets.launching.order import temporary_order
+from assets.launching.program import Program
+from train.exchange import VARIABLE
 from train.lifeline import GRACE_SECONDS
+
+_SECONDS = 0.2
 
 
 class LocalJob:
@@ -36,3 +42,17 @@ class LocalJob:
         except subprocess.TimeoutExpired:
             self._process.kill()  # its command dies with it
             self._process.wait()
+
+
+def run_here(program: Program) -> None:
+    """Runs a program that reports nothing to its end. Raises ``LaunchFault`` with its last words."""
+    with temporary_order(program.command(sys.executable)) as order:
+        job = LocalJob(order.command, {VARIABLE: str(order.exchange.folder)})
+        try:
+            while (ending := job.ended(closed=False)) is None:
+                time.sleep(_SECONDS)
+        except BaseException:
+            job.stop()
+            raise
+        if not ending.succeeded:
+            raise LaunchFault(order.exchange.last_words() or ending.words)
