@@ -22,6 +22,7 @@ from pipelines.records import Edit, ImageRef, Observation
 from pipelines.rejects import Reason, RowFault
 from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
+from train.models import is_too_thin
 from train.outcomes import pixel_ref
 from train.workshop import WORKSHOP
 
@@ -116,8 +117,9 @@ class SandboxEnvironment:
                 raise self._failed(error) from error
             finally:
                 self.seconds += time.monotonic() - start
-            self.n_ok += seen.ok
-            return self._recorded(seen)
+            recorded = self._recorded(seen)
+            self.n_ok += recorded.status == "ok"
+            return recorded
 
     def _failed(self, error: SandboxError) -> RowFault:
         self.broken = f"{type(error).__name__}: {error}"
@@ -145,8 +147,13 @@ class SandboxEnvironment:
         return name
 
     def _recorded(self, seen: Seen) -> Observation:
-        shown = tuple(self._kept(image.pixels) for image in seen.images)
         edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in seen.edits)
+        thin = [image.pixels.size for image in seen.images if is_too_thin(*image.pixels.size)]
+        if thin:
+            width, height = thin[0]
+            error = f"ValueError: an image of {width}x{height} pixels is too thin to be shown"
+            return Observation("error", seen.text, (), error, edits)
+        shown = tuple(self._kept(image.pixels) for image in seen.images)
         return Observation(seen.status, seen.text, shown, seen.error, edits)
 
     def _kept(self, pixels: Image.Image) -> ImageRef:

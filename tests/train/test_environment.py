@@ -99,3 +99,10 @@ def test_the_tool_of_the_rows_protocol_is_there(rows):
     assert shown[0]["text"] == "<tool_response>\nimage 2: 70x56 pixels\n"
     assert (rollout.n_executions, rollout.n_ok) == (1, 1)
     rollout.reset()
+
+
+def test_an_image_that_no_model_takes_is_an_error_that_the_model_is_told(environment):
+    shown = environment.run_python("Image.new('RGB', (500, 2)).save('thin.png')")
+    assert [part["type"] for part in shown] == ["text", "text", "text"]
+    assert "an image of 500x2 pixels is too thin to be shown" in shown[1]["text"]
+    assert (environment.n_executions, environment.n_ok) == (1, 0)
