@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict
 
 from pipelines.sources.json_texts import object_in
 
+BESIDE = "beside"
+"""Under this name a row has what the JSON file beside its image holds."""
+
 BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
 
 
@@ -33,7 +36,8 @@ class Columns(BaseModel):
     question: str | tuple[str, ...] = "question"
     """Of several names the first that is not empty counts; so for the answer."""
     answer: str | tuple[str, ...] = "answer"
-    choices: str | None = None
+    choices: str | tuple[str, ...] | None = None
+    """Of several names each holds one choice's text; empty ones hold none."""
     boxes: str | None = None
     box_frame: BoxFrame = "corners"
     category: str | None = None
@@ -55,11 +59,16 @@ class Columns(BaseModel):
     r"""Whether an answer may stand in ``<answer>``, ``\boxed{}`` or ``$``."""
     answer_list: Literal["refuse", "first"] = "refuse"
     """Whether an answer may be a list of accepted spellings, of which the first is kept."""
+    json_beside: bool = False
+    """Whether each row's image has a JSON file of its name beside it; ``beside.bbox`` is its field ``bbox``."""
 
     def needed(self) -> list[tuple[str, ...]]:
         """The columns that must be there; of several names in one entry, one."""
-        single = (self.images, self.videos, self.choices, self.boxes, self.category, self.license, self.row_id)
+        choices = alternatives(self.choices) if self.choices else ()
+        single = (self.images, self.videos, *choices, self.boxes, self.category, self.license, self.row_id)
         names = [name for name in (*single, *self.details, *self.exclude) if name]
+        if self.json_beside:
+            names = [name for name in names if not name.startswith(f"{BESIDE}.")]
         return [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]
 
 

@@ -15,9 +15,9 @@ from pipelines.records import Truth
 from pipelines.rejects import Reason, RowFault
 from pipelines.sources.base import BadRow, SourceRow
 from pipelines.sources.boxes import boxes_of
-from pipelines.sources.columns import Columns, first_named, value_at
+from pipelines.sources.columns import BESIDE, Columns, first_named, value_at
 from pipelines.sources.json_texts import list_in, object_in
-from pipelines.sources.media import IMAGE, VIDEO, describe, media
+from pipelines.sources.media import IMAGE, VIDEO, describe, json_beside, media
 from pipelines.sources.options import LETTERS, from_letters, lettered, plain_label, split_question
 from pipelines.sources.texts import answer_of, question_of, text_at
 
@@ -27,6 +27,8 @@ _DEEPEST = 16
 def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow | BadRow:
     """One row by ``columns``. ``where`` names it for a person; relative image paths are below ``folder``."""
     try:
+        if columns.json_beside:
+            row = {**row, BESIDE: json_beside(row, columns.images, folder, prefix=columns.path_prefix)}
         _refuse_excluded(row, columns)
         images = tuple(media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix))
         question, choices = _question_and_choices(row, columns)
@@ -66,6 +68,8 @@ def _question_and_choices(row: Mapping[str, Any], columns: Columns) -> tuple[str
 
 
 def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
+    if isinstance(columns.choices, tuple):
+        return lettered([text_at(row, name) for name in columns.choices if value_at(row, name) not in (None, "")])
     given = value_at(row, columns.choices) if columns.choices else None
     if given is None or given == "":
         return ()

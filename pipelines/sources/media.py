@@ -13,14 +13,14 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import fsspec
 
 from pipelines.rejects import Reason, RowFault
 from pipelines.sources.columns import value_at
-from pipelines.sources.json_texts import list_in
+from pipelines.sources.json_texts import list_in, object_in
 
 _ARCHIVES = ("zip://", "hf://")
 """How ``datasets`` names a file that lies in an archive or on the hub."""
@@ -43,6 +43,7 @@ class Kind:
 
 IMAGE = Kind("an image", Reason.MISSING_IMAGE, Reason.UNREADABLE_IMAGE)
 VIDEO = Kind("a video", Reason.MISSING_VIDEO, Reason.UNREADABLE_VIDEO)
+_SIDECAR = Kind("a JSON file", Reason.MALFORMED_ROW, Reason.MALFORMED_ROW)
 
 
 def media(row: Mapping[str, Any], column: str | None, folder: Path, kind: Kind, *, prefix: str = "") -> Iterable[bytes]:
@@ -58,6 +59,21 @@ def media(row: Mapping[str, Any], column: str | None, folder: Path, kind: Kind, 
     several = list_in(value)
     for one in [value] if several is None else several:
         yield _bytes(one, column, folder, kind, prefix)
+
+
+def json_beside(row: Mapping[str, Any], column: str | None, folder: Path, *, prefix: str = "") -> Mapping[str, Any]:
+    """What the JSON file beside a row's image says: ``a/1.json`` for the path ``a/1.jpg`` in ``column``.
+
+    Raises ``RowFault`` where the column holds no path, and for a file that is missing or no JSON object.
+    """
+    path = value_at(row, column) if column else None
+    if not isinstance(path, str):
+        raise RowFault(Reason.WRONG_TYPE, f"column {column!r}: expected the path of an image, found {describe(path)}")
+    name = str(PurePosixPath(path).with_suffix(".json"))
+    found = object_in(_bytes(name, column or "", folder, _SIDECAR, prefix).decode("utf-8", "replace"))
+    if found is None:
+        raise RowFault(Reason.MALFORMED_ROW, f"{name} holds no JSON object")
+    return found
 
 
 def describe(value: Any) -> str:

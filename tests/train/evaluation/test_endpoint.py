@@ -1,0 +1,130 @@
+"""A model and a judge at the other end of HTTP: both see nothing but the pictures that they are sent."""
+
+import base64
+import io
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from pipelines.protocols import Thyme
+from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
+from pipelines.rl.export import write_rows
+from tests.train.evaluation.conftest import TARGET, desert
+from train.evaluate import evaluate
+from train.evaluation.settings import Settings
+
+COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
+INSIDE, OUTSIDE = TARGET, (400, 300, 460, 330)
+GUESS = "green"
+
+
+def colour_of(picture):
+    """The colour of the sign, where nothing else is shown; None elsewhere."""
+    mean = np.asarray(picture.convert("RGB"), float).mean(axis=(0, 1))
+    return min(COLOURS, key=lambda name: np.abs(mean - COLOURS[name]).sum()) if np.ptp(mean) > 90 else None
+
+
+def model(pictures):
+    """Crops the sign and says its colour; a green one it misses, and guesses."""
+    if len(pictures) == 1:
+        box = OUTSIDE if colour_of(pictures[0].crop(TARGET)) == GUESS else INSIDE
+        code = f"from PIL import Image\nImage.open(image_path).crop({box}).save('c.png')\nprint('c.png')"
+        return Thyme().write_round("I look.", code, first=True)
+    return Thyme().write_answer("So it is.", colour_of(pictures[-1]) or GUESS, first=False)
+
+
+def judge(pictures):
+    return json.dumps({"reason": "I look.", "verdict": colour_of(pictures[-1]) is not None})
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.reply({"object": "list", "data": []})
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = {"model": model, "judge": judge}[body["model"]](list(pictures_in(body["messages"])))
+        usage = {"prompt_tokens": 100, "completion_tokens": 10}
+        self.reply({"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage})
+
+    def reply(self, value):
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+def pictures_in(messages):
+    for message in messages:
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            if part["type"] == "image_url":
+                yield Image.open(io.BytesIO(base64.b64decode(part["image_url"]["url"].partition(",")[2])))
+
+
+@pytest.fixture(scope="module")
+def url():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def prompts(store, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prompts") / "deserts"
+    write_rows(folder, [row(store, name, seed) for seed, name in enumerate(COLOURS)], store=store, split="validation")
+    return folder
+
+
+def row(store, name, seed):
+    image = desert(seed)
+    ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS[name])
+    truth = Truth((TruthBox("sign", *TARGET),))
+    sample = Sample(name, "deserts", name, "", (store.add_pixels(image),), "Which colour?", (), name, truth, "colour")
+    return RLRow(sample, Grader("text"), "public", "unknown", None, None, None)
+
+
+@pytest.fixture(scope="module")
+def found(url, prompts, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("endpoint")
+    settings = Settings(
+        output=folder / "report",
+        url=url,
+        model="model",
+        judge_url=url,
+        judge_model="judge",
+        datasets=(prompts,),
+        controls=3,
+        home=folder / "home",
+    )
+    return evaluate(settings).made
+
+
+def test_all_answers_are_right_and_two_of_three_are_faithful(found):
+    everything = found["results"]["all"]
+    assert everything["accuracy"]["right"]["mean"] == 1.0
+    for who in ("judge", "boxes"):
+        for counted in ("as_codev", "parts_only"):
+            told = everything["faithfulness"][who][counted]
+            assert told["given_correct"]["mean"] == told["over_all"]["mean"] == pytest.approx(2 / 3)
+            assert told["unfaithful"] == pytest.approx(1 / 3)
+
+
+def test_a_blank_picture_changes_the_answers_that_came_from_it(found):
+    blank = found["results"]["all"]["controls"]["blank"]
+    assert (blank["changed"]["mean"], blank["n"]) == (pytest.approx(2 / 3), 3)
+
+
+def test_what_the_endpoint_was_paid_is_added_up(found):
+    assert found["usage"]["calls"] == 6
+    assert found["usage"]["prompt_tokens"] == 600
+    assert found["results"]["all"]["lengths"]["completion_tokens"]["mean"] == 20

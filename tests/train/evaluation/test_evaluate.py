@@ -1,0 +1,308 @@
+"""The program from end to end: a trained tiny model and the oracle, the real sandbox, killed and run again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+import typer
+from PIL import ImageDraw
+from typer.testing import CliRunner
+
+from pipelines.export import write_dataset
+from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
+from pipelines.rl.export import write_rows
+from tests.train.conftest import sign
+from tests.train.evaluation.conftest import TARGET, desert
+from train.evaluate import evaluate, main, metadata
+from train.evaluation.settings import Settings
+from train.faults import TrainFault
+from train.sft import Arguments, finetune
+
+pytestmark = pytest.mark.filterwarnings(
+    # PEFT 0.21 reads the name that transformers 5.23 deprecates
+    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
+)
+COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
+TURNS = 200
+
+
+@pytest.fixture(scope="module")
+def checkpoint(signs, tiny_signs, tmp_path_factory):
+    """A tiny model that has learnt to crop the sign."""
+    output = tmp_path_factory.mktemp("evaluate") / "checkpoint"
+    finetune(signs, tiny_signs, output, Arguments(epochs=3, batch_size=1, learning_rate=1e-2))
+    return output
+
+
+@pytest.fixture(scope="module")
+def held_out(store, tmp_path_factory):
+    """Eight signs in a validation split."""
+    folder = tmp_path_factory.mktemp("held_out") / "signs"
+    write_dataset(folder, [sign(store, 24 + index) for index in range(8)], store=store, split="validation")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def prompts(store, tmp_path_factory):
+    """RL prompts about a small sign in a desert, with its box."""
+    folder = tmp_path_factory.mktemp("prompts") / "deserts"
+    write_rows(folder, [_prompt(store, name, n) for n, name in enumerate(COLOURS)], store=store, split="validation")
+    return folder
+
+
+def _prompt(store, name, seed):
+    image = desert(seed)
+    ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS[name])
+    truth = Truth((TruthBox("sign", *TARGET),))
+    sample = Sample(name, "deserts", name, "", (store.add_pixels(image),), "Which colour?", (), name, truth, "colour")
+    return RLRow(sample, Grader("text"), "public", "unknown", None, None, None)
+
+
+@pytest.fixture(scope="module")
+def settings(checkpoint, held_out, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("output")
+    return Settings(
+        output=folder / "report",
+        model=str(checkpoint),
+        datasets=(held_out,),
+        max_tokens=TURNS,
+        max_rounds=3,
+        controls=2,
+        home=folder / "home",
+    )
+
+
+@pytest.fixture(scope="module")
+def evaluated(settings):
+    return evaluate(settings)
+
+
+def test_the_model_writes_programs_that_the_sandbox_executes(evaluated):
+    everything = evaluated.made["results"]["all"]
+    assert everything["accuracy"]["n_rollouts"] == 8
+    assert everything["code"]["tool_use"]["mean"] == 1.0
+    assert everything["code"]["pass_rate"] == 1.0
+    assert everything["tools"] == {"crop": 8}
+    assert everything["broken"] == {}
+    assert everything["lengths"]["completion_tokens"]["mean"] > 10
+
+
+def test_the_folder_is_complete(evaluated):
+    names = {path.name for path in evaluated.folder.iterdir()}
+    assert {"report.json", "report.md", "report.html", "gallery.html", "rollouts.parquet"} <= names
+    assert {"accuracy.png", "tool_calls.png", "tools.png", "controls.png"} <= names
+    assert not [path for path in evaluated.folder.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_the_report_says_who_was_asked_what(evaluated, checkpoint):
+    made = json.loads((evaluated.folder / "report.json").read_text())
+    assert made["who"]["policy"] == "local"
+    assert made["who"]["model"] == checkpoint.name
+    assert len(made["who"]["revision"]) == 64
+    assert made["asked"] == [{"name": "signs", "n": 8, "left_out": {}}]
+    text = (evaluated.folder / "report.md").read_text()
+    assert "| **signs** | 8 | 8 |" in text
+
+
+def test_the_page_holds_its_charts(evaluated):
+    page = (evaluated.folder / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert 'src="accuracy.png"' not in page
+
+
+def test_every_rollout_is_a_row(evaluated):
+    rows = pq.read_table(evaluated.folder / "rollouts.parquet").to_pylist()
+    assert len(rows) == 8
+    assert {row["gold"] for row in rows} == {"red", "green", "blue", "white"}
+    assert all(row["rounds"][0]["observation"]["status"] == "ok" for row in rows)
+    assert all(row["tools"] == [["crop"]] for row in rows)
+    assert [row["right"] for row in rows] == [row["answer"] == row["gold"] for row in rows]
+    assert rows[0]["seen"][0]["box"] == [56, 28, 112, 84]
+    assert rows[0]["seen"][0]["shows_target_by_boxes"] is None  # no box is known
+
+
+def test_controls_are_played_for_as_many_as_were_asked_for(evaluated):
+    found = evaluated.made["results"]["all"]["controls"]
+    assert {name: one["n"] for name, one in found.items()} == {"blank": 2, "other_region": 2, "other_sample": 2}
+
+
+def test_a_second_run_has_nothing_to_do(evaluated, settings, capsys):
+    again = evaluate(settings)
+    assert again.reused
+    assert again.made == json.loads((evaluated.folder / "report.json").read_text())
+    assert "nothing to do" in capsys.readouterr().out
+
+
+def test_other_settings_are_another_evaluation(evaluated, settings, tmp_path):
+    other = evaluate(replace(settings, output=tmp_path / "report", limit=2, controls=0))
+    assert not other.reused
+    assert other.made["inputs"] != evaluated.made["inputs"]
+    assert other.made["results"]["all"]["accuracy"]["n_questions"] == 2
+
+
+def test_dagster_is_told_figures_tables_and_charts(evaluated):
+    found = metadata(evaluated)
+    assert found["accuracy"] == {"raw_value": evaluated.accuracy, "type": "float"}
+    assert found["rollouts"]["raw_value"] == 8
+    assert "| **signs** |" in found["by_benchmark"]["raw_value"]
+    assert found["charts"]["raw_value"].count("data:image/png") == 4
+    json.dumps(found)
+
+
+def test_several_rollouts_are_drawn_by_their_seeds(settings, tmp_path):
+    several = replace(settings, output=tmp_path / "a", rollouts=4, temperature=1.5, limit=2, controls=0)
+    found = evaluate(several).made["results"]["all"]["accuracy"]
+    assert (found["n_questions"], found["n_rollouts"]) == (2, 8)
+    assert list(found["pass_at"]) == [1, 2, 4]
+    elsewhere = replace(several, output=tmp_path / "b", home=tmp_path / "home")
+    assert evaluate(elsewhere).made["results"]["all"]["accuracy"] == found
+
+
+# --- the oracle: a sanity check
+
+
+def test_the_oracle_is_right_and_faithful(prompts, tmp_path):
+    found = evaluate(
+        Settings(output=tmp_path / "report", oracle="crop", datasets=(prompts,), controls=1, home=tmp_path / "home")
+    ).made["results"]["all"]
+    assert found["accuracy"]["right"]["mean"] == 1.0
+    boxes = found["faithfulness"]["boxes"]
+    assert boxes["n"] == 3
+    for counted in ("as_codev", "parts_only"):
+        assert boxes[counted]["given_correct"]["mean"] == boxes[counted]["over_all"]["mean"] == 1.0
+    # it writes from the truth, whatever it is shown: just what the controls are there to find out
+    assert {name: one["changed"]["mean"] for name, one in found["controls"].items()} == {
+        "blank": 0.0,
+        "other_region": 0.0,
+        "other_sample": 0.0,
+    }
+
+
+def test_what_an_oracle_cannot_be_asked_is_counted(held_out, tmp_path):
+    """Rows without a box have nothing to crop."""
+    with pytest.raises(TrainFault, match=r"no question could be asked: \{'not_applicable': 8\}"):
+        evaluate(Settings(output=tmp_path / "r", oracle="crop", datasets=(held_out,), home=tmp_path / "home"))
+
+
+# --- killed
+
+
+def test_a_killed_evaluation_goes_on_and_pays_for_nothing_twice(evaluated, settings, tmp_path):
+    home, output = tmp_path / "home", tmp_path / "report"
+    command = [sys.executable, "-m", "train.evaluate", "--output", str(output), "--home", str(home), "--controls", "2"]
+    command += ["--model", settings.model, "--dataset", str(settings.datasets[0]), "--max-tokens", str(TURNS)]
+    command += ["--max-rounds", "3", "--batch-size", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    ledger = home / "ledger.sqlite"
+    while _acts(ledger) < 5:
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = _acts_made(ledger)
+    assert not output.exists()
+    again = evaluate(replace(settings, output=output, home=home))
+    after = _acts_made(ledger)
+    assert before.items() <= after.items()
+    assert len(after) > len(before)
+    assert again.made["results"] == evaluated.made["results"]
+
+
+def _acts(ledger):
+    return len(_acts_made(ledger)) if ledger.exists() else 0
+
+
+def _acts_made(ledger):
+    """Turns and executions on the ledger, with the moment at which each was made."""
+    engine = sa.create_engine(f"sqlite:///{ledger}")
+    try:
+        with engine.connect() as connection:
+            found = connection.execute(sa.text("select key, made_at from acts where kind in ('policy', 'sandbox')"))
+            return dict(found.tuples().all())
+    except sa.exc.OperationalError:
+        return {}  # it is being made
+    finally:
+        engine.dispose()
+
+
+# --- what cannot be evaluated
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model": ""}, "who is evaluated"),
+        ({"oracle": "crop"}, "who is evaluated"),
+        ({"datasets": ()}, "what is asked"),
+        ({"rollouts": 2}, "at temperature 0 are the same rollout 2 times"),
+        ({"protocol": "react"}, "no mode 'free' of protocol 'react'; there are thyme: free"),
+        ({"mode": "forced"}, "no mode 'forced' of protocol 'thyme'"),
+        ({"split": "test"}, "no split 'test'"),
+        ({"judge_url": "http://127.0.0.1:1/v1"}, "both --judge-url and --judge-model"),
+        ({"sources": ("streets",)}, "there is no source 'streets'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, changes, says):
+    with pytest.raises(TrainFault, match=says):
+        evaluate(replace(settings, **changes), force=True)
+
+
+def test_a_family_that_is_not_there_is_refused(settings, tmp_path):
+    with pytest.raises(TrainFault, match=r"no family 'crops' has an oracle.*there are .*crop"):
+        evaluate(replace(settings, model="", oracle="crops"))
+
+
+def test_an_endpoint_that_does_not_answer_is_said_so(settings, tmp_path):
+    asked = replace(settings, url="http://127.0.0.1:9/v1", model="m", output=tmp_path / "r", home=tmp_path / "home")
+    with pytest.raises(TrainFault, match=r"nothing answers at http://127\.0\.0\.1:9/v1"):
+        evaluate(asked)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_with_other_things_in_it_is_not_replaced(settings, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(TrainFault, match="is no evaluation; name a new folder"):
+        evaluate(replace(settings, output=tmp_path))
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def app():
+    program = typer.Typer()
+    program.command()(main)
+    return program
+
+
+def test_help_teaches():
+    said = CliRunner().invoke(app(), ["--help"], terminal_width=200).output
+    assert "--oracle crop --source demo" in said
+    assert "Killed? Run the same command" in said
+
+
+def test_a_fault_is_one_line(tmp_path):
+    run = CliRunner().invoke(app(), ["--output", str(tmp_path / "r"), "--model", str(tmp_path)])
+    assert run.exit_code == 1
+    assert "what is asked? Give --dataset FOLDER" in run.output
+    assert "Traceback" not in run.output
+
+
+def test_a_benchmark_needs_its_path(tmp_path):
+    run = CliRunner().invoke(app(), ["--output", str(tmp_path / "r"), "--model", "m", "--benchmark", "vstar_bench"])
+    assert run.exit_code == 1
+    assert "a benchmark is given as NAME=PATH" in run.output
+
+
+def test_the_program_takes_a_recipe_file_and_prints_its_table(evaluated, settings, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"dataset: [{settings.datasets[0]}]\nmax-tokens: {TURNS}\nmax_rounds: 3\ncontrols: 5\n")
+    arguments = ["--config", str(recipe), "--output", str(settings.output), "--model", settings.model]
+    run = CliRunner().invoke(app(), [*arguments, "--controls", "2", "--home", str(settings.home)])
+    assert run.exit_code == 0, run.output
+    assert "nothing to do" in run.output
+    assert "| **signs** | 8 | 8 |" in run.output

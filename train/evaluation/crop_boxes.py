@@ -1,0 +1,143 @@
+"""Boxes that programs crop, worked out from their numbers: ``left = 100`` above, ``image.crop((left, …))`` below.
+
+    crop_boxes("w, h = image.size\\nc = image.crop((w // 2, 0, w, h // 2))", 640, 480)     # [Box(320, 0, 640, 240)]
+
+Names that were given a number (in any order of branches: the last one counts), sums and products of numbers, and the
+size of the question's picture are known; anything else makes a box that is not worked out. Boxes are only where to look
+first: pixels decide (``pictures.py``).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+
+from pipelines.geometry import Box, box_from_corners
+from pipelines.syntax import parsed
+
+_SIGNS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+_FUNCTIONS: Mapping[str, Callable[..., float]] = {"int": int, "round": round, "max": max, "min": min, "float": float}
+
+
+def crop_boxes(code: str, width: int, height: int) -> list[Box]:
+    """The boxes inside a picture of ``width`` x ``height`` pixels that ``code`` crops or slices."""
+    tree = parsed(code)
+    if tree is None:
+        return []
+    numbers = _Numbers(width, height)
+    boxes: list[Box] = []
+    for node in _in_order(tree):
+        if isinstance(node, ast.Assign):
+            numbers.assign(node)
+        sides = _sides(node)
+        if (values := numbers.all(sides)) is not None and len(values) == 4:
+            boxes += _clipped(values, width, height)
+    return list(dict.fromkeys(boxes))
+
+
+class _Numbers:
+    """What names stand for, as far as it can be told."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self._width, self._height = float(width), float(height)
+        self._known: dict[str, float] = {}
+
+    def assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self._set(target, self.value(node.value))
+            elif isinstance(target, ast.Tuple | ast.List):
+                values = self._several(node.value, len(target.elts))
+                for name, value in zip(target.elts, values, strict=False):
+                    self._set(name, value)
+
+    def all(self, nodes: Sequence[ast.expr]) -> list[float] | None:
+        """The values of ``nodes``; None where one of them is not known."""
+        values = [self.value(node) for node in nodes]
+        return None if None in values else [value for value in values if value is not None]
+
+    def value(self, node: ast.expr) -> float | None:
+        """The number that an expression comes to, or None."""
+        if isinstance(node, ast.Constant):
+            return float(node.value) if isinstance(node.value, int | float) else None
+        if isinstance(node, ast.Name):
+            return self._known.get(node.id)
+        if isinstance(node, ast.Attribute):
+            return {"width": self._width, "height": self._height}.get(node.attr)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self.value(node.operand)
+            return None if inner is None else -inner
+        if isinstance(node, ast.Subscript):
+            return self._of_size(node)
+        if isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            return self._reckoned(node)
+        return None
+
+    def _reckoned(self, node: ast.BinOp | ast.Call) -> float | None:
+        if isinstance(node, ast.BinOp):
+            reckon, operands = _SIGNS.get(type(node.op)), [node.left, node.right]
+        else:
+            reckon, operands = _FUNCTIONS.get(getattr(node.func, "id", "")), node.args
+        values = self.all(operands)
+        if reckon is None or not values:
+            return None
+        try:
+            return float(reckon(*values))
+        except (ZeroDivisionError, OverflowError, TypeError, ValueError):
+            return None
+
+    def _several(self, node: ast.expr, n: int) -> Sequence[float | None]:
+        """``100, 60`` or ``image.size`` or ``array.shape[:2]``."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return [self.value(element) for element in node.elts]
+        if isinstance(node, ast.Attribute) and node.attr == "size":
+            return [self._width, self._height]
+        named = [inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
+        return [self._height, self._width, None] if "shape" in named else [None] * n
+
+    def _of_size(self, node: ast.Subscript) -> float | None:
+        """``image.size[0]`` and ``array.shape[0]``."""
+        sizes = {"size": (self._width, self._height), "shape": (self._height, self._width)}
+        place = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if not isinstance(node.value, ast.Attribute) or node.value.attr not in sizes:
+            return None
+        return dict(enumerate(sizes[node.value.attr])).get(place) if isinstance(place, int) else None
+
+    def _set(self, target: ast.expr, value: float | None) -> None:
+        if isinstance(target, ast.Name):
+            self._known.pop(target.id, None)
+            if value is not None:
+                self._known[target.id] = value
+
+
+def _in_order(tree: ast.AST) -> list[ast.stmt | ast.expr]:
+    """Nodes as they are written, a statement's parts after what stands above it."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
+    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _sides(node: ast.AST) -> Sequence[ast.expr]:
+    """Left, top, right and bottom of a box: any four things in a tuple or list, or a slice in two dimensions."""
+    if isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Load) and len(node.elts) == 4:
+        return node.elts
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and len(node.slice.elts) >= 2:
+        rows, columns = node.slice.elts[:2]
+        if isinstance(rows, ast.Slice) and isinstance(columns, ast.Slice):
+            ends = (columns.lower, rows.lower, columns.upper, rows.upper)
+            return [end for end in ends if end is not None]
+    return ()
+
+
+def _clipped(values: Sequence[float], width: int, height: int) -> list[Box]:
+    try:
+        box = box_from_corners(values).clipped(width, height)
+    except ValueError:
+        return []
+    return [box] if box.area else []

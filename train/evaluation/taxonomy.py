@@ -1,0 +1,174 @@
+"""What a program does with pictures: kinds of tools, read off its syntax tree and off what it showed.
+
+The kinds are those of PyVision-RL's figures 21, 23 and 25 as far as they can be told apart by rule. A program may be of
+several kinds. ``no_op`` shows a picture as it was and does nothing else: that paper takes such programs out of its
+figure 21 and finds a large portion of them (figure 25, appendix D.3), so they are a kind of their own here. A program
+that does not parse is ``other``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pipelines.records import Observation
+from pipelines.syntax import parsed
+
+
+class Tool(StrEnum):
+    """Kinds of tools, in the order in which tables show them."""
+
+    CROP = "crop"
+    ROTATE = "rotate"
+    CONTRAST = "contrast"
+    SEGMENTATION = "segmentation"
+    MARKS = "marks"
+    PLOT = "plot"
+    COMPUTE = "compute"
+    FRAMES = "frames"
+    NO_OP = "no_op"
+    OTHER = "other"
+
+
+_CALLS: dict[Tool, frozenset[str]] = {
+    Tool.CROP: frozenset({"crop", "crop_image_normalized", "center_crop", "extract_patches_2d"}),
+    Tool.ROTATE: frozenset(
+        {"rotate", "rot90", "flip", "fliplr", "flipud", "mirror", "warpAffine", "warpPerspective", "exif_transpose"}
+        | {"getRotationMatrix2D", "getPerspectiveTransform", "perspective_transform"}
+    ),
+    Tool.CONTRAST: frozenset(
+        {"Contrast", "Brightness", "Sharpness", "Color", "autocontrast", "equalize", "invert", "solarize", "posterize"}
+        | {"equalizeHist", "createCLAHE", "convertScaleAbs", "LUT", "normalize", "adjust_gamma", "equalize_adapthist"}
+        | {"rescale_intensity", "adjust_log", "UnsharpMask", "GaussianBlur", "medianBlur", "bilateralFilter"}
+        | {"filter2D", "fastNlMeansDenoising", "fastNlMeansDenoisingColored", "detailEnhance", "filter", "point"}
+        | {"SHARPEN", "unsharp_mask", "bitwise_not", "median_filter", "gaussian_filter"}
+    ),
+    Tool.SEGMENTATION: frozenset(
+        {"threshold", "adaptiveThreshold", "inRange", "findContours", "connectedComponents", "watershed", "grabCut"}
+        | {"connectedComponentsWithStats", "Canny", "floodFill", "kmeans", "KMeans", "HoughCircles", "HoughLines"}
+        | {"HoughLinesP", "matchTemplate", "regionprops", "slic", "felzenszwalb", "morphologyEx", "erode", "dilate"}
+        | {"threshold_otsu", "find_contours", "label", "canny", "sobel", "SimpleBlobDetector_create", "DBSCAN"}
+    ),
+    Tool.MARKS: frozenset(
+        {"rectangle", "circle", "putText", "drawContours", "polylines", "arrowedLine", "ellipse", "multiline_text"}
+        | {"Draw", "drawMarker", "fillPoly", "draw_bounding_boxes"}
+    ),
+    Tool.FRAMES: frozenset({"VideoReader", "VideoCapture", "get_batch", "asnumpy", "get_avg_fps", "read_video"}),
+    Tool.PLOT: frozenset(
+        {"bar", "barh", "hist", "hist2d", "scatter", "pie", "boxplot", "contour", "contourf", "quiver", "plot3D"}
+        | {"plot_surface", "fill_between", "stem", "step", "errorbar", "polar", "violinplot", "heatmap", "plot"}
+    ),
+    Tool.COMPUTE: frozenset(
+        {"mean", "std", "var", "median", "sum", "histogram", "bincount", "percentile", "unique", "argmax", "argmin"}
+        | {"solve", "nsolve", "simplify", "integrate", "diff", "limit", "factorint", "linalg", "det", "inv", "norm"}
+        | {"sqrt", "log", "exp", "sin", "cos", "tan", "atan2", "comb", "perm", "gcd", "lcm", "factorial", "minimize"}
+        | {"hypot", "polyfit", "corrcoef", "allclose", "calcHist", "count_nonzero", "permutations", "combinations"}
+    ),
+}
+_PARTS = frozenset({"Rectangle", "Circle", "Polygon", "annotate", "axhline", "axvline", "arrow", "fill", "add_patch"})
+"""Parts of a drawing; over ``imshow`` they are marks on a picture, and so is what else is plotted there."""
+_BUILT_IN = frozenset({"filter"})
+_NUMBERS = frozenset({"math", "sympy", "statistics", "fractions", "itertools", "decimal", "cmath"})
+_PIXELS = frozenset({"imread", "imshow", "fromarray", "asarray", "open"})
+_SHOWS = frozenset({"imshow", "show", "display", "save", "imwrite", "savefig"})
+_CHANGES = frozenset({"resize", "thumbnail", "paste", "blend", "composite", "hstack", "vstack", "concatenate", "zoom"})
+_TURNS = re.compile(r"ROTATE|FLIP|TRANSPOSE|TRANSVERSE")
+_VIDEO = re.compile(r"video_(?:clue|path)")
+_IMAGE = re.compile(r"image|img|pic|photo", re.IGNORECASE)
+
+
+def tools_of(code: str, seen: Observation, *, untouched: bool = False) -> frozenset[Tool]:
+    """The kinds of ``code``, which gave ``seen``; never none.
+
+    ``untouched``: every picture that it showed is one of the question's as it was, measured on pixels
+    (``pictures.py``): then nothing was cut, turned or changed, whatever the program calls.
+    """
+    tree = parsed(code)
+    if tree is None:
+        return frozenset({Tool.OTHER})
+    names = _Names.of(tree)
+    found = names.tools() - ({Tool.CROP, Tool.ROTATE, Tool.CONTRAST} if untouched else set())
+    if found:
+        return found
+    if seen.images and (untouched or (names.calls & _SHOWS and not names.calls & _CHANGES)):
+        return frozenset({Tool.NO_OP})
+    reckons = any(isinstance(node, ast.BinOp | ast.For | ast.While | ast.comprehension) for node in ast.walk(tree))
+    return frozenset({Tool.COMPUTE if reckons and seen.text.strip() and not seen.images else Tool.OTHER})
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What a program calls and names. ``cuts``: it slices in two dimensions; ``stretches``: it clips to grey levels."""
+
+    calls: frozenset[str]
+    methods: frozenset[str]
+    names: frozenset[str]
+    modules: frozenset[str]
+    cuts: bool
+    stretches: bool
+
+    @classmethod
+    def of(cls, tree: ast.AST) -> _Names:
+        """Of a syntax tree."""
+        nodes = list(ast.walk(tree))
+        calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+        methods = frozenset(func.attr for func in calls if isinstance(func, ast.Attribute))
+        named = {node.id for node in nodes if isinstance(node, ast.Name)}
+        return cls(
+            calls=methods | {func.id for func in calls if isinstance(func, ast.Name)},
+            methods=methods,
+            names=frozenset(named | {node.attr for node in nodes if isinstance(node, ast.Attribute)}),
+            modules=frozenset(_modules(nodes)),
+            cuts=any(_cuts(node) for node in nodes),
+            stretches=any(_stretches(node) for node in nodes),
+        )
+
+    def tools(self) -> frozenset[Tool]:
+        """The kinds that calls, names and slices tell."""
+        found = {tool for tool, names in _CALLS.items() if self._has(names)}
+        if self.calls & _PARTS:
+            found.add(Tool.PLOT)
+        if Tool.PLOT in found and "imshow" in self.calls:
+            found = (found - {Tool.PLOT}) | {Tool.MARKS}
+        told = {
+            Tool.CROP: self.cuts and self._reads_pixels,
+            Tool.ROTATE: "transpose" in self.calls and any(map(_TURNS.search, self.names)),
+            Tool.FRAMES: any(map(_VIDEO.search, self.names)),
+            Tool.CONTRAST: self.stretches and self._reads_pixels,
+            Tool.COMPUTE: bool(self.modules & _NUMBERS),
+        }
+        return frozenset(found | {tool for tool, is_so in told.items() if is_so})
+
+    def _has(self, names: frozenset[str]) -> bool:
+        """``filter`` and ``sum`` are of Python, too: the first is a tool as a method only."""
+        return bool(self.calls & (names - _BUILT_IN) | self.methods & names)
+
+    @property
+    def _reads_pixels(self) -> bool:
+        return bool(self.calls & _PIXELS) or any(map(_IMAGE.search, self.names))
+
+
+def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def _cuts(node: ast.AST) -> bool:
+    """``image[y1:y2, x1:x2]``; a slice without ends (``image[:, :, 0]``) cuts nothing off."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+        return False
+    sides = node.slice.elts[:2]
+    return len(sides) == 2 and all(isinstance(side, ast.Slice) and (side.lower or side.upper) for side in sides)
+
+
+def _stretches(node: ast.AST) -> bool:
+    """``np.clip(image * 1.5, 0, 255)``."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "clip":
+        return False
+    return [arg.value for arg in node.args if isinstance(arg, ast.Constant)][-2:] == [0, 255]
