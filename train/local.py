@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -73,6 +74,8 @@ class LocalPolicy:
         self._batch_size, self._max_pixels = batch_size, max_pixels
         self._queue: list[_Waiting] = []
         self._worker: asyncio.Task[None] | None = None
+        # one thread for all: how many of its own torch uses is set per thread (train/models.py)
+        self._thread = ThreadPoolExecutor(1, "generation")
 
     @cached_property
     def identity(self) -> Identity:
@@ -97,16 +100,18 @@ class LocalPolicy:
         return await waiting.written
 
     async def close(self) -> None:
-        """Waits for the batch that is being generated, if any."""
+        """Waits for the batch that is being generated, if any; nothing can be written afterwards."""
         if self._worker is not None and not self._worker.done():
             await self._worker
+        self._thread.shutdown()
 
     async def _work(self) -> None:
         while self._queue:
             await asyncio.sleep(_GATHER_SECONDS)
             batch = [self._queue.pop(0) for _ in range(min(self._batch_size, len(self._queue)))]
             try:
-                made = await asyncio.to_thread(self._written, [waiting.turn for waiting in batch])
+                turns = [waiting.turn for waiting in batch]
+                made = await asyncio.get_running_loop().run_in_executor(self._thread, self._written, turns)
             except Exception as fault:  # noqa: BLE001  # raised where each turn is waited for
                 for waiting in batch:
                     if not waiting.written.done():  # else nobody waits any more
