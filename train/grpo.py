@@ -98,7 +98,8 @@ def _train(
 
     from train.history import read_steps
     from train.models import load_processor, save_checkpoint
-    from train.reporting import StepReporter, is_first_process
+    from train.program import is_first_process
+    from train.reporting import StepReporter
     from train.showcase import Showcase
 
     shown = staging.folder / "rollouts"  # outlives a restart, as the trainer's own restart points do
