@@ -120,7 +120,7 @@ def test_a_setting_that_cannot_be_is_named(variable: str, value: str) -> None:
 def script(folder: Path, log: Path) -> str:
     command = [sys.executable, "-c", "import os, sys; print(sys.argv[1:], os.environ['NOTE'], os.getcwd())", NASTY]
     return slurm_script(
-        command, {"NOTE": NASTY}, name="darkroom-x", folder=str(folder), log=log, n_gpus=2, options="--time=1:00:00"
+        command, {"NOTE": NASTY}, name="darkroom-x", folder=str(folder), log=log, n_gpus=2, options="--time=1:00:00 --comment='a b'"
     )
 
 
@@ -144,6 +144,7 @@ def test_a_slurm_script_asks_for_what_is_set() -> None:
         "--ntasks=1",
         "--gpus-per-node=2",
         "--time=1:00:00",
+        "'--comment=a b'",
     ]
     assert lines[0] == "#!/bin/bash"
 
