@@ -25,6 +25,7 @@ from pipelines.workspace import Workspace
 
 _POINTER = "base_model.txt"
 _TINY = "tiny"
+_EVALUATED = ("sft/crop", "rl/prompts")
 
 
 @dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET])
@@ -112,7 +113,9 @@ def evaluation(
     opened = workspace.open()
     model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
     output = opened.home / "evaluations" / config.checkpoint
-    datasets = [opened.home / "datasets" / name for name in config.datasets]
+    datasets = [opened.home / "datasets" / name for name in config.datasets or _EVALUATED]
+    if not config.datasets:
+        datasets = [] if config.benchmarks else [folder for folder in datasets if folder.exists()]
     program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
     yield from launch(context, program, launcher)
 

@@ -68,8 +68,9 @@ class EvaluationConfig(dg.Config):
         default="grpo", description="What is evaluated: grpo_checkpoint, sft_checkpoint, or the base model."
     )
     datasets: list[str] = Field(
-        default=["sft/crop"],
-        description="Whose held-out questions are asked, below datasets/: sft/<family>, rl/prompts.",
+        default=[],
+        description="Whose held-out questions are asked, below datasets/: sft/<family>, rl/prompts; none: sft/crop and "
+        "rl/prompts, as far as they are there.",
     )
     split: str = Field(default="validation", description="Of those datasets: validation, train or all.")
     benchmarks: dict[str, str] = Field(

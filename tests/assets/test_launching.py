@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -161,6 +162,7 @@ def test_a_kubernetes_manifest_runs_the_very_command_once_with_the_workspace_mou
         n_gpus=1,
     )
     manifest = yaml.safe_load(text)
+    kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
     pod = manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert (manifest["apiVersion"], manifest["kind"], manifest["spec"]["backoffLimit"]) == ("batch/v1", "Job", 0)
