@@ -4,6 +4,7 @@ import typer
 
 from annotation.cli import app as annotation_app
 from assets.commands.annotating import pre_annotate
+from assets.commands.checking import conformance, inspect_mask
 from assets.commands.judging import calibrate
 from assets.commands.looking import explain, gallery, replay, summary
 from assets.commands.making import demo, home, ingest, materialize_command, rl_command
@@ -28,5 +29,6 @@ app.command()(export)
 app.command()(demo)
 app.command(name="materialize")(materialize_command)
 app.command(name="rl")(rl_command)
-for command in (home, summary, ingest, gallery, replay, explain, calibrate):
+app.command(name="inspect-mask")(inspect_mask)
+for command in (home, summary, ingest, gallery, replay, explain, calibrate, conformance):
     app.command()(command)

@@ -58,13 +58,14 @@ def sft_checkpoint(
 ) -> Iterator[Event]:
     """Supervised fine-tuning on the shipped dataset; what the sandbox said is masked out of the loss.
 
-    Every step is an observation of this asset: its numbers are plotted while it runs. The rows are checked against the
+    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or the schedule by hand. Every step is an observation of this asset: its numbers are plotted while it runs. The rows are checked against the
     model's tokenizer first; a row that does not conform ends the run, by its id. The same inputs are not trained twice.
     Where it runs is the resource `launcher`: this machine, several GPUs, Ray, Slurm, Kubernetes.
     """
     opened = workspace.open()
-    dataset, output = opened.dataset("sft", config.family), opened.checkpoint("sft")
-    program = sft_program(dataset, _base_model(opened), output, config, tiny=_is_tiny(opened))
+    families = config.families or ([] if config.recipe else ["crop"])
+    datasets = [opened.dataset("sft", family) for family in families] or [opened.home / "datasets" / "sft"]
+    program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
     yield from launch(context, program, launcher)
 
 

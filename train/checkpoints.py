@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,22 +57,29 @@ class Staging:
     """The folder beside the output in which a checkpoint grows: ``steps`` for the trainer, ``final`` to publish."""
 
     def __init__(self, output: Path, inputs: Inputs, *, writes: bool = True) -> None:
-        """``writes`` is true for the first process only: it clears what other inputs left behind."""
-        self.output, self._writes = output, writes
+        """``writes`` is true for the first process only: it clears what other inputs left behind.
+
+        The others wait for it, so that none of them goes on from what is about to be cleared.
+        """
+        self.output, self.writes = output, writes
         self.folder = output.with_name(f".{output.name}.part")
         self.steps, self.final = self.folder / "steps", self.folder / "final"
+        self._marker = self.folder / "inputs"
         if writes:
             self._begin(inputs.digest)
+        while not self._is_for(inputs.digest):
+            time.sleep(0.5)
 
-    def last_step(self) -> str | None:
-        """The newest checkpoint of the trainer from an earlier attempt."""
-        found = sorted(self.steps.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-        complete = [path for path in found if (path / "trainer_state.json").is_file()]
+    def last_step(self, steps: Path | None = None) -> str | None:
+        """The newest checkpoint of the trainer from an earlier attempt, in ``steps`` or a folder of it."""
+        checkpoints = (steps or self.steps).glob("checkpoint-*")
+        found = sorted(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]))
+        complete = [path for path in found if _is_json(path / "trainer_state.json")]
         return str(complete[-1]) if complete else None
 
     def publish(self) -> None:
         """Puts ``final`` in the output's place and clears the rest."""
-        if not self._writes:
+        if not self.writes:
             return
         old = self.output.with_name(f".{self.output.name}.old")
         shutil.rmtree(old, ignore_errors=True)
@@ -82,13 +90,24 @@ class Staging:
         shutil.rmtree(self.folder)
 
     def _begin(self, inputs: str) -> None:
-        marker = self.folder / "inputs"
-        if not marker.is_file() or marker.read_text() != inputs:
+        if not self._is_for(inputs):
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True)
-            marker.write_text(inputs)
+            self._marker.write_text(inputs)
         shutil.rmtree(self.final, ignore_errors=True)
         self.final.mkdir()
+
+    def _is_for(self, inputs: str) -> bool:
+        return self._marker.is_file() and self._marker.read_text() == inputs
+
+
+def _is_json(path: Path) -> bool:
+    """Whether a file was written to its end: the trainer writes this one last, and not at once."""
+    try:
+        json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
 
 
 def _counts(path: Path) -> bool:

@@ -1,8 +1,9 @@
-"""Who generates rollouts in GRPO.
+"""Words of the command line that take no heavy library to know.
 
-``transformers``: the training process itself, on one machine or many. ``vllm_colocate``: vLLM inside the training
-process, on GPUs. ``vllm_server``: ``trl vllm-serve`` elsewhere; for one training process, because rollouts of several
-processes do not take the same number of turns, and the server is asked by all at once.
+``Engine`` is who generates rollouts in GRPO. ``transformers``: the training process itself, on one machine or many.
+``vllm_colocate``: vLLM inside the training process, on GPUs. ``vllm_server``: ``trl vllm-serve`` elsewhere; for one
+training process, because rollouts of several processes do not take the same number of turns, and the server is asked by
+all at once.
 """
 
 from __future__ import annotations
@@ -10,3 +11,5 @@ from __future__ import annotations
 from typing import Literal
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
+Rubric = Literal["strict", "paper"]
+"""What a picture earns that is no evidence (``train.judges.MATCHES``)."""

@@ -15,13 +15,14 @@ from typing import Any
 
 from PIL import Image
 
-from pipelines.digest import digest_bytes, seed_from
+from pipelines.digest import seed_from
 from pipelines.layouts.trl import content_parts
 from pipelines.protocols import PROTOCOLS, Protocol
 from pipelines.records import Edit, ImageRef, Observation
 from pipelines.rejects import Reason, RowFault
 from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
+from train.outcomes import pixel_ref
 from train.workshop import WORKSHOP
 
 RESPONSE_TEMPLATE = {
@@ -149,7 +150,7 @@ class SandboxEnvironment:
         return Observation(seen.status, seen.text, shown, seen.error, edits)
 
     def _kept(self, pixels: Image.Image) -> ImageRef:
-        ref = ImageRef(digest_bytes(pixels.tobytes()), pixels.width, pixels.height, pixels.mode, "PNG")
+        ref = pixel_ref(pixels)
         self.pixels[ref.sha256] = pixels
         return ref
 

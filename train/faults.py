@@ -15,7 +15,11 @@ class JudgeDown(TrainFault):
     """A judge that rewards need cannot be asked, or no longer: which one, and why."""
 
     def __init__(self, judge: str, why: str) -> None:
-        super().__init__(
+        super().__init__(judge, why)  # both: processes tell one another of it
+
+    def __str__(self) -> str:
+        judge, why = self.args
+        return (
             f"the judge {judge} cannot be asked: {why}. Training has saved a checkpoint; see to the judge and run the "
             "same command again: it goes on from there, and votes that were cast are not paid for a second time"
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from train.engines import Engine
+from train.engines import Engine, Rubric
 from train.faults import JudgeDown
 from train.program import guarded, recipe_values
 
@@ -98,9 +98,10 @@ def _train(
 
     from train.history import read_steps
     from train.models import load_processor, save_checkpoint
-    from train.reporting import StepReporter
+    from train.reporting import StepReporter, is_first_process
     from train.showcase import Showcase
 
+    shown = staging.folder / "rollouts"  # outlives a restart, as the trainer's own restart points do
     processor = load_processor(job.model, min_pixels=arguments.min_pixels, max_pixels=arguments.max_pixels)
     own_template = processor.chat_template
     trainer = build_trainer(
@@ -112,7 +113,7 @@ def _train(
         judges=judges,
         steps=staging.steps,
         save_steps=save_steps,
-        showcase=Showcase(staging.final / "rollouts"),
+        showcase=Showcase(shown) if is_first_process() else None,
     )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(StepReporter(report, COLUMNS))
@@ -122,13 +123,14 @@ def _train(
     trainer.accelerator.wait_for_everyone()  # the first process may still have been clearing the folder
     try:
         trainer.train(resume_from_checkpoint=staging.last_step())
-    except JudgeDown as fault:
+    except JudgeDown:
         trainer._save_checkpoint(trainer.model, trial=None)
-        raise JudgeDown(
-            f"{fault}\nstep {trainer.state.global_step} is saved: run the same command to go on from it"
-        ) from fault
+        report.line(f"step {trainer.state.global_step} is saved")
+        raise
     processor.tokenizer.response_template = None
     save_checkpoint(trainer, processor, staging.final, chat_template=own_template)
+    if is_first_process() and shown.is_dir():
+        shown.rename(staging.final / shown.name)
     trainer.accelerator.wait_for_everyone()
     history = trainer.state.log_history
     of_method = sorted({name for entry in history for name in entry if name.startswith(OF_METHOD)})
@@ -235,6 +237,14 @@ def main(
     engine: Annotated[
         Engine, typer.Option(help="Who generates: this process, or vLLM in it or in `trl vllm-serve`.")
     ] = "transformers",
+    judge_url: Annotated[
+        str, typer.Option(help="OpenAI-compatible endpoint of the judge; default: DARKROOM_JUDGE… of the environment.")
+    ] = "",
+    judge_model: Annotated[str, typer.Option(help="The judge's name at --judge-url.")] = "",
+    judge_votes: Annotated[int, typer.Option(min=1, help="Votes per question.")] = 1,
+    judge_rubric: Annotated[
+        Rubric, typer.Option(help="What a picture earns that shows nothing asked for: 0 (strict), or 0.25 (paper).")
+    ] = "strict",
     seed: Annotated[int, typer.Option(help="Seed of sampling and of the order of prompts.")] = 0,
     save_steps: Annotated[
         int, typer.Option(min=0, help="Keep a restart point every so many steps; a restart goes on from it. 0: none.")
@@ -281,9 +291,11 @@ def main(
     }
     with guarded():
         from train.grpo_settings import Arguments
+        from train.judging import judges_of
 
-        arguments = Arguments.of(method, **given)
-        reinforce(dataset, model, output, arguments, save_steps=save_steps, force=force)
+        judges, known_as = judges_of(judge_url, judge_model, n_votes=judge_votes, rubric=judge_rubric)
+        arguments = Arguments.of(method, **given, judge=known_as)
+        reinforce(dataset, model, output, arguments, judges=judges, save_steps=save_steps, force=force)
 
 
 if __name__ == "__main__":

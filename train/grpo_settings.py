@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +53,7 @@ class Arguments:
         terms = {"method": method, "protocol": known.protocol, **asdict(known.terms), **chosen}
         arguments = cls(**{"batch_size": terms["generations"], **terms})
         _require_whole_groups(arguments)
+        _require_one_asker(arguments)
         return arguments
 
 
@@ -118,4 +120,12 @@ def _require_whole_groups(arguments: Arguments) -> None:
         raise TrainFault(
             f"--oversample {oversample:g} of a batch of {arguments.batch_size} x {arguments.accumulation} gives no "
             f"whole groups of {generations}; choose a batch size of which {oversample:g} times is a multiple of them"
+        )
+
+
+def _require_one_asker(arguments: Arguments) -> None:
+    if arguments.engine == "vllm_server" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise TrainFault(
+            "a vLLM server is asked by all training processes at once, and their rollouts do not take the same number "
+            "of turns: train in one process, or with --engine vllm_colocate"
         )

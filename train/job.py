@@ -26,6 +26,8 @@ class Job:
     output: Path
     arguments: dict[str, Any]
     column: str
+    folders: tuple[Path, ...] = ()
+    """The folders of ``dataset`` that are read, when they are not all of it."""
 
     @property
     def figure(self) -> str:
@@ -39,7 +41,7 @@ Train = Callable[[Staging, Report], list[dict[str, Any]]]
 
 def run_job(job: Job, train: Train, *, force: bool = False) -> dict[str, Any]:
     """Brings ``job.output`` about and returns its history."""
-    inputs = Inputs(folder_digest(job.dataset, "*.parquet"), folder_digest(job.model), job.arguments)
+    inputs = Inputs(_dataset_digest(job), folder_digest(job.model), job.arguments)
     with reporting() as report:
         made = None if force else finished(job.output, inputs)
         if made is not None:
@@ -87,6 +89,11 @@ def _recipe(job: Job) -> dict[str, str]:
     """What the recipe is called, where the program has several, and the digest of all that it sets."""
     named = (job.arguments.get(name) for name in ("recipe", "method"))
     return {"name": str(next(filter(None, named), job.program)), "digest": digest(dict(job.arguments))}
+
+
+def _dataset_digest(job: Job) -> str:
+    parts = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
+    return parts[0] if len(parts) == 1 else digest(parts)
 
 
 def _described(job: Job, inputs: Inputs) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from pipelines.rejects import Reason, RowFault
 from pipelines.structured import json_objects
 from pipelines.tasks import Task
 from pipelines.voting import Ballot, poll
+from train.engines import Rubric
 from train.faults import JudgeDown, TrainFault
 
 CONCLUSION = bundled_prompt("judge_conclusion")
@@ -47,7 +48,6 @@ CONCLUSION_CHARS = 500
 PROCESS_CHARS = 30_000
 """Longer thinking earns nothing by its process, and is not sent: it is a loop, or more than a judge can take."""
 
-Rubric = Literal["strict", "paper"]
 MATCHES: Mapping[Rubric, Mapping[str, float]] = {
     "strict": {"clear": 1.0, "partial": 0.5, "none": 0.0},
     "paper": {"clear": 1.0, "partial": 0.5, "none": 0.25},

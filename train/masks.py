@@ -1,13 +1,16 @@
 """What is trained of a row, seen token by token.
 
-    python -m train.masks data/exports/sft --model data/models/tiny --row 3
+    python -m train.masks data/datasets/sft/crop --model data/models/tiny --row 3 --html row.html
 
-prints the row as the model reads it: trained text in green, everything else dim.
+prints the row as the model reads it: trained text in green, everything else dim, image tokens counted. The command
+``darkroom inspect-mask`` does the same for a family by its name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -15,10 +18,11 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from pipelines.layouts.turns import Row
+from train.collating import IGNORED
 from train.conversations import Layout
 from train.faults import TrainFault
 from train.program import guarded
-from train.reading import IGNORED, Reader, open_reader
+from train.reading import Reader, open_reader
 
 _PADS = re.compile(r"(?:<\|image_pad\|>)+")
 _PAD_LENGTH = len("<|image_pad|>")
@@ -29,6 +33,47 @@ class Segment(NamedTuple):
 
     text: str
     trained: bool
+
+
+class Piece(NamedTuple):
+    """The smallest run of tokens that is text: mostly one token, more where a character takes several."""
+
+    text: str
+    ids: tuple[int, ...]
+    trained: bool
+    of_image: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A row as it is read for ``model``."""
+
+    row: Row
+    reader: Reader
+    model: Path
+    ids: Sequence[int]
+    labels: Sequence[int]
+
+    @property
+    def n_trained(self) -> int:
+        """Tokens in the loss."""
+        return sum(label != IGNORED for label in self.labels)
+
+    @property
+    def n_of_images(self) -> int:
+        """Tokens that stand for images."""
+        return list(self.ids).count(self.reader.processor.image_token_id)
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All tokens, in order."""
+        return list(_pieces(self))
+
+
+def mask_of(row: Row, reader: Reader, model: Path) -> Mask:
+    """The row with its tokens and labels."""
+    batch = reader.read([row])
+    return Mask(row, reader, model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
 
 
 def inspect_mask(row: Row, reader: Reader) -> list[Segment]:
@@ -44,6 +89,42 @@ def segments(tokenizer: Any, ids: list[int], labels: list[int]) -> list[Segment]
     return [Segment(_PADS.sub(lambda pads: f"<|image_pad|>×{len(pads[0]) // _PAD_LENGTH}", t), on) for t, on in decoded]
 
 
+def _pieces(mask: Mask) -> Iterator[Piece]:
+    decode, image = mask.reader.processor.tokenizer.decode, mask.reader.processor.image_token_id
+    held: list[int] = []
+    for token, label, following in zip(mask.ids, mask.labels, [*mask.labels[1:], None], strict=True):
+        held.append(token)
+        text, ends = decode(held), following is None or (following == IGNORED) != (label == IGNORED)
+        if "\ufffd" not in text or ends:  # part of a character decodes to a replacement character
+            yield Piece(text, tuple(held), label != IGNORED, token == image)
+            held = []
+
+
+def row_at(dataset: Sequence[Path], index: int) -> Row:
+    """One row of dataset folders. Raises ``TrainFault`` when there are not so many."""
+    from train.rows import open_dataset
+
+    rows = open_dataset(*dataset)
+    if not 0 <= index < len(rows):
+        raise TrainFault(f"no row {index}: {', '.join(map(str, dataset))} has rows 0 to {len(rows) - 1}")
+    found: Row = rows[index]
+    return found
+
+
+def show(mask: Mask, html: Path | None) -> None:
+    """Prints a mask, or writes it as a page."""
+    from rich.console import Console
+
+    from train.mask_views import page, print_mask
+
+    if html is None:
+        print_mask(mask, Console())
+    else:
+        html.parent.mkdir(parents=True, exist_ok=True)
+        html.write_text(page(mask))
+        typer.echo(html.resolve())
+
+
 def main(
     dataset: Annotated[Path, typer.Argument(help="Folder of a shipped dataset.")],
     model: Annotated[Path, typer.Option(help="Folder of the model whose tokenizer reads the row.")],
@@ -51,34 +132,21 @@ def main(
     layout: Annotated[Layout, typer.Option(help="turns: observations as user turns. inline: inside the answer.")] = (
         "turns"
     ),
+    min_pixels: Annotated[int | None, typer.Option(min=784, help="As train.sft has it.")] = None,
+    max_pixels: Annotated[int | None, typer.Option(min=784, help="As train.sft has it.")] = None,
+    train_observations: Annotated[bool, typer.Option("--train-observations", help="As train.sft has it.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the row's pictures instead.")] = None,
 ) -> None:
     """Show which tokens of a row are trained (green) and which are not (dim)."""
     with guarded():
-        _print(_row(dataset, row), open_reader(model, layout=layout))
-
-
-def _row(dataset: Path, index: int) -> Row:
-    from train.rows import open_dataset
-
-    rows = open_dataset(dataset)
-    if not 0 <= index < len(rows):
-        raise TrainFault(f"no row {index}: {dataset} has rows 0 to {len(rows) - 1}")
-    found: Row = rows[index]
-    return found
-
-
-def _print(row: Row, reader: Reader) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    text = Text()
-    for segment in inspect_mask(row, reader):
-        text.append(segment.text, style="bold green" if segment.trained else "dim")
-    console = Console()
-    console.print(
-        f"row {row['trajectory_id']} ({row['loss_policy']}, layout {reader.layout})", style="bold", highlight=False
-    )
-    console.print(text)
+        reader = open_reader(
+            model,
+            layout=layout,
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
+            train_observations=train_observations,
+        )
+        show(mask_of(row_at([dataset], row), reader, model), html)
 
 
 if __name__ == "__main__":

@@ -80,13 +80,29 @@ def device_arguments() -> dict[str, Any]:
     return {"use_cpu": not on_gpu, "bf16": on_gpu, "activation_checkpointing": on_gpu, "dataloader_num_workers": 0}
 
 
-def lora_config(rank: int) -> Any:
-    """LoRA on every linear layer but the output head; None for rank 0, which trains all weights."""
+def lora_config(rank: int, *, vision: bool = True) -> Any:
+    """LoRA on every linear layer but the output head; None for rank 0, which trains all weights.
+
+    Without ``vision`` the vision tower and what joins it to the language model have none either.
+    """
     if rank == 0:
         return None
     from peft import LoraConfig
 
-    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", exclude_modules=["lm_head"])
+    left_out = r".*lm_head" if vision else r".*lm_head|.*\bvisual\..*"
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", exclude_modules=left_out)
+
+
+def freeze_vision(model: Any) -> None:
+    """Takes the vision tower, and what joins it to the language model, out of the training."""
+    model.model.visual.requires_grad_(False)
+
+
+def context_length(folder: Path) -> int:
+    """The most tokens that a model reads."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
 
 
 def save_checkpoint(trainer: Any, processor: Any, folder: Path, *, chat_template: str) -> None:

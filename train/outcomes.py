@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from PIL import Image
 
+from pipelines.digest import digest_bytes
 from pipelines.records import ImageRef
 from pipelines.rollout import Rollout
 from train.prompts import Asked
@@ -34,6 +35,11 @@ class Outcome:
     """That its programs took."""
     sandbox_fault: str | None = None
     """Why the sandbox could not execute one of its programs, or lost its session."""
+
+    @property
+    def question_refs(self) -> tuple[ImageRef, ...]:
+        """The question's images, digested as those that programs showed."""
+        return tuple(pixel_ref(image) for image in self.question_images)
 
     @property
     def text(self) -> str:
@@ -78,3 +84,9 @@ class Outcome:
             if turn.observation.status in statuses:
                 return f"program {number}: {turn.observation.status}: {turn.observation.error or 'no error text'}"
         return None
+
+
+def pixel_ref(image: Image.Image) -> ImageRef:
+    """An image of no store, by the digest of its pixels, as the sandbox shows them: RGB."""
+    plain = image.convert("RGB")
+    return ImageRef(digest_bytes(plain.tobytes()), plain.width, plain.height, plain.mode, "PNG")

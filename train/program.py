@@ -6,6 +6,7 @@ libraries read when they are imported is in place before.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 import yaml
@@ -32,18 +34,26 @@ ENVIRONMENT = {
 
 
 def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
-    """The callback of ``--config``: a YAML file gives values to flags that the command line leaves out."""
+    """The callback of ``--config``: a YAML file gives values to flags that the command line leaves out.
+
+    A list of objects arrives as JSON.
+    """
     if path is None:
         return None
     if not path.is_file():
         raise typer.BadParameter(f"no file {path}")
     given = yaml.safe_load(path.read_text()) or {}
     known = {parameter.name for parameter in context.command.params} - {"config"}
-    values = {str(name).replace("-", "_"): value for name, value in given.items()}
+    values = {str(name).replace("-", "_"): _as_flag(value) for name, value in given.items()}
     if unknown := sorted(values.keys() - known):
         raise typer.BadParameter(f"{path} has unknown keys {unknown}; known: {sorted(filter(None, known))}")
     context.default_map = {**(context.default_map or {}), **values}
     return path
+
+
+def _as_flag(value: Any) -> Any:
+    is_objects = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+    return json.dumps(value) if is_objects else value
 
 
 @contextmanager

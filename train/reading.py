@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.layouts.turns import Row
+from train.collating import IGNORED, collate
 from train.conversations import Layout, conversation
-
-IGNORED = -100
-"""The label of a token that is not trained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +37,8 @@ class Reader:
         return {"messages": messages, "images": said.images}
 
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Presented rows as one batch of tensors: TRL's own collator, nothing cut off, labels by the template."""
-        from trl.trainer.sft_trainer import DataCollatorForVisionLanguageModeling
-
-        collator = DataCollatorForVisionLanguageModeling(
-            self.processor, max_length=None, assistant_only_loss=True, chat_template=self.template
-        )
-        batch: dict[str, Any] = collator([dict(example) for example in examples])
+        """Presented rows as one batch of tensors."""
+        batch = collate(examples, processor=self.processor, template=self.template)
         if self.train_observations:
             batch["labels"] = self._labels_after_the_question(batch)
         return batch

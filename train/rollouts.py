@@ -26,6 +26,7 @@ from pipelines.rollout import Rollout
 from pipelines.tasks import Task
 from train.environment import SandboxEnvironment
 from train.faults import JudgeDown, TrainFault
+from train.judges import check_judge
 from train.methods import Judges, Method
 from train.methods.base import Scale
 from train.mixed import MixedGRPOTrainer
@@ -77,11 +78,14 @@ class SandboxGRPOTrainer(MixedGRPOTrainer):
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; rollouts and judges share one event loop, which ends with the training."""
         with asyncio.Runner() as self._runner:
+            policy = self._way.judges.policy
+            if policy is None:
+                return super().train(*args, **kwargs)
             try:
+                self._run(check_judge(policy))
                 return super().train(*args, **kwargs)
             finally:
-                if self._way.judges.policy is not None:
-                    self._run(self._way.judges.policy.close())
+                self._run(policy.close())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._runner is not None
@@ -249,6 +253,7 @@ class SandboxGRPOTrainer(MixedGRPOTrainer):
         except JudgeDown as down:
             fault = down
         self._together(fault)
+        self._way.judges.forget()
         self._log_metrics(self._scores.of_rollouts())
         return list(self._scores.rewards)
 

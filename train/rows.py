@@ -12,6 +12,9 @@ from datasets import Dataset, load_dataset
 from pipelines.export import FEATURES
 from train.faults import TrainFault
 
+ROWS_AT_ONCE = 16
+"""Rows that are held in memory, with their images."""
+
 
 def dataset_files(folder: Path) -> list[Path]:
     """The parquet files of a dataset folder but its validation split's. Raises ``TrainFault`` when there are none."""
@@ -23,15 +26,31 @@ def dataset_files(folder: Path) -> list[Path]:
     return files
 
 
-def open_dataset(folder: Path) -> Dataset:
-    """The rows of a dataset folder, memory-mapped. Raises ``TrainFault`` for wrong columns and for no rows."""
-    files = dataset_files(folder)
+def open_dataset(*folders: Path) -> Dataset:
+    """The rows of dataset folders, memory-mapped. Raises ``TrainFault`` for wrong columns and for no rows."""
+    if not count_rows(*folders):
+        said = ", ".join(map(str, folders))
+        raise TrainFault(f"{said} has no rows: every trajectory was rejected; look at the rejects of its recipes")
+    names = [str(path) for folder in folders for path in dataset_files(folder)]
+    return load_dataset("parquet", data_files={"train": names}, split="train", features=FEATURES)
+
+
+def count_rows(*folders: Path) -> int:
+    """How many rows there are, from the files' footers. Raises ``TrainFault`` for wrong columns."""
+    files = [path for folder in folders for path in dataset_files(folder)]
     for path in files:
         _require_columns(path)
-    if not sum(pq.read_metadata(path).num_rows for path in files):
-        raise TrainFault(f"{folder} has no rows: every trajectory was rejected; look at the rejects of its recipes")
-    names = [str(path) for path in files]
-    return load_dataset("parquet", data_files={"train": names}, split="train", features=FEATURES)
+    return sum(int(pq.read_metadata(path).num_rows) for path in files)
+
+
+def rows_with_images(*folders: Path) -> Iterator[dict[str, Any]]:
+    """The same rows in the same order, with images as the bytes that are stored and videos' names only."""
+    for path in (path for folder in folders for path in dataset_files(folder)):
+        file = pq.ParquetFile(path)
+        leaves = [column.path for column in map(file.schema.column, range(len(file.schema)))]
+        wanted = [leaf for leaf in leaves if not (leaf.startswith("videos.") and leaf.endswith(".bytes"))]
+        for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=wanted):
+            yield from batch.to_pylist()
 
 
 def rows_without_pixels(folder: Path) -> Iterator[dict[str, Any]]:

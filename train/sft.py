@@ -1,14 +1,16 @@
-"""Supervised fine-tuning on a shipped dataset: a program of its own, for one process or ``accelerate launch -m``.
+"""Supervised fine-tuning on shipped datasets: a program of its own, for one process or ``accelerate launch -m``.
 
-    python -m train.sft --dataset data/exports/sft --model data/models/tiny --output data/checkpoints/sft
+    python -m train.sft --dataset data/datasets/sft --model data/models/qwen --output data/checkpoints/sft \\
+        --recipe thyme
 
-The output folder is the checkpoint (LoRA weights merged in) with ``training.json`` (loss of every step, inputs by
-digest, versions) and ``loss.png``. It appears whole; a second run with the same inputs has nothing to do.
+The output folder is the checkpoint (LoRA weights merged in) with ``training.json`` (phases, loss of every step, inputs
+by digest, versions) and ``loss.png``. It appears whole; a second run with the same inputs has nothing to do.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,145 +18,91 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from train.conversations import Layout
+from train.faults import TrainFault
 from train.program import guarded, recipe_values
+from train.recipes import recipe_names, recipe_path
+from train.sft_settings import Arguments, Phase, Planned, folders_of, read_phases, share_of_batch
 
 if TYPE_CHECKING:
     from train.checkpoints import Staging
     from train.job import Job
-    from train.reading import Reader
     from train.reporting import Report
 
-COLUMNS = {"loss": "loss", "mean_token_accuracy": "token accuracy", "learning_rate": "learning rate"}
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """What determines a checkpoint besides its dataset and its model. The defaults are those of Thyme's first phase."""
-
-    layout: Layout = "turns"
-    epochs: float = 3.0
-    max_steps: int = -1
-    batch_size: int = 4
-    accumulation: int = 1
-    learning_rate: float = 1e-5
-    warmup: float = 0.05
-    lora: int = 0
-    max_pixels: int | None = None
-    train_observations: bool = False
-    seed: int = 0
+Plan = Sequence[tuple[Planned, tuple[Path, ...]]]
+"""Phases with the folders that they train on."""
 
 
 def finetune(
-    dataset: Path, model: Path, output: Path, arguments: Arguments, *, save_steps: int = 0, force: bool = False
+    datasets: Path | Sequence[Path],
+    model: Path,
+    output: Path,
+    arguments: Arguments,
+    *,
+    save_steps: int = 0,
+    force: bool = False,
 ) -> dict[str, Any]:
-    """Trains and writes ``output``; returns its history. Raises ``TrainFault`` for inputs that cannot be trained on."""
+    """Trains and writes ``output``; returns its history. Raises ``TrainFault`` for inputs that cannot be trained on.
+
+    ``datasets`` are folders of one dataset or of several, from which the phases take theirs.
+    """
     from train.job import Job, run_job
     from train.models import require_model
-    from train.rows import open_dataset
+    from train.rows import count_rows, open_dataset
 
+    given = [datasets] if isinstance(datasets, Path) else list(datasets)
     require_model(model)
-    rows = open_dataset(dataset)
-    job = Job("sft", dataset, model, output, asdict(arguments), column="loss")
-    return run_job(job, partial(_train, job, rows, arguments, save_steps), force=force)
+    share_of_batch(arguments)
+    planned = [
+        (phase, tuple(folders_of(phase, given, skip_missing=arguments.skip_missing))) for phase in arguments.planned
+    ]
+    for _, folders in planned:
+        if not count_rows(*folders):
+            open_dataset(*folders)  # says why there is none
+    read = tuple(dict.fromkeys(folder for _, folders in planned for folder in folders))
+    common = Path(os.path.commonpath(read)) if len(read) > 1 else read[0]
+    job = Job("sft", common, model, output, arguments.record, column="loss", folders=read)
+    return run_job(job, partial(_train, job, planned, arguments, save_steps), force=force)
 
 
 def _train(
-    job: Job, rows: Any, arguments: Arguments, save_steps: int, staging: Staging, report: Report
+    job: Job, planned: Plan, arguments: Arguments, save_steps: int, staging: Staging, report: Report
 ) -> list[dict[str, Any]]:
-    from train.history import read_steps
-    from train.models import save_checkpoint
-    from train.reading import open_reader
+    from train.phases import check_rows, open_model_reader, train_phases
 
-    reader = open_reader(
-        job.model,
-        layout=arguments.layout,
-        max_pixels=arguments.max_pixels,
-        train_observations=arguments.train_observations,
-    )
-    own_template = reader.processor.chat_template
-    trainer = _trainer(rows, job.model, reader, arguments, staging.steps, save_steps)
-    _check(job.dataset, rows, reader, trainer, report)
-    _report_to(trainer, report)
-    trainer.accelerator.wait_for_everyone()  # the first process may still have been clearing the folder
-    trainer.train(resume_from_checkpoint=staging.last_step())
-    save_checkpoint(trainer, reader.processor, staging.final, chat_template=own_template)
-    trainer.accelerator.wait_for_everyone()
-    return read_steps(trainer.state.log_history, (*COLUMNS, "grad_norm"))
+    reader = open_model_reader(job.model, arguments)
+    reports = job.output.parent / ".conformance"
+    stretches = check_rows(planned, job.model, reader, arguments, reports, report, writes=staging.writes)
+    return train_phases(stretches, job.model, reader, arguments, staging, report, save_steps=save_steps)
 
 
-def _trainer(rows: Any, model: Path, reader: Reader, arguments: Arguments, steps: Path, save_steps: int) -> Any:
-    from trl.trainer.sft_trainer import SFTTrainer
-
-    from train.models import load_model, lora_config
-    from train.rows import presented
-
-    reader.processor.chat_template = reader.template
-    return SFTTrainer(
-        load_model(model),
-        args=_config(arguments, steps, save_steps),
-        data_collator=reader.collate,
-        train_dataset=presented(rows, reader.present),
-        processing_class=reader.processor,
-        peft_config=lora_config(arguments.lora),
-    )
+def _recipe(context: typer.Context, name: str) -> str:
+    """The callback of ``--recipe``: what the command line and ``--config`` leave out is as the recipe has it."""
+    if name:
+        given = dict(context.default_map or {})
+        try:
+            recipe_values(context, recipe_path(name))
+        except TrainFault as fault:
+            raise typer.BadParameter(str(fault)) from fault
+        context.default_map = {**(context.default_map or {}), **given}
+    return name
 
 
-def _config(arguments: Arguments, steps: Path, save_steps: int) -> Any:
-    from trl.trainer.sft_config import SFTConfig
-
-    from train.models import device_arguments
-
-    return SFTConfig(
-        output_dir=str(steps),
-        num_train_epochs=arguments.epochs,
-        max_steps=arguments.max_steps,
-        per_device_train_batch_size=arguments.batch_size,
-        gradient_accumulation_steps=arguments.accumulation,
-        learning_rate=arguments.learning_rate,
-        warmup_steps=arguments.warmup,  # below 1 it is a share of all steps
-        lr_scheduler_type="cosine",
-        seed=arguments.seed,
-        data_seed=arguments.seed,
-        assistant_only_loss=True,
-        max_length=None,  # the default of 1024 would cut image tokens off
-        remove_unused_columns=False,
-        logging_steps=1,
-        save_strategy="steps" if save_steps else "no",
-        save_steps=save_steps or 500,
-        save_total_limit=2,
-        report_to="none",
-        disable_tqdm=True,
-        **device_arguments(),
-    )
-
-
-def _check(dataset: Path, rows: Any, reader: Reader, trainer: Any, report: Report) -> None:
-    from train.conformance import check_dataset
-    from train.rows import rows_without_pixels
-
-    longest = trainer.model.config.get_text_config().max_position_embeddings
-    outlines = rows_without_pixels(dataset)
-    found = check_dataset(rows, outlines, reader=reader, max_tokens=longest)
-    report.line(
-        f"{found.n_rows} rows conform; of {found.n_sampled} tokenized ones the longest has {found.longest} tokens, "
-        f"{found.n_trained / found.n_tokens:.0%} of all tokens are trained"
-    )
-
-
-def _report_to(trainer: Any, report: Report) -> None:
-    from transformers import PrinterCallback
-
-    from train.reporting import StepReporter
-
-    trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(StepReporter(report, COLUMNS))
+def _over_phases(context: typer.Context) -> dict[str, Any]:
+    """What the command line itself says of a phase's schedule: it holds for every phase."""
+    names = ("learning_rate", "epochs", "max_steps", "warmup")
+    source = context.get_parameter_source
+    return {name: context.params[name] for name in names if (found := source(name)) and found.name == "COMMANDLINE"}
 
 
 _DEFAULT = Arguments()
 
 
 def main(
-    dataset: Annotated[Path, typer.Option(help="Folder of a shipped dataset (parquet with embedded images).")],
+    context: typer.Context,
+    dataset: Annotated[
+        list[Path],
+        typer.Option(help="Folder of a shipped dataset, or of several, one per family. May be given several times."),
+    ],
     model: Annotated[Path, typer.Option(help="Folder of the model to start from.")],
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced whole when training is done.")],
     config: Annotated[
@@ -165,19 +113,43 @@ def main(
             is_eager=True,
         ),
     ] = None,
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help=f"A recipe that comes along: {', '.join(recipe_names())}. --config and the command line win.",
+            callback=_recipe,
+            is_eager=True,
+        ),
+    ] = "",
+    phases: Annotated[
+        str,
+        typer.Option(
+            help="JSON list of phases: objects with name, families, learning_rate, epochs, max_steps, warmup; best in "
+            "a --config file. What a phase leaves out is as the flags have it."
+        ),
+    ] = "",
     layout: Annotated[
         Layout,
         typer.Option(help="turns: observations as user turns, as GRPO has them. inline: inside one answer, as Thyme."),
     ] = _DEFAULT.layout,
-    epochs: Annotated[float, typer.Option(min=0.0, help="Passes over the dataset.")] = _DEFAULT.epochs,
-    max_steps: Annotated[int, typer.Option(help="Stop after so many steps; -1: after the epochs.")] = -1,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows per step and process.")] = _DEFAULT.batch_size,
-    accumulation: Annotated[int, typer.Option(min=1, help="Batches per step: batch size without memory.")] = 1,
+    epochs: Annotated[float, typer.Option(min=0.0, help="Passes over a phase's rows.")] = _DEFAULT.epochs,
+    max_steps: Annotated[int, typer.Option(help="End a phase after so many steps; -1: after its epochs.")] = -1,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows per step, of all processes.")] = _DEFAULT.batch_size,
+    per_device: Annotated[
+        int | None, typer.Option(min=1, help="Rows at a time in each process; default: its whole share of a step.")
+    ] = None,
     learning_rate: Annotated[float, typer.Option(min=0.0, help="Peak of the schedule.")] = _DEFAULT.learning_rate,
     warmup: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of the steps that warm up.")] = 0.05,
     lora: Annotated[int, typer.Option(min=0, help="Rank of LoRA; 0 trains all weights. Merged when saved.")] = 0,
+    freeze_vision: Annotated[bool, typer.Option("--freeze-vision", help="Leave the vision tower as it is.")] = False,
+    min_pixels: Annotated[
+        int | None, typer.Option(min=784, help="Scale images up to so many pixels; default: the model's own limit.")
+    ] = None,
     max_pixels: Annotated[
         int | None, typer.Option(min=784, help="Scale images down to so many pixels; default: the model's own limit.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="The longest row that is let in; default: what the model reads.")
     ] = None,
     train_observations: Annotated[
         bool,
@@ -185,6 +157,12 @@ def main(
             "--train-observations",
             help="An ablation, never for use: every token after the question is trained, the sandbox's output as well.",
         ),
+    ] = False,
+    drop_nonconforming: Annotated[
+        bool, typer.Option("--drop-nonconforming", help="Train on the rows that conform, and leave the others out.")
+    ] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Go without the families of a phase that are not there.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the order of rows.")] = 0,
     save_steps: Annotated[
@@ -197,9 +175,12 @@ def main(
     The loss is on the model's own words, as each row's loss policy says.
     What the sandbox showed is never trained.
 
-    Before the first step the rows are checked against the model's tokenizer.
-    A row that does not conform stops the program, by its id. To see which
-    tokens of a row are trained: python -m train.masks DATASET --model MODEL
+    Before the first step every row is checked against the model's tokenizer.
+    Rows that do not conform stop the program, by their ids and with a report.
+    To see which tokens of a row are trained: darkroom inspect-mask
+
+    A paper's recipe, of which the command line changes what it says:
+    python -m train.sft --recipe thyme --dataset data/datasets/sft ...
 
     A toy run, in seconds and without a GPU:
     python -m train.tiny TINY --dataset DATASET
@@ -208,20 +189,27 @@ def main(
 
     Several GPUs: accelerate launch -m train.sft --dataset ...
     """
-    arguments = Arguments(
-        layout=layout,
-        epochs=epochs,
-        max_steps=max_steps,
-        batch_size=batch_size,
-        accumulation=accumulation,
-        learning_rate=learning_rate,
-        warmup=warmup,
-        lora=lora,
-        max_pixels=max_pixels,
-        train_observations=train_observations,
-        seed=seed,
-    )
     with guarded():
+        arguments = Arguments(
+            recipe=recipe or (config.stem if config else ""),
+            layout=layout,
+            epochs=epochs,
+            max_steps=max_steps,
+            batch_size=batch_size,
+            per_device=per_device,
+            learning_rate=learning_rate,
+            warmup=warmup,
+            lora=lora,
+            freeze_vision=freeze_vision,
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
+            max_tokens=max_tokens,
+            train_observations=train_observations,
+            drop_nonconforming=drop_nonconforming,
+            skip_missing=skip_missing,
+            seed=seed,
+            phases=read_phases(phases, _over_phases(context)) if phases else (Phase(),),
+        )
         finetune(dataset, model, output, arguments, save_steps=save_steps, force=force)
 
 

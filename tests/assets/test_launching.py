@@ -81,7 +81,7 @@ def test_one_process_is_a_module_and_several_are_launched_by_accelerate() -> Non
 @pytest.mark.parametrize(
     "program",
     [
-        lambda tiny: sft_program(DATA, MODEL, HERE, SftConfig(max_pixels=1000, lora=8), tiny=tiny),
+        lambda tiny: sft_program([DATA], MODEL, HERE, SftConfig(max_pixels=1000, lora=8), tiny=tiny),
         lambda tiny: grpo_program(DATA, MODEL, HERE, GrpoConfig(save_steps=5), tiny=tiny),
         lambda tiny: evaluation_program([DATA], MODEL, HERE, EvaluationConfig(benchmarks={"a": "/b"}), tiny=tiny),
     ],
@@ -94,11 +94,16 @@ def test_every_flag_is_one_of_the_program(program: Any, tiny: bool) -> None:
 
 
 def test_what_is_not_set_is_left_to_the_program_but_for_the_tiny_model() -> None:
-    assert "--learning-rate" not in flags(sft_program(DATA, MODEL, HERE, SftConfig(), tiny=False))
-    assert flags(sft_program(DATA, MODEL, HERE, SftConfig(), tiny=True))["--learning-rate"] == ["0.008"]
-    assert flags(sft_program(DATA, MODEL, HERE, SftConfig(learning_rate=1e-5), tiny=True))["--learning-rate"] == [
+    assert "--learning-rate" not in flags(sft_program([DATA], MODEL, HERE, SftConfig(), tiny=False))
+    assert flags(sft_program([DATA], MODEL, HERE, SftConfig(), tiny=True))["--learning-rate"] == ["0.008"]
+    assert flags(sft_program([DATA], MODEL, HERE, SftConfig(learning_rate=1e-5), tiny=True))["--learning-rate"] == [
         "1e-05"
     ]
+
+
+def test_a_recipe_is_not_overridden_by_what_was_left_alone() -> None:
+    found = flags(sft_program([DATA], MODEL, HERE, SftConfig(recipe="thyme"), tiny=True))
+    assert set(found) == {"--dataset", "--model", "--recipe", "--seed", "--output"}
 
 
 def test_any_other_flag_can_be_given_by_name() -> None:
@@ -121,7 +126,13 @@ def test_a_setting_that_cannot_be_is_named(variable: str, value: str) -> None:
 def script(folder: Path, log: Path) -> str:
     command = [sys.executable, "-c", "import os, sys; print(sys.argv[1:], os.environ['NOTE'], os.getcwd())", NASTY]
     return slurm_script(
-        command, {"NOTE": NASTY}, name="darkroom-x", folder=str(folder), log=log, n_gpus=2, options="--time=1:00:00 --comment='a b'"
+        command,
+        {"NOTE": NASTY},
+        name="darkroom-x",
+        folder=str(folder),
+        log=log,
+        n_gpus=2,
+        options="--time=1:00:00 --comment='a b'",
     )
 
 

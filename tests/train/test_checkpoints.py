@@ -42,10 +42,13 @@ def test_an_unfinished_attempt_leaves_the_output_alone(output):
 
 
 def saved_step(staging, number, *, complete=True):
+    """With what the trainer writes last, or with the beginning of it."""
     folder = staging.steps / f"checkpoint-{number}"
     folder.mkdir(parents=True)
-    if complete:
-        (folder / "trainer_state.json").touch()
+    if not complete:
+        (folder / "trainer_state.json").write_text('{"epoch": ')
+    else:
+        (folder / "trainer_state.json").write_text("{}")
 
 
 def test_the_newest_complete_step_of_an_attempt_with_the_same_inputs_is_found(output):

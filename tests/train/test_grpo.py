@@ -270,12 +270,12 @@ def test_a_judge_that_is_down_ends_the_training_with_a_restart_point(one_sign, t
         async def score(self, group, judges):
             calls.append(len(group))
             if len(calls) == 2:
-                raise JudgeDown("the judge at http://judge/v1 does not answer")
+                raise JudgeDown("judge-32b", "no answer")
             return [Scored(float(place), 0.0, {}) for place in range(len(group))]
 
     monkeypatch.setitem(METHODS, "judged", Judged)
     arguments = Arguments.of("judged", max_steps=3, max_tokens=16, generations=2)
-    with pytest.raises(JudgeDown, match="step 1 is saved: run the same command"):
+    with pytest.raises(JudgeDown, match="run the same command again: it goes on from there"):
         reinforce(one_sign, tiny, tmp_path / "out", arguments)
     made = reinforce(one_sign, tiny, tmp_path / "out", arguments)
     assert made["n_steps"] == 3
@@ -290,6 +290,12 @@ def test_rollouts_of_a_prompt_must_fit_a_batch():
 def test_an_oversampled_batch_has_whole_groups():
     with pytest.raises(TrainFault, match=r"oversample 1\.5"):
         Arguments.of("pyvision", generations=4, batch_size=4, oversample=1.5)
+
+
+def test_a_vllm_server_is_for_one_process(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(TrainFault, match="train in one process"):
+        Arguments.of("thyme", engine="vllm_server")
 
 
 def test_an_unknown_method_is_named_with_the_known_ones():

@@ -8,9 +8,10 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from pipelines.records import ImageRef, to_row
+from train.collating import IGNORED
 from train.masks import inspect_mask
 from train.models import load_processor
-from train.reading import IGNORED, Reader
+from train.reading import Reader
 from train.templates import template
 from train.tiny import ARCHITECTURES, LINE_SPLIT, QWEN_SPLIT, build
 

@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from train import rewards
 from train.methods import ask
 from train.methods.ask import Judges
 from train.outcomes import Outcome
 
 Scale = Literal["group", "none"]
-BY_MEANING = ("judged", "text")
-"""Kinds of answers that a judge may find right where their words are not the same (Thyme §4.4, Result Reward)."""
 RUN_OUT = frozenset({"timeout", "memory"})
 """Statuses of programs that say more of the machine than of the code."""
 
@@ -74,15 +71,6 @@ class Method(ABC):
         """The rewards of all rollouts of one prompt, broken ones left out. Raises ``JudgeDown``."""
 
 
-async def correctness(outcome: Outcome, judges: Judges) -> float:
-    """1.0 for the right answer: by its grader's rule, else, of words, by the judge where there is one."""
-    sample, grader = outcome.asked.sample, outcome.asked.grader
-    right = await asyncio.to_thread(rewards.correctness, outcome.answer, sample, grader)
-    if right or outcome.answer is None or judges.policy is None or grader.kind not in BY_MEANING:
-        return right
-    return float(await ask.answer(judges, outcome.answer, sample))
-
-
 async def correct_of(group: Sequence[Outcome], judges: Judges) -> list[float]:
     """The correctness of every rollout of a group, asked at the same time."""
-    return list(await asyncio.gather(*(correctness(outcome, judges) for outcome in group)))
+    return list(await asyncio.gather(*(ask.correctness(judges, outcome) for outcome in group)))

@@ -31,8 +31,8 @@ class Figr(Method):
 
     def _scored(self, outcome: Outcome, correct: float) -> Scored:
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
-        drawn = any(turn.observation.status == "ok" and turn.observation.images for turn in outcome.rollout.rounds)
         suitable = outcome.asked.suitable
+        drawn = self._executed(outcome)
         reward = rewards.figr(bool(correct), bool(formatted), suitable=suitable, executed=drawn, variant=self.variant)
         parts = {
             "accuracy": correct,
@@ -41,3 +41,10 @@ class Figr(Method):
             "visual": reward - correct - formatted,
         }
         return Scored(reward, correct, parts)
+
+    def _executed(self, outcome: Outcome) -> bool:
+        """A drawing; the released code wants exactly one where drawing is suitable, and any program elsewhere."""
+        ran = [turn.observation for turn in outcome.rollout.rounds if turn.observation.status == "ok"]
+        if self.variant == "paper":
+            return any(seen.images for seen in ran)
+        return any(len(seen.images) == 1 for seen in ran) if outcome.asked.suitable else bool(ran)

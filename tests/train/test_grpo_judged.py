@@ -1,0 +1,133 @@
+"""Judges in the loop: a real endpoint scores what programs showed, and its end is no loss of training."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from pipelines.export import write_dataset
+from pipelines.policies import retries
+from tests.pipelines.policies.conftest import completion, refusal, serving
+from tests.train.conftest import CROP, sign
+from tests.train.scripted import FIRST_TURNS, scripted_step
+from train.faults import JudgeDown, TrainFault
+from train.grpo import build_trainer
+from train.grpo_settings import Arguments, named_method
+from train.judging import judges_of
+from train.models import load_processor
+from train.prompts import open_prompts
+from train.workshop import WORKSHOP
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning",
+)
+CLEAR = '{"reason": "it shows the sign", "match": "clear"}'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pool():
+    yield
+    WORKSHOP.close()
+
+
+@contextmanager
+def listening(answer):
+    """The endpoint in a thread of its own: training holds the main one."""
+    ready, over = threading.Event(), None
+    found = {}
+
+    async def run():
+        nonlocal over
+        over = asyncio.Event()
+        async with serving(answer) as endpoint:
+            found["endpoint"], found["loop"] = endpoint, asyncio.get_running_loop()
+            ready.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    ready.wait()
+    try:
+        yield found["endpoint"]
+    finally:
+        found["loop"].call_soon_threadsafe(over.set)
+        thread.join()
+
+
+@pytest.fixture
+def judged(store, tiny, tmp_path, monkeypatch):
+    """A trainer of CodeV whose judge is at this endpoint."""
+    monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(retries, "FIRST_WAIT_SECONDS", 0.01)
+    write_dataset(tmp_path / "one", [sign(store, 0)], store=store)
+
+    def build(url, **given):
+        processor = load_processor(tiny)
+        judges, known_as = judges_of(url, "judge-32b", n_votes=1, rubric="strict")
+        given = {"max_steps": 1, "generations": 4, "max_tokens": 600, "judge": known_as, **given}
+        trainer = build_trainer(
+            open_prompts(tmp_path / "one"),
+            tiny,
+            processor,
+            Arguments.of("codev", **given),
+            method=named_method("codev"),
+            judges=judges,
+            steps=tmp_path / "steps",
+        )
+        return trainer, processor
+
+    return build
+
+
+def asked_for_pictures(endpoint):
+    return [request for request in endpoint.asked if "image_url" in str(request)]
+
+
+def test_what_a_program_shows_is_judged_and_paid_for(judged):
+    async def clear(*_):
+        return completion(CLEAR)
+
+    with listening(clear) as endpoint:
+        trainer, processor = judged(endpoint.url)
+        scripted_step(trainer, processor, [FIRST_TURNS[0]] * 4)
+    log = trainer.state.log_history[0]
+    assert log["parts/tool"] == 1.0
+    assert log["reward"] == 1.0 + 0.5
+    # four rollouts made the same crop: it is asked about once
+    assert len(asked_for_pictures(endpoint)) == 1
+
+
+def test_the_judge_sees_question_and_picture_and_no_code(judged):
+    async def clear(*_):
+        return completion(CLEAR)
+
+    with listening(clear) as endpoint:
+        trainer, processor = judged(endpoint.url)
+        scripted_step(trainer, processor, [FIRST_TURNS[0]] * 4)
+    (request,) = asked_for_pictures(endpoint)
+    words = str(request["messages"])
+    assert "What is the colour of the sign?" in words
+    assert CROP not in words
+    assert "I crop" not in words
+
+
+def test_a_judge_that_ends_in_the_middle_ends_the_training(judged):
+    async def refuse(*_):
+        return refusal(500)
+
+    with listening(refuse) as endpoint:
+        trainer, processor = judged(endpoint.url)
+        with pytest.raises(JudgeDown, match="the judge judge-32b cannot be asked"):
+            scripted_step(trainer, processor, [FIRST_TURNS[0]] * 4)
+
+
+def test_a_judge_that_is_not_there_is_said_before_anything_is_trained(judged):
+    trainer, _ = judged("http://127.0.0.1:9/v1")
+    with pytest.raises(TrainFault, match="judge-32b"):
+        trainer.train()
+
+
+def test_half_a_judge_is_no_judge():
+    with pytest.raises(TrainFault, match="needs --judge-url and --judge-model"):
+        judges_of("http://localhost/v1", "", n_votes=1, rubric="strict")
