@@ -58,8 +58,9 @@ def sft_checkpoint(
 ) -> Iterator[Event]:
     """Supervised fine-tuning on the shipped dataset; what the sandbox said is masked out of the loss.
 
-    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or the schedule by hand. Every step is an observation of this asset: its numbers are plotted while it runs. The rows are checked against the
-    model's tokenizer first; a row that does not conform ends the run, by its id. The same inputs are not trained twice.
+    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or the schedule by hand. Every step is an
+    observation of this asset: its numbers are plotted while it runs (Metadata, Plots). The rows are checked against the
+    model's tokenizer first; rows that do not conform end the run, by their ids. The same inputs are not trained twice.
     Where it runs is the resource `launcher`: this machine, several GPUs, Ray, Slurm, Kubernetes.
     """
     opened = workspace.open()
