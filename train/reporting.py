@@ -18,6 +18,8 @@ from transformers import TrainerCallback
 
 from train.program import is_first_process
 
+__all__ = ["Report", "StepReporter", "is_first_process", "reporting"]
+
 STEP = "step"
 """The kind of the message that tells of a step."""
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -143,18 +144,47 @@ def test_a_job_that_slurm_refuses_says_so(slurm: str, instance: dg.DagsterInstan
     assert "invalid partition" in failure(run(tmp_path / "out", refused, instance))
 
 
+@pytest.fixture
+def settings(slurm: str, clean_environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "home" / "dagster").mkdir(parents=True)
+    return {**clean_environment, "DARKROOM_LAUNCH": "slurm", "DARKROOM_LAUNCH_SUBMIT": "1", "SLURM_CONF": slurm}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The job's folder."""
+    return tmp_path / "home" / "checkpoints" / "hungry.job"
+
+
+@contextmanager
+def worker_of(root: Path, settings: dict[str, str], folder: Path, words: str) -> Iterator[subprocess.Popen[str]]:
+    """A run of Dagster; given when its log says ``words`` and the job reports."""
+    command = [sys.executable, "-m", "tests.e2e.hungry_run"]
+    with subprocess.Popen(command, cwd=root, env=settings, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        said = next((line for line in worker.stderr if words in line), None)
+        assert said is not None, "the run ended by itself"
+        wait_until(lambda: worker.poll() is not None or '"step"' in text(folder / "messages"))
+        drain = threading.Thread(target=worker.stderr.read, daemon=True)
+        drain.start()
+        try:
+            yield worker
+        finally:
+            worker.kill()
+            drain.join()
+
+
+def processes_of(home: Path) -> list[psutil.Process]:
+    (program,) = [one for one in psutil.process_iter() if is_hungry(one, home)]
+    return [program, *program.children(recursive=True)]
+
+
 @pytest.mark.parametrize("who", ["the run is cancelled", "somebody runs scancel"])
 def test_a_job_that_is_cancelled_ends_with_its_sandboxes(
-    slurm: str, clean_environment: dict[str, str], root: Path, tmp_path: Path, who: str
+    settings: dict[str, str], root: Path, tmp_path: Path, folder: Path, who: str
 ) -> None:
-    (tmp_path / "home" / "dagster").mkdir(parents=True)
-    settings = {**clean_environment, "DARKROOM_LAUNCH": "slurm", "DARKROOM_LAUNCH_SUBMIT": "1", "SLURM_CONF": slurm}
-    with subprocess.Popen([sys.executable, "-m", "tests.e2e.hungry_run"], cwd=root, env=settings) as worker:
-        folder = tmp_path / "home" / "checkpoints" / "hungry.job"
-        wait_until(lambda: worker.poll() is not None or '"step"' in text(folder / "messages"))
-        assert worker.poll() is None
-        (program,) = [one for one in psutil.process_iter() if is_hungry(one, tmp_path)]
-        processes = [program, *program.children(recursive=True)]
+    with worker_of(root, settings, folder, "Slurm job") as worker:
+        processes = processes_of(tmp_path)
         assert any("sandbox" in " ".join(process.cmdline()) for process in processes)
         if who == "the run is cancelled":
             worker.send_signal(signal.SIGINT)
@@ -164,6 +194,19 @@ def test_a_job_that_is_cancelled_ends_with_its_sandboxes(
         assert not left
         assert worker.wait(90) != 0
     assert "told to end" in text(folder / "fault")
+
+
+def test_a_job_whose_run_was_killed_goes_on_and_the_next_run_takes_it_over(
+    settings: dict[str, str], root: Path, tmp_path: Path, folder: Path
+) -> None:
+    with worker_of(root, settings, folder, "Slurm job") as worker:
+        processes = processes_of(tmp_path)
+        worker.kill()
+    with worker_of(root, settings, folder, "taken over from an earlier run") as worker:
+        assert processes_of(tmp_path)[0] == processes[0]
+        worker.send_signal(signal.SIGINT)
+        _, left = psutil.wait_procs(processes, timeout=45)
+        assert not left
 
 
 def text(path: Path) -> str:
