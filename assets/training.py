@@ -25,6 +25,7 @@ from pipelines.workspace import Workspace
 
 _POINTER = "base_model.txt"
 _TINY = "tiny"
+_EVALUATED = ("sft/crop", "rl/prompts")
 
 
 @dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET])
@@ -57,13 +58,15 @@ def sft_checkpoint(
 ) -> Iterator[Event]:
     """Supervised fine-tuning on the shipped dataset; what the sandbox said is masked out of the loss.
 
-    Every step is an observation of this asset: its numbers are plotted while it runs. The rows are checked against the
-    model's tokenizer first; a row that does not conform ends the run, by its id. The same inputs are not trained twice.
+    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or the schedule by hand. Every step is an
+    observation of this asset: its numbers are plotted while it runs (Metadata, Plots). The rows are checked against the
+    model's tokenizer first; rows that do not conform end the run, by their ids. The same inputs are not trained twice.
     Where it runs is the resource `launcher`: this machine, several GPUs, Ray, Slurm, Kubernetes.
     """
     opened = workspace.open()
-    dataset, output = opened.dataset("sft", config.family), opened.checkpoint("sft")
-    program = sft_program(dataset, _base_model(opened), output, config, tiny=_is_tiny(opened))
+    families = config.families or ([] if config.recipe else ["crop"])
+    datasets = [opened.dataset("sft", family) for family in families] or [opened.home / "datasets" / "sft"]
+    program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
     yield from launch(context, program, launcher)
 
 
@@ -112,7 +115,9 @@ def evaluation(
     opened = workspace.open()
     model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
     output = opened.home / "evaluations" / config.checkpoint
-    datasets = [opened.home / "datasets" / name for name in config.datasets]
+    datasets = [opened.home / "datasets" / name for name in config.datasets or _EVALUATED]
+    if not config.datasets:
+        datasets = [] if config.benchmarks else [folder for folder in datasets if folder.exists()]
     program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
     yield from launch(context, program, launcher)
 

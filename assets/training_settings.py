@@ -28,12 +28,24 @@ class BaseModelConfig(dg.Config):
 class SftConfig(dg.Config):
     """Settings of ``python -m train.sft``."""
 
-    family: str = Field(default="crop", description="Which of datasets/sft/<family> to train on.")
+    recipe: str = Field(
+        default="",
+        description="A paper's recipe with its phases: thyme, pyvision, pyvision_video, codev or operation_aware; "
+        "empty: one phase, as set here.",
+    )
+    families: list[str] = Field(
+        default=[],
+        description="Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which its "
+        "phases take theirs.",
+    )
     epochs: float | None = Field(default=None, description="Passes over the dataset.")
-    batch_size: int | None = Field(default=None, description="Rows per step and process.")
+    batch_size: int | None = Field(default=None, description="Rows per step, of all processes.")
     learning_rate: float | None = Field(default=None, description="Peak of the schedule.")
     lora: int = Field(default=0, description="Rank of LoRA adapters; 0 trains all weights.")
     max_pixels: int = Field(default=0, description="Images are scaled down to this many pixels; 0: the model's own.")
+    save_steps: int = Field(
+        default=0, description="Keep a restart point every so many steps; what was cancelled goes on from it. 0: none."
+    )
     seed: int = 0
     flags: dict[str, str] = Field(default={}, description=_FLAGS.format(program="train.sft", example="warmup: 0.1"))
 
@@ -68,8 +80,9 @@ class EvaluationConfig(dg.Config):
         default="grpo", description="What is evaluated: grpo_checkpoint, sft_checkpoint, or the base model."
     )
     datasets: list[str] = Field(
-        default=["sft/crop"],
-        description="Whose held-out questions are asked, below datasets/: sft/<family>, rl/prompts.",
+        default=[],
+        description="Whose held-out questions are asked, below datasets/: sft/<family>, rl/prompts; none: sft/crop and "
+        "rl/prompts, as far as they are there.",
     )
     split: str = Field(default="validation", description="Of those datasets: validation, train or all.")
     benchmarks: dict[str, str] = Field(
@@ -109,10 +122,12 @@ def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) ->
     return Program("train.tiny", folder, (*arguments, *named))
 
 
-def sft_program(dataset: Path, model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
+def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
     """``python -m train.sft``."""
-    flags = {"dataset": dataset, "model": model, **_given(config, _TINY_SFT if tiny else {}, "family")}
-    return Program.of("train.sft", output, {**flags, "max_pixels": config.max_pixels or None})
+    given = _given(config, _TINY_SFT if tiny and not config.recipe else {}, "families")
+    # 0 is what the recipe says, not none of it
+    given |= {name: given[name] or None for name in ("lora", "max_pixels", "save_steps") if name in given}
+    return Program.of("train.sft", output, {"dataset": [str(one) for one in datasets], "model": model, **given})
 
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:

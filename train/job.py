@@ -76,11 +76,6 @@ def _make(job: Job, inputs: Inputs, train: Train, report: Report) -> dict[str, A
     return asdict(made)
 
 
-def _dataset_digest(job: Job) -> str:
-    parts = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
-    return parts[0] if len(parts) == 1 else digest(parts)
-
-
 def _write(job: Job, made: history.History, folder: Path) -> None:
     """The history, its plots, and the page with the sample rollouts if there are any."""
     made.write(folder / HISTORY)
@@ -94,6 +89,11 @@ def _recipe(job: Job) -> dict[str, str]:
     """What the recipe is called, where the program has several, and the digest of all that it sets."""
     named = (job.arguments.get(name) for name in ("recipe", "method"))
     return {"name": str(next(filter(None, named), job.program)), "digest": digest(dict(job.arguments))}
+
+
+def _dataset_digest(job: Job) -> str:
+    parts = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
+    return parts[0] if len(parts) == 1 else digest(parts)
 
 
 def _described(job: Job, inputs: Inputs) -> dict[str, Any]:

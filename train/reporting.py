@@ -1,8 +1,8 @@
 """Tells whoever started the program how it goes: a terminal, and Dagster where Dagster started it (Pipes).
 
 Pipes is spoken when ``DAGSTER_PIPES_CONTEXT`` is set, by the first process only. Without it nothing changes but that.
-A terminal gets a line for each of some twenty steps; Dagster gets every step, with all numbers of the log, as a
-message {"kind": "step", "step": 3, "n_steps": 12, "said": "step 3/12, …", "metrics": {"loss": 5.12, …}}.
+A terminal gets a line for each of some twenty steps; Dagster gets every step, with all numbers of the trainer's log:
+{"kind": "step", "step": 3, "n_steps": 12, "said": "step 3/12, …", "metrics": {"loss": 5.12, …}}.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import typer
 from transformers import TrainerCallback
 
 from train.program import is_first_process
+
+__all__ = ["Report", "StepReporter", "is_first_process", "reporting"]
 
 STEP = "step"
 """The kind of the message that tells of a step."""

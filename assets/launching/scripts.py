@@ -25,7 +25,7 @@ def slurm_script(
     """A script for ``sbatch``. The program takes the shell's place, so that it is what Slurm signals."""
     asked = [
         f"--job-name={name}",
-        f"--output={shlex.quote(str(log))}",
+        f"--output={log}",
         "--nodes=1",
         "--ntasks=1",
         *([f"--gpus-per-node={n_gpus}"] if n_gpus else []),
@@ -35,7 +35,7 @@ def slurm_script(
     return "\n".join(
         [
             "#!/bin/bash",
-            *(f"#SBATCH {option}" for option in asked),
+            *(f"#SBATCH {shlex.quote(option)}" for option in asked),
             "set -eu",
             *exports,
             f"cd {shell_line([folder])}",

@@ -19,7 +19,7 @@ from assets.launching.scripts import kubernetes_manifest, slurm_script
 from pipelines.workspace import Workspace
 from train.exchange import VARIABLE
 
-_PASSED_ON = ("DARKROOM_HOME", "DARKROOM_SANDBOX", "DARKROOM_JUDGE", "DARKROOM_POLICY")
+_PASSED_ON = ("DARKROOM_HOME", "DARKROOM_SANDBOX_", "DARKROOM_JUDGE", "DARKROOM_POLICY")
 """Beginnings of variables that a job of another machine is given. None holds a key: those are named, never written."""
 
 

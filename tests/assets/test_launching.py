@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -80,7 +81,7 @@ def test_one_process_is_a_module_and_several_are_launched_by_accelerate() -> Non
 @pytest.mark.parametrize(
     "program",
     [
-        lambda tiny: sft_program(DATA, MODEL, HERE, SftConfig(max_pixels=1000, lora=8), tiny=tiny),
+        lambda tiny: sft_program([DATA], MODEL, HERE, SftConfig(max_pixels=1000, lora=8), tiny=tiny),
         lambda tiny: grpo_program(DATA, MODEL, HERE, GrpoConfig(save_steps=5), tiny=tiny),
         lambda tiny: evaluation_program([DATA], MODEL, HERE, EvaluationConfig(benchmarks={"a": "/b"}), tiny=tiny),
     ],
@@ -93,11 +94,16 @@ def test_every_flag_is_one_of_the_program(program: Any, tiny: bool) -> None:
 
 
 def test_what_is_not_set_is_left_to_the_program_but_for_the_tiny_model() -> None:
-    assert "--learning-rate" not in flags(sft_program(DATA, MODEL, HERE, SftConfig(), tiny=False))
-    assert flags(sft_program(DATA, MODEL, HERE, SftConfig(), tiny=True))["--learning-rate"] == ["0.008"]
-    assert flags(sft_program(DATA, MODEL, HERE, SftConfig(learning_rate=1e-5), tiny=True))["--learning-rate"] == [
+    assert "--learning-rate" not in flags(sft_program([DATA], MODEL, HERE, SftConfig(), tiny=False))
+    assert flags(sft_program([DATA], MODEL, HERE, SftConfig(), tiny=True))["--learning-rate"] == ["0.008"]
+    assert flags(sft_program([DATA], MODEL, HERE, SftConfig(learning_rate=1e-5), tiny=True))["--learning-rate"] == [
         "1e-05"
     ]
+
+
+def test_a_recipe_is_not_overridden_by_what_was_left_alone() -> None:
+    found = flags(sft_program([DATA], MODEL, HERE, SftConfig(recipe="thyme"), tiny=True))
+    assert set(found) == {"--dataset", "--model", "--recipe", "--seed", "--output"}
 
 
 def test_any_other_flag_can_be_given_by_name() -> None:
@@ -120,7 +126,13 @@ def test_a_setting_that_cannot_be_is_named(variable: str, value: str) -> None:
 def script(folder: Path, log: Path) -> str:
     command = [sys.executable, "-c", "import os, sys; print(sys.argv[1:], os.environ['NOTE'], os.getcwd())", NASTY]
     return slurm_script(
-        command, {"NOTE": NASTY}, name="darkroom-x", folder=str(folder), log=log, n_gpus=2, options="--time=1:00:00"
+        command,
+        {"NOTE": NASTY},
+        name="darkroom-x",
+        folder=str(folder),
+        log=log,
+        n_gpus=2,
+        options="--time=1:00:00 --comment='a b'",
     )
 
 
@@ -144,6 +156,7 @@ def test_a_slurm_script_asks_for_what_is_set() -> None:
         "--ntasks=1",
         "--gpus-per-node=2",
         "--time=1:00:00",
+        "'--comment=a b'",
     ]
     assert lines[0] == "#!/bin/bash"
 
@@ -160,6 +173,7 @@ def test_a_kubernetes_manifest_runs_the_very_command_once_with_the_workspace_mou
         n_gpus=1,
     )
     manifest = yaml.safe_load(text)
+    kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
     pod = manifest["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert (manifest["apiVersion"], manifest["kind"], manifest["spec"]["backoffLimit"]) == ("batch/v1", "Job", 0)
