@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 from pipelines.images import ImageStore
 from pipelines.layouts.trl import content_parts
 from pipelines.messages import Picture
-from pipelines.policies import Completion, Identity, Turn
+from pipelines.policies import Completion, Identity, PolicyFault, Turn
 from pipelines.records import Usage
 from train.checkpoints import folder_digest
 from train.faults import TrainFault
-from train.models import load_model, load_processor, require_model, suppressed_tokens
+from train.models import is_too_thin, load_model, load_processor, require_model, suppressed_tokens
 
 _GATHER_SECONDS = 0.02
 """How long a batch waits for turns that are about to be asked for."""
@@ -92,7 +92,13 @@ class LocalPolicy:
         """The folder was looked at when the policy was made."""
 
     async def write(self, turn: Turn) -> Completion:
-        """The next turn; of a conversation that fills the model's context an empty one, cut off."""
+        """The next turn; of a conversation that fills the model's context an empty one, cut off.
+
+        Raises ``PolicyFault`` for a picture that the model's processor does not take.
+        """
+        for picture in _pictures(turn):
+            if is_too_thin(picture.width, picture.height):
+                raise PolicyFault(f"a picture of {picture.width}x{picture.height} pixels is too thin to be shown")
         waiting = _Waiting(turn, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         if self._worker is None or self._worker.done():
