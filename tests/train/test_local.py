@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from PIL import Image
 
 from pipelines.images import ImageMissing
 from pipelines.layouts import turns as rendering
 from pipelines.messages import Picture, message
-from pipelines.policies import Turn
+from pipelines.policies import PolicyFault, Turn
 from pipelines.protocols import Thyme
 from pipelines.records import ImageRef, Sample, Truth
 from pipelines.tasks import Task
@@ -166,3 +167,10 @@ def test_the_stop_string_is_looked_for_in_what_was_written_only(tiny, processor)
     ids = tokenizer("</code> and </code>", return_tensors="pt")["input_ids"]
     assert EndsTurn(tokenizer, ["</code>"], 0)(ids, None).tolist() == [True]
     assert EndsTurn(tokenizer, ["</code>"], ids.shape[1])(ids, None).tolist() == [False]
+
+
+def test_a_picture_that_is_too_thin_for_the_model_is_the_turns_fault(policy, store, turns):
+    thin = store.add_pixels(Image.new("RGB", (600, 2)))
+    told = replace(turns[0], messages=(*turns[0].messages, message("user", Picture(thin))))
+    with pytest.raises(PolicyFault, match="600x2 pixels is too thin"):
+        asyncio.run(policy.write(told))
