@@ -79,7 +79,7 @@ def _make(job: Job, inputs: Inputs, train: Train, report: Report) -> dict[str, A
 def _write(job: Job, made: history.History, folder: Path) -> None:
     """The history, its plots, and the page with the sample rollouts if there are any."""
     made.write(folder / HISTORY)
-    title = f"{job.program}: {job.output.name}"
+    title = job.program if job.output.name == job.program else f"{job.program}: {job.output.name}"
     (folder / job.figure).write_bytes(plots.plot(made.steps, job.column, title=title))
     (folder / history.PANELS).write_bytes(plots.panels(made.steps, plots.numbers(made.steps), title=title))
     gallery.write_page(folder, title=title)

@@ -56,7 +56,19 @@ def output(tmp_path: Path) -> Path:
             rollout(1, "s1", 1.5),
             rollout(1, "s2", None, broken="the sandbox failed", advantage=0.0),
         ],
-        10: [rollout(10, "s3", 1.0, answer=None, rounds=[], final_thought="", question_images=[], advantage=-0.5)],
+        10: [
+            rollout(
+                10,
+                "s3",
+                1.0,
+                answer=None,
+                unanswered="it goes in circles",
+                rounds=[],
+                final_thought="",
+                question_images=[],
+                advantage=-0.5,
+            )
+        ],
     }
     for step, rollouts in of_steps.items():
         (tmp_path / "rollouts" / f"{step:06d}.json").write_text(json.dumps(rollouts))
