@@ -28,7 +28,7 @@ def test_every_make_target_of_the_readme_is_there() -> None:
 
 def test_every_command_of_the_readme_is_there() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for name, rest in re.findall(r"darkroom ([a-z]+) ?([a-z]*)", README):
+    for name, rest in re.findall(r"darkroom ([a-z-]+) ?([a-z-]*)", README):
         assert name in commands, name
         inner = getattr(commands[name], "commands", {})
         assert not inner or rest in inner, f"{name} {rest}"

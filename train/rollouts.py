@@ -33,6 +33,7 @@ from train.mixed import MixedGRPOTrainer
 from train.outcomes import Outcome
 from train.play import ModelInTraining, Player, Written
 from train.prompts import Asked, opening
+from train.resuming import ReadsRestartPoints
 from train.sampling import Ending, GreedyInCode, StopWhenOver, TurnWatcher
 from train.scores import Metrics, Scores, scored
 from train.segments import in_segments
@@ -58,7 +59,7 @@ class Way:
     oversample: float
 
 
-class SandboxGRPOTrainer(MixedGRPOTrainer):
+class SandboxGRPOTrainer(ReadsRestartPoints, MixedGRPOTrainer):
     """Takes rows of ``train.prompts``. ``watch`` sees every batch."""
 
     def __init__(self, *args: Any, way: Way, watch: Watch | None = None, **kwargs: Any) -> None:
@@ -92,10 +93,13 @@ class SandboxGRPOTrainer(MixedGRPOTrainer):
         return self._runner.run(work)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        # whatever came before: a training that was broken off writes the same rollouts when it goes on
+        place = (self.args.seed, self.state.global_step, self.accelerator.process_index)
+        torch.manual_seed(seed_from("rollouts", *place))
         size = self._way.generations
         modes = self._way.method.modes(size)
         batch = super()._generate_and_score_completions(
-            [_in_mode(row, modes[place % size]) for place, row in enumerate(inputs)]
+            [_in_mode(row, modes[index % size]) for index, row in enumerate(inputs)]
         )
         scores = self._scores.with_advantages(size, scale=self._way.scale)
         n_kept = round(len(inputs) // size / self._way.oversample)

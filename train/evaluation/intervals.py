@@ -33,7 +33,8 @@ def wilson(n_yes: int, n: int) -> Estimate:
     share, spread = n_yes / n, _Z * _Z / n
     centre = (share + spread / 2) / (1 + spread)
     half = _Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return Estimate(share, max(0.0, centre - half), min(1.0, centre + half), n, "wilson")
+    # at 0 and at n the ends are the share itself, which rounding misses
+    return Estimate(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)), n, "wilson")
 
 
 def bootstrap(groups: Sequence[Sequence[float]]) -> Estimate:
