@@ -10,12 +10,12 @@ from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, SECOND_TURN, rollout_segments, scripted_step
 from train.faults import JudgeDown, TrainFault
 from train.grpo import build_trainer, main, reinforce
-from train.grpo_settings import Arguments, named_method
 from train.methods import METHODS, Scored
 from train.models import load_processor
-from train.prompts import open_prompts
-from train.showcase import Showcase
-from train.workshop import WORKSHOP
+from train.rollouts.prompts import open_prompts
+from train.rollouts.settings import Arguments, named_method
+from train.rollouts.showcase import Showcase
+from train.rollouts.workshop import WORKSHOP
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates

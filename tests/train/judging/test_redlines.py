@@ -10,7 +10,7 @@ from PIL import Image
 from pipelines.execution import Sandboxes
 from pipelines.protocols.setup import CROP_SETUP
 from pipelines.records import Observation, Round
-from train.redlines import Redline, redlines, tool_scores
+from train.judging.redlines import Redline, redlines, tool_scores
 
 SAVED = "path = '/mnt/data/temp_processed_images/{}.png'\n{}.save(path)\nprint(path)"
 OPENED = "image = Image.open(image_path)\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pipelines.digest import canonical
 from train.engines import Rubric
 from train.faults import TrainFault
-from train.judge_settings import JudgeSettings, open_judge
+from train.judging.settings import JudgeSettings, open_judge
 from train.methods import Judges
 
 

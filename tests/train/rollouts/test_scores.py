@@ -5,7 +5,7 @@ import pytest
 
 from tests.train.outcomes import looked, outcome
 from train.methods import METHODS, Judges
-from train.scores import Scores, scored
+from train.rollouts.scores import Scores, scored
 
 
 def of(*outcomes, method="thyme", size=2):

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from train.faults import TrainFault
-from train.judge_settings import JudgeSettings, open_judge
+from train.judging.settings import JudgeSettings, open_judge
 
 AT = {"DARKROOM_JUDGE": "openai", "DARKROOM_JUDGE_URL": "http://127.0.0.1:1/v1", "DARKROOM_JUDGE_MODEL": "m"}
 

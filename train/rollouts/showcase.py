@@ -14,8 +14,8 @@ from PIL import Image
 
 from pipelines.digest import digest_bytes
 from pipelines.records import Round
-from train.outcomes import Outcome
-from train.scores import Scores
+from train.rollouts.outcomes import Outcome
+from train.rollouts.scores import Scores
 
 LONGEST_SIDE = 320
 """Of a small copy, in pixels."""

@@ -7,7 +7,7 @@ from pipelines.records import Grader, RLRow
 from pipelines.rl.export import write_rows
 from tests.train.conftest import sign, sum_without_image
 from train.faults import TrainFault
-from train.prompts import asked_of, check_prompts, open_prompts, opening, prompt, prompts
+from train.rollouts.prompts import asked_of, check_prompts, open_prompts, opening, prompt, prompts
 
 
 @pytest.fixture(scope="module")

@@ -24,21 +24,21 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 from pipelines.digest import seed_from
 from pipelines.rollout import Rollout
 from pipelines.tasks import Task
-from train.environment import SandboxEnvironment
 from train.faults import JudgeDown, TrainFault
-from train.judges import check_judge
+from train.judging.judges import check_judge
 from train.methods import Judges, Method
 from train.methods.base import Scale
-from train.mixed import MixedGRPOTrainer
-from train.outcomes import Outcome
-from train.play import ModelInTraining, Player, Written
-from train.prompts import Asked, opening
 from train.resuming import ReadsRestartPoints
-from train.sampling import Ending, GreedyInCode, StopWhenOver, TurnWatcher
-from train.scores import Metrics, Scores, scored
-from train.segments import in_segments
-from train.transcript import Transcript
-from train.update import chosen_groups, n_trained, with_advantages, without_rows
+from train.rollouts.environment import SandboxEnvironment
+from train.rollouts.mixed import MixedGRPOTrainer
+from train.rollouts.outcomes import Outcome
+from train.rollouts.play import ModelInTraining, Player, Written
+from train.rollouts.prompts import Asked, opening
+from train.rollouts.sampling import Ending, GreedyInCode, StopWhenOver, TurnWatcher
+from train.rollouts.scores import Metrics, Scores, scored
+from train.rollouts.segments import in_segments
+from train.rollouts.transcript import Transcript
+from train.rollouts.update import chosen_groups, n_trained, with_advantages, without_rows
 
 T = TypeVar("T")
 Watch = Callable[[Scores, Any], None]
@@ -60,7 +60,7 @@ class Way:
 
 
 class SandboxGRPOTrainer(ReadsRestartPoints, MixedGRPOTrainer):
-    """Takes rows of ``train.prompts``. ``watch`` sees every batch."""
+    """Takes rows of ``train.rollouts.prompts``. ``watch`` sees every batch."""
 
     def __init__(self, *args: Any, way: Way, watch: Watch | None = None, **kwargs: Any) -> None:
         """``args`` and ``kwargs`` are ``GRPOTrainer``'s, without rewards and environment: they are the method's."""

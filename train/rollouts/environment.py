@@ -1,8 +1,8 @@
 """The sandbox as TRL's environment: one instance per rollout slot, reset with the dataset's row before every rollout.
 
-``train.rollouts`` runs a rollout's programs through it, ahead of time where one is complete while other rollouts are
-still being written. With TRL's own ``GRPOTrainer`` the tool ``run_python`` does the same in turn. TRL makes
-every public method of the class a tool, so all others begin with an underscore.
+``trainer.py`` runs a rollout's programs through it, ahead of time where one is complete while other rollouts are still
+being written. With TRL's own ``GRPOTrainer`` the tool ``run_python`` does the same in turn. TRL makes every public
+method of the class a tool, so all others begin with an underscore.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pipelines.rejects import Reason, RowFault
 from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
 from train.models import is_too_thin
-from train.outcomes import pixel_ref
-from train.workshop import WORKSHOP
+from train.rollouts.outcomes import pixel_ref
+from train.rollouts.workshop import WORKSHOP
 
 RESPONSE_TEMPLATE = {
     "defaults": {"role": "assistant"},

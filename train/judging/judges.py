@@ -1,6 +1,6 @@
 """Judges of rollouts: questions that rewards and evaluation put to a policy, in votes, on the ledger.
 
-    judge = open_judge(settings, home)                                  # train/judge_settings.py
+    judge = open_judge(settings, home)                                  # train/judging/settings.py
     said = await answer("a scarlet coat", sample, judge)                # Opinion(score=1.0, votes=…)
     said = await evidence(sample.question, judge.pictures.add_pixels(crop), judge, n_votes=3)
     said.score                                                          # 0.8333…: clear, clear, partial

@@ -4,8 +4,8 @@ import pytest
 
 from pipelines.sources.demo.films import films
 from sandbox import SandboxUnavailable
-from train.environment import SandboxEnvironment
-from train.workshop import WORKSHOP, Workshop
+from train.rollouts.environment import SandboxEnvironment
+from train.rollouts.workshop import WORKSHOP, Workshop
 
 
 @pytest.fixture(scope="module", autouse=True)

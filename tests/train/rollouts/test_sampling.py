@@ -5,8 +5,8 @@ import torch
 
 from pipelines.protocols import PROTOCOLS
 from train.models import load_model, load_processor
-from train.repetition import Repetition
-from train.sampling import GreedyInCode, StopWhenOver, TurnWatcher
+from train.rollouts.repetition import Repetition
+from train.rollouts.sampling import GreedyInCode, StopWhenOver, TurnWatcher
 
 TURNS = {
     "thyme": "<think>I look.\n<code>\n```python\nprint(1)\n```\n</code>",

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from train.update import chosen_groups, n_trained, with_advantages, without_rows
+from train.rollouts.update import chosen_groups, n_trained, with_advantages, without_rows
 
 
 @pytest.fixture

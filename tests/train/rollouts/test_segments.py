@@ -5,8 +5,8 @@ import torch
 
 from pipelines.protocols import PROTOCOLS
 from train.models import load_model, load_processor
-from train.sampling import TurnWatcher
-from train.segments import in_segments
+from train.rollouts.sampling import TurnWatcher
+from train.rollouts.segments import in_segments
 
 THYME = "</code>"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from train.sampling import TurnWatcher
+from train.rollouts.sampling import TurnWatcher
 
 Logprobs = list[float | None]
 

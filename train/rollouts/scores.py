@@ -9,7 +9,7 @@ from statistics import pstdev
 
 from train.advantages import Scale, group_relative, oversample_filter_rank, positive_with_negative_advantage
 from train.methods import Judges, Method
-from train.outcomes import Outcome
+from train.rollouts.outcomes import Outcome
 
 Metrics = dict[str, list[float]]
 """Values of a metric, over whatever it is a mean of."""

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from pipelines.records import ImageRef, Observation, Round
 from pipelines.syntax import parsed
-from train.idle import Idleness, idleness
+from train.judging.idle import Idleness, idleness
 
 SLACK_PIXELS = 2
 """A side that lies so far outside an image, or a crop that lacks so much of it, comes from rounding."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from train.idle import Idleness, idleness
+from train.judging.idle import Idleness, idleness
 
 OPENED = "from PIL import Image\nimage = Image.open(image_path)\n"
 

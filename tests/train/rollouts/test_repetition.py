@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from train.repetition import MIN_CHARS, SHARE, TIMES, WINDOWS, Repetition
+from train.rollouts.repetition import MIN_CHARS, SHARE, TIMES, WINDOWS, Repetition
 
 
 def is_repetitive(text):

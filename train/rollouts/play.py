@@ -19,10 +19,10 @@ from pipelines.records import Observation, Usage
 from pipelines.rejects import Reason, RowFault
 from pipelines.rollout import Rollout, rollout
 from pipelines.tasks import Task
-from train.environment import SandboxEnvironment
-from train.repetition import Repetition
-from train.sampling import Ending
-from train.transcript import Transcript, observation_tokens
+from train.rollouts.environment import SandboxEnvironment
+from train.rollouts.repetition import Repetition
+from train.rollouts.sampling import Ending
+from train.rollouts.transcript import Transcript, observation_tokens
 
 REPETITIVE = "it goes in circles"
 

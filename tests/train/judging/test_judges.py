@@ -13,9 +13,9 @@ from pipelines.records import Grader, Sample, Truth
 from pipelines.workspace import Workspace
 from tests.pipelines.policies.conftest import completion, refusal, saying, serving
 from tests.pipelines.scripted import Scripted
-from train import judges
 from train.faults import JudgeDown, TrainFault
-from train.judge_settings import JudgeSettings, open_judge
+from train.judging import judges
+from train.judging.settings import JudgeSettings, open_judge
 
 YES, NO = '{"reason": "it does", "verdict": true}', '{"reason": "it does not", "verdict": false}'
 CLEAR, PARTIAL, NONE = (f'{{"reason": "so", "match": "{match}"}}' for match in ("clear", "partial", "none"))

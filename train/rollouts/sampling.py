@@ -14,7 +14,7 @@ from tokenizers.decoders import DecodeStream
 from transformers import LogitsProcessor, StoppingCriteria
 
 from pipelines.protocols import ParsedTurn, Protocol
-from train.repetition import Repetition
+from train.rollouts.repetition import Repetition
 
 Ending = Literal["", "code", "said", "full", "repetition"]
 """Why a turn is over: its code is complete, the model ended it, no token is left, it goes in circles."""

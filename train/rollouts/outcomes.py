@@ -13,7 +13,7 @@ from PIL import Image
 from pipelines.digest import digest_bytes
 from pipelines.records import ImageRef
 from pipelines.rollout import Rollout
-from train.prompts import Asked
+from train.rollouts.prompts import Asked
 
 
 @dataclass(frozen=True, slots=True)
