@@ -34,8 +34,8 @@ LONGEST_TURN, LONGEST_ROLLOUT, MAX_ROUNDS = 120, 240, 2
 class Scale:
     """How much is trained and asked. The defaults are the proof's."""
 
-    sft_steps: int = 400
-    grpo_steps: int = 16
+    sft_steps: int = 600
+    grpo_steps: int = 20
     grpo_batch: int = 32
     n_asked: int | None = None
     n_controls: int = 48
@@ -105,9 +105,9 @@ class Course:
 
         terms = {
             "max_steps": self.scale.grpo_steps,
-            "generations": 8,
+            "generations": 4,
             "batch_size": self.scale.grpo_batch,
-            "learning_rate": 5e-4,
+            "learning_rate": 3e-4,
             "beta": 0.0,
             "repetition_penalty": 1.0,  # a program repeats itself by its nature, and here a line is one token
             "max_rounds": MAX_ROUNDS,

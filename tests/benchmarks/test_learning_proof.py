@@ -1,0 +1,73 @@
+"""The pieces of the learning proof, at toy scale."""
+
+import re
+
+import pytest
+
+from benchmarks.learning_proof import controls, plot, table
+from benchmarks.proof_rows import LEAST, PIECE, StreetSigns, shipped
+from benchmarks.proof_seed import DIGITS, MODELS
+
+NUMBERS = re.compile(r"\d+, \d+, \d+, \d+")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    from train.rows import open_dataset
+
+    return open_dataset(shipped(tmp_path_factory.mktemp("rows"), StreetSigns(1, seed=5)))
+
+
+def figures(right):
+    shares = {"n": 4, "executed": 0.5, "right": right, "unanswered": 0.0, "controls": {}}
+    models = {model: {"greedy": shares, "sampled": shares} for model in MODELS}
+    return {"seed": 0, "models": models}
+
+
+def test_every_sign_passes_the_crop_familys_checks_in_two_pieces(rows):
+    assert len(rows) == sum(1 for _ in StreetSigns(1, seed=5).rows(0)) >= 4
+
+
+def test_a_question_names_the_region_that_the_program_crops(rows):
+    for row in rows.remove_columns("images"):
+        assert NUMBERS.search(row["question"])[0] in row["rounds"][0]["code"]
+
+
+def test_every_coordinate_has_three_digits_and_lies_in_the_piece():
+    for row in StreetSigns(1, seed=5).rows(0):
+        x1, y1, x2, y2 = map(int, NUMBERS.search(row.question)[0].split(", "))
+        assert LEAST <= x1 < x2 <= PIECE[0]
+        assert LEAST <= y1 < y2 <= PIECE[1]
+
+
+def test_other_walls_share_no_picture():
+    one, other = ({row.images[0] for row in StreetSigns(1, seed).rows(0)} for seed in (5, 6))
+    assert not one & other
+
+
+def test_coordinates_are_tokens_digit_by_digit(tmp_path, rows):
+    from train.models import load_processor
+    from train.tiny import build
+
+    texts = [row["question"] + row["rounds"][0]["code"] for row in rows.remove_columns("images")]
+    build(tmp_path / "tiny", texts=texts, split=DIGITS)
+    tokenizer = load_processor(tmp_path / "tiny").tokenizer
+    assert [tokenizer.decode([token]) for token in tokenizer("214, 250")["input_ids"]] == [*"214", ", ", *"250"]
+
+
+def test_the_table_shows_means_and_spreads():
+    said = table([figures(0.25), figures(0.75)])
+    assert "| SFT, then GRPO | 50% | 50% (25% – 75%) | 0% | 50% | 50% (25% – 75%) |" in said
+
+
+def test_controls_are_counted_over_all_seeds():
+    one = figures(1.0)
+    one["models"]["grpo"]["greedy"]["controls"] = {
+        "blank": {"n": 3, "changed": {"mean": 0.5}, "changed_right": {"mean": 0.25}}
+    }
+    assert "| blank | 6 | 50% | 25% |" in controls([one, one])
+
+
+def test_the_figure_is_written(tmp_path):
+    plot([figures(0.25), figures(0.75)], tmp_path / "new/figure.png")
+    assert (tmp_path / "new/figure.png").read_bytes().startswith(b"\x89PNG")
