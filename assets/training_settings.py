@@ -46,7 +46,7 @@ class SftConfig(dg.Config):
     save_steps: int = Field(
         default=0, description="Keep a restart point every so many steps; what was cancelled goes on from it. 0: none."
     )
-    seed: int = 0
+    seed: int | None = Field(default=None, description="Seed of the order of rows; none: the recipe's, or 0.")
     flags: dict[str, str] = Field(default={}, description=_FLAGS.format(program="train.sft", example="warmup: 0.1"))
 
 
