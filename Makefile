@@ -41,7 +41,7 @@ coverage: $(INSTALLED) ## The same tests, and which lines and branches they reac
 	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --cov --cov-report=term:skip-covered
 
 e2e: $(INSTALLED) ## Installs Debian packages, starts servers and tests against them
-	scripts/install_debian_packages chromium postgresql
+	scripts/install_debian_packages chromium postgresql slurmctld slurmd slurm-client munge
 	$(BIN)/pytest -m e2e -n $(WORKERS) --timeout 900 --durations 10
 
 lint: $(INSTALLED) ## Format, lint, types, import rule, definitions

@@ -20,6 +20,7 @@ from pipelines.engine import SAMPLES, STAGES
 from pipelines.filling import Yield, next_limit
 from pipelines.publish import ASSET
 from pipelines.recipes import Recipe, load_recipes, quotas
+from pipelines.rl.shipment import folder_of
 from pipelines.sources import Catalog, SourceFault
 from pipelines.tables import TableKey
 from pipelines.workspace import Workspace
@@ -106,7 +107,9 @@ class _Build:
     def train(self) -> None:
         """On what ships, if anything does."""
         if any(self._n_rows(ASSET, recipe.family) for recipe in self._recipes):
-            self._materialize(TRAIN)
+            # without RL prompts, as after `darkroom materialize`, the trajectories' own questions are asked
+            prompts = "rl" if folder_of(self._workspace).exists() else "sft"
+            self._materialize(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
         else:
             self._console.print("No trajectory passed its checks, so there is nothing to train on.")
 

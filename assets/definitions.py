@@ -6,6 +6,7 @@ from assets import annotation, training
 from assets.datasets import sft_dataset_asset
 from assets.families import family_assets
 from assets.jobs import datasets_job, rl_dataset_job, rl_job, sft_job, train_job
+from assets.launching import LauncherResource
 from assets.partitions import shard_partitions
 from assets.resources import PolicyResource, WorkspaceResource
 from assets.rl import rl_assets, rl_dataset_asset
@@ -44,7 +45,7 @@ def definitions() -> dg.Definitions:
             "converter": PolicyResource.from_settings("CONVERT"),
             "judge": PolicyResource.from_settings("JUDGE"),
             "student": PolicyResource.from_settings("STUDENT"),
-            "pipes": dg.PipesSubprocessClient(),
+            "launcher": LauncherResource.from_settings(),
         },
         # a stage is parallel inside; a process per step would only cost its start
         executor=dg.in_process_executor,

@@ -51,13 +51,18 @@ def materialize(
         raise MaterializationFailed("\n".join(_failures(result)))
 
 
+_N_FINALS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
 
 
 def _line(made: dg.AssetMaterialization, seconds: float | None) -> str:
     values = {name: value.value for name, value in made.metadata.items()}
     counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
-    finals = [f"  {name.replace('_', ' ')} {value:.3g}" for name, value in values.items() if name.startswith("final_")]
+    finals = [
+        f"  {name.replace('_', ' ')} {value:.3g}"
+        for name, value in values.items()
+        if name.startswith("final_") and value is not None
+    ][:_N_FINALS]
     took = f"  {seconds:.1f} s" if seconds is not None else ""
     marks = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
     return f"  {made.asset_key.to_user_string():<34}{''.join(counts + finals)}{took}{marks}"

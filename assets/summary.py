@@ -23,6 +23,7 @@ from pipelines.workspace import Workspace
 
 _TICKS = "▁▂▃▄▅▆▇█"
 _CURVE_WIDTH = 40
+_TOLD = ("reward", "accuracy", "tool_calls", "executable_rate", "broken_rate", "loss")
 
 
 def print_summary(
@@ -107,7 +108,17 @@ def _curves(workspace: Workspace) -> Iterator[RenderableType]:
     grpo = _history(workspace.checkpoint("grpo"))
     if grpo is not None and grpo["steps"]:
         last = {name: value for name, value in grpo["steps"][-1].items() if isinstance(value, int | float)}
-        yield Text("GRPO, last step   " + ", ".join(f"{name} {value:.3g}" for name, value in last.items()))
+        told = {name: last[name] for name in _TOLD if name in last}
+        yield Text("GRPO, last step   " + ", ".join(f"{name} {value:.3g}" for name, value in told.items()))
+    yield from _evaluations(workspace)
+
+
+def _evaluations(workspace: Workspace) -> Iterator[RenderableType]:
+    for path in sorted((workspace.home / "evaluations").glob("*/report.json")):
+        made = json.loads(path.read_text())["results"]["all"]
+        right, n_questions = made["accuracy"]["right"], made["accuracy"]["n_questions"]
+        tools = f"tools used in {made['code']['tool_use']['mean']:.0%} of the rollouts"
+        yield Text(f"Evaluation of {path.parent.name}   {right['mean']:.0%} of {n_questions} questions right, {tools}")
 
 
 def _n_epochs(steps: Sequence[dict[str, float]]) -> float:
@@ -149,6 +160,7 @@ def _next_steps(workspace: Workspace, recipes: Sequence[Recipe], seconds: float 
             for folder in (workspace.checkpoint("sft"), workspace.checkpoint("grpo"))
             if folder.exists()
         ),
+        *(f"evaluation   {page}" for page in sorted((workspace.home / "evaluations").glob("*/report.html"))),
         f"everything   {workspace.home}",
         "",
         "make ui                 the asset graph, runs and previews in the browser",

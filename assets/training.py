@@ -1,67 +1,45 @@
-"""Training: ``train/`` programs in processes of their own, their loss streamed back through Pipes."""
+"""Training: ``train/`` programs in processes of their own, here or on a cluster, what they report streamed back."""
 
-import sys
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
-from pydantic import Field
 
 from assets.datasets import SFT_DATASET
+from assets.launching import LauncherResource, launch, run_here
+from assets.launching.run import Event
 from assets.resources import WorkspaceResource
+from assets.rl import RL_DATASET
+from assets.training_settings import (
+    BaseModelConfig,
+    EvaluationConfig,
+    GrpoConfig,
+    SftConfig,
+    evaluation_program,
+    grpo_program,
+    sft_program,
+    tiny_program,
+)
+from pipelines.rl.shipment import folder_of
 from pipelines.workspace import Workspace
 
-
-class BaseModelConfig(dg.Config):
-    """Which model training starts from."""
-
-    path: str = Field(default="", description="Folder of a Qwen-VL model; empty: a tiny random one, built here.")
-    seed: int = 0
-
-
-class SftConfig(dg.Config):
-    """Settings of ``python -m train.sft``; the defaults suit the tiny model on a CPU."""
-
-    family: str = Field(default="crop", description="Which of datasets/sft/<family> to train on.")
-    epochs: float = 3.0
-    batch_size: int = 2
-    learning_rate: float = 8e-3
-    lora: int = Field(default=0, description="Rank of LoRA adapters; 0 trains all weights.")
-    max_pixels: int = Field(default=0, description="Images are scaled down to this many pixels; 0: the model's own.")
-    seed: int = 0
-
-
-class GrpoConfig(dg.Config):
-    """Settings of ``python -m train.grpo``; the defaults make one step on a CPU."""
-
-    family: str = Field(default="crop", description="Which of datasets/sft/<family> gives the prompts.")
-    max_steps: int = 1
-    generations: int = 4
-    learning_rate: float = 1e-6
-    temperature: float = Field(default=0.6, description="Of sampling; the tiny model writes few programs above this.")
-    repetition_penalty: float = 1.0
-    max_tokens: int = Field(default=512, description="Longest rollout after the prompt, observations included.")
-    seed: int = 0
-
-
 _POINTER = "base_model.txt"
+_TINY = "tiny"
+_EVALUATED = ("sft/crop", "rl/prompts")
 
 
 @dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET])
-def base_model(
-    context: dg.AssetExecutionContext,
-    config: BaseModelConfig,
-    workspace: WorkspaceResource,
-    pipes: dg.PipesSubprocessClient,
-) -> dg.MaterializeResult:
-    """The model that training starts from: yours, or a tiny random Qwen2.5-VL whose tokenizer knows the dataset."""
+def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.MaterializeResult:
+    """The model that training starts from: yours, or a tiny random Qwen2.5-VL whose tokenizer knows the dataset.
+
+    Set `path` to a model's folder. The tiny model is for looking on: it trains in seconds without a GPU, and learns
+    the form of the trajectories, nothing of the world.
+    """
     opened = workspace.open()
-    folder = Path(config.path) if config.path else opened.checkpoint("tiny")
+    folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
     if not config.path:
-        datasets = [str(path) for path in sorted((opened.home / "datasets" / "sft").glob("*")) if path.is_dir()]
-        arguments = [str(folder), "--seed", str(config.seed), *_flags("--dataset", datasets)]
-        _run(context, pipes, "train.tiny", arguments)
+        datasets = [path for path in sorted((opened.home / "datasets" / "sft").glob("*")) if path.is_dir()]
+        run_here(tiny_program(folder, datasets, config))
     elif not (folder / "config.json").exists():
         raise dg.Failure(f"{folder} holds no model: there is no config.json. Set `path` to a model's folder.")
     _pointer(opened).parent.mkdir(parents=True, exist_ok=True)
@@ -76,71 +54,85 @@ def sft_checkpoint(
     context: dg.AssetExecutionContext,
     config: SftConfig,
     workspace: WorkspaceResource,
-    pipes: dg.PipesSubprocessClient,
-) -> dg.MaterializeResult:
-    """Supervised fine-tuning on the shipped dataset; what the sandbox said is masked out of the loss."""
+    launcher: LauncherResource,
+) -> Iterator[Event]:
+    """Supervised fine-tuning on the shipped dataset; what the sandbox said is masked out of the loss.
+
+    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or the schedule by hand. Every step is an
+    observation of this asset: its numbers are plotted while it runs (Metadata, Plots). The rows are checked against the
+    model's tokenizer first; rows that do not conform end the run, by their ids. The same inputs are not trained twice.
+    Where it runs is the resource `launcher`: this machine, several GPUs, Ray, Slurm, Kubernetes.
+    """
     opened = workspace.open()
-    arguments = [
-        *("--dataset", str(opened.dataset("sft", config.family))),
-        *("--model", _base_model(opened)),
-        *("--output", str(opened.checkpoint("sft"))),
-        *("--epochs", str(config.epochs)),
-        *("--batch-size", str(config.batch_size)),
-        *("--learning-rate", str(config.learning_rate)),
-        *("--lora", str(config.lora)),
-        *("--seed", str(config.seed)),
-        *(("--max-pixels", str(config.max_pixels)) if config.max_pixels else ()),
-    ]
-    return _run(context, pipes, "train.sft", arguments)
+    families = config.families or ([] if config.recipe else ["crop"])
+    datasets = [opened.dataset("sft", family) for family in families] or [opened.home / "datasets" / "sft"]
+    program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
+    yield from launch(context, program, launcher)
 
 
 @dg.asset(
-    group_name="train", kinds={"pytorch", "huggingface"}, owners=["team:research"], deps=[SFT_DATASET, sft_checkpoint]
+    group_name="train",
+    kinds={"pytorch", "huggingface"},
+    owners=["team:research"],
+    deps=[SFT_DATASET, RL_DATASET, sft_checkpoint],
 )
 def grpo_checkpoint(
     context: dg.AssetExecutionContext,
     config: GrpoConfig,
     workspace: WorkspaceResource,
-    pipes: dg.PipesSubprocessClient,
-) -> dg.MaterializeResult:
-    """Reinforcement learning from the fine-tuned checkpoint, with the sandbox as its environment."""
+    launcher: LauncherResource,
+) -> Iterator[Event]:
+    """Reinforcement learning from the fine-tuned checkpoint: the model writes programs, the sandbox runs them.
+
+    The questions are those of `rl_dataset`, or with `prompts: sft` of a family's SFT dataset. Watch the share of
+    programs that ran (`executable_rate`), the share of rollouts that were left out (`broken_rate`) and the sandbox's
+    share of the time; below are sample rollouts with their code, pictures, reward and advantage.
+    """
     opened = workspace.open()
-    arguments = [
-        *("--dataset", str(opened.dataset("sft", config.family))),
-        *("--model", str(opened.checkpoint("sft"))),
-        *("--output", str(opened.checkpoint("grpo"))),
-        *("--max-steps", str(config.max_steps)),
-        *("--generations", str(config.generations)),
-        *("--learning-rate", str(config.learning_rate)),
-        *("--temperature", str(config.temperature)),
-        *("--repetition-penalty", str(config.repetition_penalty)),
-        *("--max-tokens", str(config.max_tokens)),
-        *("--seed", str(config.seed)),
-    ]
-    return _run(context, pipes, "train.grpo", arguments)
+    dataset = folder_of(opened) if config.prompts == "rl" else opened.dataset("sft", config.family)
+    if not dataset.exists():
+        raise dg.Failure(
+            f"there is no {dataset}: materialise `{'rl' if config.prompts == 'rl' else 'sft'}_dataset` first, or set "
+            "`prompts` to the other dataset (rl or sft)"
+        )
+    output = opened.checkpoint("grpo")
+    program = grpo_program(dataset, opened.checkpoint("sft"), output, config, tiny=_is_tiny(opened))
+    yield from launch(context, program, launcher)
 
 
-def _run(
-    context: dg.AssetExecutionContext, pipes: dg.PipesSubprocessClient, module: str, arguments: Sequence[str]
-) -> dg.MaterializeResult:
-    """Runs a program of ``train/``; fails with its own last words."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.PreviewWarning)  # Pipes' own use of what Dagster calls a preview
-        done = pipes.run(context=context, command=[sys.executable, "-m", module, *arguments])
-    return done.get_materialize_result()
+@dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET, grpo_checkpoint])
+def evaluation(
+    context: dg.AssetExecutionContext,
+    config: EvaluationConfig,
+    workspace: WorkspaceResource,
+    launcher: LauncherResource,
+) -> Iterator[Event]:
+    """A checkpoint on held-out questions, with its tools: right answers, what its programs do, whether they matter.
+
+    Set `checkpoint` to compare stages (each keeps a report of its own), `benchmarks` for public ones, `rollouts` for
+    avg@k and pass@k, `controls` to see whether the answer changes when the pictures are taken away.
+    """
+    opened = workspace.open()
+    model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
+    output = opened.home / "evaluations" / config.checkpoint
+    datasets = [opened.home / "datasets" / name for name in config.datasets or _EVALUATED]
+    if not config.datasets:
+        datasets = [] if config.benchmarks else [folder for folder in datasets if folder.exists()]
+    program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
+    yield from launch(context, program, launcher)
 
 
-def _base_model(opened: Workspace) -> str:
+def _base_model(opened: Workspace) -> Path:
     pointer = _pointer(opened)
     if not pointer.exists():
         raise dg.Failure("there is no base model yet: materialise `base_model` first")
-    return pointer.read_text()
+    return Path(pointer.read_text())
+
+
+def _is_tiny(opened: Workspace) -> bool:
+    return _base_model(opened) == opened.checkpoint(_TINY)
 
 
 def _pointer(opened: Workspace) -> Path:
     """Where the choice of base model is noted for the assets below it."""
     return opened.checkpoint(_POINTER)
-
-
-def _flags(name: str, values: Sequence[str]) -> list[str]:
-    return [word for value in values for word in (name, value)]

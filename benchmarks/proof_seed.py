@@ -101,7 +101,7 @@ class Course:
     def reinforce(self, start: str = "masked", name: str = "grpo", rows: Path | None = None, **given: Any) -> Any:
         """GRPO from ``start``; returns its history."""
         from train.grpo import reinforce
-        from train.grpo_settings import Arguments
+        from train.rollouts.settings import Arguments
 
         terms = {
             "max_steps": self.scale.grpo_steps,

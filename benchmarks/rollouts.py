@@ -74,8 +74,8 @@ class _Script:
 def of_darkroom(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
     """``train.grpo``'s trainer."""
     from train.grpo import build_trainer
-    from train.grpo_settings import Arguments, named_method
     from train.models import load_processor
+    from train.rollouts.settings import Arguments, named_method
 
     processor = load_processor(model)
     arguments = Arguments.of(
@@ -89,10 +89,10 @@ def of_trl(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
     """TRL's trainer with Darkroom's sandbox as its environment."""
     from trl.trainer.grpo_config import GRPOConfig
 
-    from train.environment import RESPONSE_TEMPLATE, SandboxEnvironment
-    from train.mixed import MixedGRPOTrainer
     from train.models import device_arguments, load_model, load_processor, suppressed_tokens
-    from train.prompts import prompts
+    from train.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
+    from train.rollouts.mixed import MixedGRPOTrainer
+    from train.rollouts.prompts import prompts
     from train.templates import template
 
     processor = load_processor(model)
@@ -131,7 +131,7 @@ def main(
     """Measure what programs cost a batch of rollouts, against TRL's own loop."""
     os.environ.update(ENVIRONMENT)
     warnings.filterwarnings("ignore")
-    from train.prompts import open_prompts
+    from train.rollouts.prompts import open_prompts
     from train.tiny import build, dataset_texts
 
     rows = open_prompts(dataset)
@@ -150,7 +150,7 @@ def main(
 
 
 def _run(build_one: Callable[..., Any], rows: Any, model: Path, folder: Path, seconds: float) -> tuple[float, Any]:
-    from train.workshop import WORKSHOP
+    from train.rollouts.workshop import WORKSHOP
 
     trainer, processor = build_one(rows, model, folder / "steps")
     try:

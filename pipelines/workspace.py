@@ -4,6 +4,7 @@
 <home>/tables/        the stages' tables and rejects, by asset and partition
 <home>/datasets/      what ships: <name>/<config>/ with parquet and a card
 <home>/checkpoints/   what training wrote
+<home>/evaluations/   how checkpoints did, a folder each
 <home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
 <home>/contamination/ what of them was found, by family
 <home>/calibrations/  judges against people's labels, a file each (`darkroom calibrate`)

@@ -11,6 +11,7 @@ import pytest
 import typer.main
 
 from assets.cli import app
+from assets.launching.launcher import SETTINGS as LAUNCH_SETTINGS
 from pipelines.policies.variables import SETTINGS, Role
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +28,7 @@ def test_every_make_target_of_the_readme_is_there() -> None:
 
 def test_every_command_of_the_readme_is_there() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for name, rest in re.findall(r"darkroom ([a-z]+) ?([a-z]*)", README):
+    for name, rest in re.findall(r"darkroom ([a-z-]+) ?([a-z-]*)", README):
         assert name in commands, name
         inner = getattr(commands[name], "commands", {})
         assert not inner or rest in inner, f"{name} {rest}"
@@ -47,12 +48,15 @@ def test_every_module_that_the_readme_runs_is_there() -> None:
 
 def test_every_setting_is_in_the_readme_and_in_the_code() -> None:
     code = "\n".join(path.read_text() for path in SOURCES)
-    used = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", code))
+    used = {name for name in re.findall(r"\bDARKROOM_[A-Z_]+\b", code) if not name.endswith("_")}
+    used -= {"DARKROOM_EXCHANGE"}  # the launcher's, for the program that it launches: nobody sets it
     used |= {f"DARKROOM_{role}" for role in get_args(Role)} | {f"DARKROOM_POLICY_{ending}" for ending in SETTINGS}
+    used |= {f"DARKROOM_LAUNCH_{ending}" for ending in LAUNCH_SETTINGS}
     documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", README)) - {"DARKROOM_JUDGE_URL"}
-    row = re.search(r"`DARKROOM_POLICY_URL`(.*?)\|", README)
-    assert row is not None
-    documented |= {f"DARKROOM_POLICY{suffix}" for suffix in re.findall(r"`(_[A-Z_]+)`", row[1])}
+    for first, prefix in (("DARKROOM_POLICY_URL", "DARKROOM_POLICY"), ("DARKROOM_LAUNCH", "DARKROOM_LAUNCH")):
+        row = re.search(rf"`{first}`(.*)", README)
+        assert row is not None
+        documented |= {f"{prefix}{suffix}" for suffix in re.findall(r"`(_[A-Z_]+)`", row[1])}
     assert used == documented
 
 

@@ -20,7 +20,8 @@ from typing import Any
 from pipelines.digest import digest
 
 HISTORY = "training.json"
-_NOT_INPUT = {HISTORY, "loss.png", "reward.png"}
+_NOT_INPUT = {HISTORY, "loss.png", "reward.png", "metrics.png", "rollouts.html", "rollouts"}
+"""Reports on a checkpoint, which are no part of the model: files, and the folder of sample rollouts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _counts(path: Path) -> bool:
-    return path.name not in _NOT_INPUT and not any(part.startswith(".") for part in path.parts)
+    return not any(part.startswith(".") or part in _NOT_INPUT for part in path.parts)
 
 
 def _file_digest(path: Path) -> str:

@@ -12,4 +12,4 @@ from typing import Literal
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 Rubric = Literal["strict", "paper"]
-"""What a picture earns that is no evidence (``train.judges.MATCHES``)."""
+"""What a picture earns that is no evidence (``train.judging.judges.MATCHES``)."""

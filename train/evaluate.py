@@ -137,6 +137,7 @@ def _made(
         "inputs": inputs,
         "settings": settings.as_json(),
         "who": {
+            "label": f"the oracle of {settings.oracle}" if settings.oracle else identity.model,
             **identity.as_json(),
             "protocol": ", ".join(protocols),
             "mode": ", ".join(modes),

@@ -23,10 +23,10 @@ from train.program import guarded, recipe_values
 
 if TYPE_CHECKING:
     from train.checkpoints import Staging
-    from train.grpo_settings import Arguments
     from train.job import Job
     from train.methods import Judges, Method
     from train.reporting import Report
+    from train.rollouts.settings import Arguments
 
 COLUMNS = {
     "loss": "loss",
@@ -70,10 +70,10 @@ def reinforce(
     force: bool = False,
 ) -> dict[str, Any]:
     """Trains and writes ``output``; returns its history. Raises ``TrainFault`` for inputs that cannot be trained on."""
-    from train.grpo_settings import named_method
     from train.job import Job, run_job
     from train.models import require_model
-    from train.prompts import check_prompts, open_prompts
+    from train.rollouts.prompts import check_prompts, open_prompts
+    from train.rollouts.settings import named_method
 
     method = named_method(arguments.method)
     require_model(model)
@@ -98,8 +98,9 @@ def _train(
 
     from train.history import read_steps
     from train.models import load_processor, save_checkpoint
-    from train.reporting import StepReporter, is_first_process
-    from train.showcase import Showcase
+    from train.program import is_first_process
+    from train.reporting import StepReporter
+    from train.rollouts.showcase import Showcase
 
     shown = staging.folder / "rollouts"  # outlives a restart, as the trainer's own restart points do
     processor = load_processor(job.model, min_pixels=arguments.min_pixels, max_pixels=arguments.max_pixels)
@@ -150,11 +151,11 @@ def build_trainer(
     showcase: Any = None,
 ) -> Any:
     """A trainer whose rollouts execute code; ``processor`` is given the GRPO template."""
-    from train.grpo_settings import config
     from train.methods import Judges
     from train.models import load_model, lora_config, model_type
-    from train.prompts import prompts
-    from train.rollouts import SandboxGRPOTrainer, Way
+    from train.rollouts.prompts import prompts
+    from train.rollouts.settings import config
+    from train.rollouts.trainer import SandboxGRPOTrainer, Way
     from train.templates import template
 
     processor.chat_template = template("grpo", model_type(model))
@@ -290,8 +291,8 @@ def main(
         "seed": seed,
     }
     with guarded():
-        from train.grpo_settings import Arguments
-        from train.judging import judges_of
+        from train.judging.opening import judges_of
+        from train.rollouts.settings import Arguments
 
         judges, known_as = judges_of(judge_url, judge_model, n_votes=judge_votes, rubric=judge_rubric)
         arguments = Arguments.of(method, **given, judge=known_as)

@@ -1,7 +1,10 @@
-"""The history of a training: one record per step, as ``training.json`` and as a small plot.
+"""The history of a training: one record per step, and where it came from, as ``training.json``.
 
 {"program": "sft", "inputs": {"digest": "…", "dataset": {…}, "model": {…}, "arguments": {…}},
+ "recipe": {"name": "thyme", "digest": "…"}, "code": {"commit": "1a2b…", "dirty": false, "unknown": ""},
  "steps": [{"step": 1, "epoch": 0.17, "loss": 6.31, …}], "n_steps": 12, "seconds": 9.8, "versions": {…}}
+
+``inputs.digest`` is the checkpoint's data version in Dagster; the recipe's digest covers every argument.
 """
 
 from __future__ import annotations
@@ -11,12 +14,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from io import BytesIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
+PANELS = "metrics.png"
+"""The plot of all columns, beside ``training.json``."""
 Steps = Sequence[dict[str, Any]]
 
 
@@ -30,6 +33,8 @@ class History:
     n_steps: int
     seconds: float
     versions: dict[str, str]
+    recipe: dict[str, str]
+    code: dict[str, Any]
 
     def write(self, path: Path) -> None:
         """As indented JSON."""
@@ -45,28 +50,6 @@ def read_steps(log: Steps, columns: Sequence[str]) -> list[dict[str, Any]]:
 def versions() -> dict[str, str]:
     """Versions of what trained."""
     return {name: version(name) for name in PACKAGES}
-
-
-def plot(steps: Steps, column: str, *, title: str, epochs: bool = True) -> bytes:
-    """One column over the steps as a small PNG; dotted lines where an epoch ends."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    figure = Figure(figsize=(5, 2.6), dpi=100, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    shown = [step for step in steps if column in step]
-    axes.plot([s["step"] for s in shown], [s[column] for s in shown], color="#2f6f4f", marker="o", markersize=3)
-    for before, after in pairwise(shown):
-        if epochs and int(before["epoch"] - 1e-6) != int(after["epoch"] - 1e-6):
-            axes.axvline(before["step"], color="#999999", linestyle=":", linewidth=1)
-    axes.set(xlabel="step", ylabel=column, title=title)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png")
-    return buffer.getvalue()
 
 
 def sparkline(values: Sequence[float]) -> str:

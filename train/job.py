@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.digest import digest
-from train import history
+from train import gallery, history, plots, provenance
+from train.asset_page import metadata
 from train.checkpoints import HISTORY, Inputs, Staging, finished, folder_digest
-from train.reporting import Report, is_first_process, metadata, reporting
+from train.program import is_first_process
+from train.reporting import Report, reporting
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,14 @@ def run_job(job: Job, train: Train, *, force: bool = False) -> dict[str, Any]:
             made = _make(job, inputs, train, report)
         if is_first_process():
             figure = (job.output / job.figure).read_bytes()
-            report.materialized(metadata(made, job.output, column=job.column, figure=figure))
+            shown = metadata(made, job.output, column=job.column, figure=figure)
+            report.materialized(shown, data_version=inputs.digest)
     return made
 
 
 def _make(job: Job, inputs: Inputs, train: Train, report: Report) -> dict[str, Any]:
     staging = Staging(job.output, inputs, writes=is_first_process())
-    start = time.monotonic()
+    start, code = time.monotonic(), provenance.code()
     steps = train(staging, report)
     made = history.History(
         program=job.program,
@@ -63,14 +66,29 @@ def _make(job: Job, inputs: Inputs, train: Train, report: Report) -> dict[str, A
         n_steps=len(steps),
         seconds=round(time.monotonic() - start, 2),
         versions=history.versions(),
+        recipe=_recipe(job),
+        code=asdict(code),
     )
     if is_first_process():
-        made.write(staging.final / HISTORY)
-        figure = history.plot(steps, job.column, title=f"{job.program}: {job.output.name}")
-        (staging.final / job.figure).write_bytes(figure)
+        _write(job, made, staging.final)
         staging.publish()
         report.line(f"{job.output}: {made.n_steps} steps in {made.seconds:.0f} s")
     return asdict(made)
+
+
+def _write(job: Job, made: history.History, folder: Path) -> None:
+    """The history, its plots, and the page with the sample rollouts if there are any."""
+    made.write(folder / HISTORY)
+    title = job.program if job.output.name == job.program else f"{job.program}: {job.output.name}"
+    (folder / job.figure).write_bytes(plots.plot(made.steps, job.column, title=title))
+    (folder / history.PANELS).write_bytes(plots.panels(made.steps, plots.numbers(made.steps), title=title))
+    gallery.write_page(folder, title=title)
+
+
+def _recipe(job: Job) -> dict[str, str]:
+    """What the recipe is called, where the program has several, and the digest of all that it sets."""
+    named = (job.arguments.get(name) for name in ("recipe", "method"))
+    return {"name": str(next(filter(None, named), job.program)), "digest": digest(dict(job.arguments))}
 
 
 def _dataset_digest(job: Job) -> str:

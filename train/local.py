@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from pipelines.policies import Completion, Identity, PolicyFault, Turn
 from pipelines.records import Usage
 from train.checkpoints import folder_digest
 from train.faults import TrainFault
-from train.models import load_model, load_processor, require_model, suppressed_tokens
+from train.models import is_too_thin, load_model, load_processor, require_model, suppressed_tokens
 
 _GATHER_SECONDS = 0.02
 """How long a batch waits for turns that are about to be asked for."""
@@ -73,6 +74,8 @@ class LocalPolicy:
         self._batch_size, self._max_pixels = batch_size, max_pixels
         self._queue: list[_Waiting] = []
         self._worker: asyncio.Task[None] | None = None
+        # one thread for all: how many of its own torch uses is set per thread (train/models.py)
+        self._thread = ThreadPoolExecutor(1, "generation")
 
     @cached_property
     def identity(self) -> Identity:
@@ -89,7 +92,13 @@ class LocalPolicy:
         """The folder was looked at when the policy was made."""
 
     async def write(self, turn: Turn) -> Completion:
-        """The next turn. Raises ``PolicyFault`` for a conversation that is longer than the model takes."""
+        """The next turn; of a conversation that fills the model's context an empty one, cut off.
+
+        Raises ``PolicyFault`` for a picture that the model's processor does not take.
+        """
+        for picture in _pictures(turn):
+            if is_too_thin(picture.width, picture.height):
+                raise PolicyFault(f"a picture of {picture.width}x{picture.height} pixels is too thin to be shown")
         waiting = _Waiting(turn, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         if self._worker is None or self._worker.done():
@@ -97,37 +106,40 @@ class LocalPolicy:
         return await waiting.written
 
     async def close(self) -> None:
-        """Waits for the batch that is being generated, if any."""
+        """Waits for the batch that is being generated, if any; nothing can be written afterwards."""
         if self._worker is not None and not self._worker.done():
             await self._worker
+        self._thread.shutdown()
 
     async def _work(self) -> None:
         while self._queue:
             await asyncio.sleep(_GATHER_SECONDS)
             batch = [self._queue.pop(0) for _ in range(min(self._batch_size, len(self._queue)))]
             try:
-                made: list[Completion | Exception] = await asyncio.to_thread(self._written, [w.turn for w in batch])
+                turns = [waiting.turn for waiting in batch]
+                made = await asyncio.get_running_loop().run_in_executor(self._thread, self._written, turns)
             except Exception as fault:  # noqa: BLE001  # raised where each turn is waited for
-                made = [fault] * len(batch)
+                for waiting in batch:
+                    if not waiting.written.done():  # else nobody waits any more
+                        waiting.written.set_exception(fault)
+                continue
             for waiting, one in zip(batch, made, strict=True):
-                if waiting.written.done():
-                    continue  # nobody waits any more
-                if isinstance(one, Exception):
-                    waiting.written.set_exception(one)
-                else:
+                if not waiting.written.done():
                     waiting.written.set_result(one)
 
-    def _written(self, turns: Sequence[Turn]) -> list[Completion | Exception]:
-        """A completion for each turn, or the fault of one that is too long."""
-        model = self._loaded
+    def _written(self, turns: Sequence[Turn]) -> list[Completion]:
+        """A completion for each turn."""
         inputs = self._inputs(turns)
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        faults = {n: _too_long(length, model.most_tokens) for n, length in enumerate(lengths)}
-        fitting = [turn for n, turn in enumerate(turns) if faults[n] is None]
+        fits = [length < self._loaded.most_tokens for length in lengths]
+        fitting = [turn for turn, fit in zip(turns, fits, strict=True) if fit]
         if len(fitting) < len(turns):
             inputs = self._inputs(fitting) if fitting else None
         written = iter(self._generated(fitting, inputs) if fitting else ())
-        return [faults[n] or next(written) for n in range(len(turns))]
+        return [
+            next(written) if fit else Completion("", finished=False, usage=Usage(calls=1, prompt_tokens=length))
+            for fit, length in zip(fits, lengths, strict=True)
+        ]
 
     def _generated(self, turns: Sequence[Turn], inputs: Any) -> list[Completion]:
         import torch
@@ -194,11 +206,3 @@ def _messages(turn: Turn) -> list[dict[str, Any]]:
 
 def _pictures(turn: Turn) -> list[Any]:
     return [part.image for said in turn.messages for part in said.parts if isinstance(part, Picture)]
-
-
-def _too_long(n_tokens: int, most: int) -> PolicyFault | None:
-    if n_tokens < most:
-        return None
-    return PolicyFault(
-        f"the conversation has {n_tokens} tokens, the model takes {most}; set --max-pixels or fewer rounds"
-    )

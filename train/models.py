@@ -17,6 +17,8 @@ from train.templates import MODEL_TYPES
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
 """Tokens that only a processor may write: sampled by a model they would stand for images that are not there."""
 
+THINNEST = 200
+
 SMALL = 10_000_000
 """Weights below which threads wait for one another longer than they compute: such a model trains on one thread."""
 
@@ -129,3 +131,11 @@ def suppressed_tokens(processor: Any) -> list[int]:
 def _is_image_only(folder: Path) -> bool:
     config = folder / "processor_config.json"
     return config.is_file() and json.loads(config.read_text()).get("processor_class") == "ImageOnlyProcessor"
+
+
+def is_too_thin(width: int, height: int) -> bool:
+    """Whether the Qwen-VL processors refuse an image of so many pixels: one side 200 times the other, or more.
+
+    The released code of Thyme takes none of these either.
+    """
+    return max(width, height) >= THINNEST * min(width, height)

@@ -27,7 +27,6 @@ from train.models import (
 )
 from train.reading import Reader, open_reader
 from train.reporting import Report, StepReporter
-from train.resuming import ReadsRestartPoints
 from train.rows import open_dataset, presented
 from train.sft_settings import Arguments, Planned, share_of_batch
 
@@ -138,17 +137,14 @@ def _train(
 
 
 def _trainer(stretch: Stretch, model: Path, reader: Reader, arguments: Arguments, folder: Path, save_steps: int) -> Any:
-    from trl.trainer.sft_trainer import SFTTrainer
-
-    class Trainer(ReadsRestartPoints, SFTTrainer):
-        pass
+    from train.sft_trainer import StepwiseSFTTrainer
 
     reader.processor.chat_template = reader.template
     loaded = load_model(model)
     if arguments.freeze_vision:
         freeze_vision(loaded)
     rows = open_dataset(*stretch.folders)
-    return Trainer(
+    return StepwiseSFTTrainer(
         loaded,
         args=_config(stretch.phase, arguments, folder, save_steps),
         data_collator=reader.collate,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +19,9 @@ from typing import Any
 import typer
 import yaml
 
+from train.exchange import Exchange, attend
 from train.faults import TrainFault
+from train.lifeline import die_with_parent
 
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",  # models and datasets are folders: nothing is ever downloaded
@@ -54,13 +58,52 @@ def _as_flag(value: Any) -> Any:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Sets ``ENVIRONMENT``; a ``TrainFault`` ends the program with its message and exit status 1, no traceback."""
+    """Sets ``ENVIRONMENT``; a ``TrainFault`` ends the program with its message and exit status 1, no traceback.
+
+    SIGTERM ends it in order: sandboxes are closed, and whoever started it through an exchange folder reads why.
+    """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     # TRL 1.16 and PEFT 0.21 read the name that transformers 5.23 deprecates: nothing that a user could do about
     warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+    exchange = Exchange.of_this_program()
+    with _ending_in_order(exchange):
+        try:
+            yield
+        except TrainFault as fault:
+            _leave(exchange, str(fault))
+            typer.secho(f"error: {fault}", fg="red", err=True)
+            raise typer.Exit(1) from fault
+        except Exception as fault:
+            _leave(exchange, f"{type(fault).__name__}: {fault}")
+            raise
+
+
+@contextmanager
+def _ending_in_order(exchange: Exchange | None) -> Iterator[None]:
+    """SIGTERM is an exit; a process of ``accelerate launch`` ends with its launcher; a wish to stop is heard."""
+
+    def end(number: int, _: object) -> None:
+        _leave(exchange, f"it was told to end ({signal.Signals(number).name})")
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    if "LOCAL_RANK" in os.environ:
+        die_with_parent(signal.SIGTERM)
+    if exchange is not None:
+        attend(exchange, first=is_first_process())
     try:
         yield
-    except TrainFault as fault:
-        typer.secho(f"error: {fault}", fg="red", err=True)
-        raise typer.Exit(1) from fault
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes and reports; ``accelerate launch`` and torchrun set ``RANK``."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def _leave(exchange: Exchange | None, words: str) -> None:
+    """Last words, for whoever started the program."""
+    if exchange is not None:
+        exchange.fault.write_text(f"{words}\n")

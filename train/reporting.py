@@ -1,29 +1,31 @@
 """Tells whoever started the program how it goes: a terminal, and Dagster where Dagster started it (Pipes).
 
 Pipes is spoken when ``DAGSTER_PIPES_CONTEXT`` is set, by the first process only. Without it nothing changes but that.
+A terminal gets a line for each of some twenty steps; Dagster gets every step, with all numbers of the trainer's log:
+{"kind": "step", "step": 3, "n_steps": 12, "said": "step 3/12, …", "metrics": {"loss": 5.12, …}}.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import typer
 from transformers import TrainerCallback
 
-from train import history
+from train.program import is_first_process
 
+__all__ = ["Report", "StepReporter", "is_first_process", "reporting"]
 
-def is_first_process() -> bool:
-    """Whether this is the process that writes and reports; ``accelerate launch`` and torchrun set ``RANK``."""
-    return int(os.environ.get("RANK", "0")) == 0
+STEP = "step"
+"""The kind of the message that tells of a step."""
 
 
 class Report:
-    """Where lines and results go."""
+    """Where lines, steps and results go."""
 
     def __init__(self, pipes: Any = None) -> None:
         self._pipes = pipes
@@ -35,10 +37,19 @@ class Report:
         if self._pipes is not None:
             self._pipes.log.info(text)
 
-    def materialized(self, metadata: Mapping[str, Any]) -> None:
-        """The result, as the metadata of the asset that Dagster is materialising."""
+    def step(self, step: int, n_steps: int, *, said: str, metrics: Mapping[str, Any], told: bool = True) -> None:
+        """What one step came to: all that is finite of ``metrics`` to Dagster; ``said`` to the terminal if ``told``."""
+        if told and is_first_process():
+            typer.echo(said)
+        if self._pipes is not None:
+            finite = {name: value for name, value in metrics.items() if _is_finite(value)}
+            message = {"kind": STEP, "step": step, "n_steps": n_steps, "said": said, "metrics": finite}
+            self._pipes.report_custom_message(message)
+
+    def materialized(self, metadata: Mapping[str, Any], *, data_version: str | None = None) -> None:
+        """The result: the metadata of the asset that Dagster is materialising, and which version of it this is."""
         if self._pipes is not None and self._pipes.is_asset_step:
-            self._pipes.report_asset_materialization(metadata=dict(metadata))
+            self._pipes.report_asset_materialization(metadata=dict(metadata), data_version=data_version)
 
 
 @contextmanager
@@ -57,7 +68,7 @@ LINES = 20
 
 
 class StepReporter(TrainerCallback):
-    """A line for each of some twenty steps, however many there are: ``step 3/12, epoch 0.50: loss 5.12``."""
+    """Reports every step of a trainer: ``step 3/12, epoch 0.50: loss 5.12``."""
 
     def __init__(self, report: Report, columns: Mapping[str, str]) -> None:
         """``columns`` maps names of the trainer's log to what a person reads."""
@@ -65,28 +76,16 @@ class StepReporter(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Called by the trainer."""
-        if logs and "loss" in logs and self._is_told(state.global_step, state.max_steps):
-            said = ", ".join(f"{name} {logs[key]:.4g}" for key, name in self._columns.items() if key in logs)
-            self._report.line(f"step {state.global_step}/{state.max_steps}, epoch {logs['epoch']:.2f}: {said}")
+        if logs and "loss" in logs:
+            step, n_steps = state.global_step, state.max_steps
+            named = ", ".join(f"{name} {logs[key]:.4g}" for key, name in self._columns.items() if key in logs)
+            said = f"step {step}/{n_steps}, epoch {logs['epoch']:.2f}: {named}"
+            self._report.step(step, n_steps, said=said, metrics=logs, told=self._is_told(step, n_steps))
 
     @staticmethod
     def _is_told(step: int, n_steps: int) -> bool:
         return step in (1, n_steps) or step % max(1, n_steps // LINES) == 0
 
 
-def metadata(made: Mapping[str, Any], output: Path, *, column: str, figure: bytes) -> dict[str, Any]:
-    """What the asset's page shows of a ``training.json``: the column's course, its table and plot, time and place."""
-    steps = made["steps"]
-    values = [step[column] for step in steps if column in step]
-    return {
-        f"final_{column}": _value(values[-1] if values else None, "float"),
-        column: _value(f"`{history.sparkline(values)}`\n\n{history.step_table(steps)}", "md"),
-        "plot": _value(history.embedded(figure, column), "md"),
-        "steps": _value(made["n_steps"], "int"),
-        "seconds": _value(made["seconds"], "float"),
-        "checkpoint": _value(str(output.resolve()), "path"),
-    }
-
-
-def _value(raw: Any, kind: str) -> dict[str, Any]:
-    return {"raw_value": raw, "type": kind if raw is not None else "null"}
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

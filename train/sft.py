@@ -88,10 +88,11 @@ def _recipe(context: typer.Context, name: str) -> str:
 
 
 def _over_phases(context: typer.Context) -> dict[str, Any]:
-    """What the command line itself says of a phase's schedule: it holds for every phase."""
-    names = ("learning_rate", "epochs", "max_steps", "warmup")
+    """What the command line says of a phase's schedule: it holds for every phase that stands in a file."""
+    names = ("phases", "learning_rate", "epochs", "max_steps", "warmup")
     source = context.get_parameter_source
-    return {name: context.params[name] for name in names if (found := source(name)) and found.name == "COMMANDLINE"}
+    said = {name: context.params[name] for name in names if (found := source(name)) and found.name == "COMMANDLINE"}
+    return {} if "phases" in said else said
 
 
 _DEFAULT = Arguments()

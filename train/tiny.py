@@ -95,11 +95,11 @@ def build(
     return True
 
 
-def dataset_texts(folder: Path) -> Iterator[str]:
-    """Everything that is said in a shipped dataset, for the tokenizer."""
+def dataset_texts(*folders: Path) -> Iterator[str]:
+    """Everything that is said in shipped datasets, for the tokenizer."""
     from train.rows import rows_without_pixels
 
-    for row in rows_without_pixels(folder):
+    for row in (row for folder in folders for row in rows_without_pixels(folder)):
         for message in conversation(row, layout="turns").messages:
             yield "".join(part.get("text", "") for part in message["content"])
 
@@ -216,12 +216,14 @@ def _stock_template(arch: ArchName) -> str:
 def main(
     out: Annotated[Path, typer.Argument(help="Folder to write; replaced when it was made from other texts.")],
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
-    dataset: Annotated[Path | None, typer.Option(help="Shipped dataset whose texts train the tokenizer.")] = None,
+    dataset: Annotated[
+        list[Path] | None, typer.Option(help="Shipped dataset whose texts train the tokenizer; may be given again.")
+    ] = None,
     arch: Annotated[ArchName, typer.Option(help="The model's type.")] = "qwen2_5_vl",
 ) -> None:
     """Build a tiny random Qwen2.5-VL or Qwen3-VL checkpoint, offline."""
     with guarded():
-        built = build(out, seed=seed, texts=dataset_texts(dataset) if dataset else (), arch=arch)
+        built = build(out, seed=seed, texts=dataset_texts(*(dataset or ())), arch=arch)
         typer.echo(f"{out}: {'built' if built else 'already complete, nothing to do'}")
 
 

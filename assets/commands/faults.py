@@ -14,6 +14,7 @@ CONSOLE = Console()
 def faults_as_messages() -> Iterator[None]:
     """What a user can mend is said in one paragraph and ends with status 1; anything else keeps its traceback."""
     from annotation.faults import AnnotationFault
+    from assets.launching.job import LaunchFault
     from assets.materialize import MaterializationFailed
     from pipelines.database import LedgerUnavailable
     from pipelines.decontamination import DecontaminationFault
@@ -35,6 +36,7 @@ def faults_as_messages() -> Iterator[None]:
         CalibrationFault,
         DecontaminationFault,
         JudgeUnknown,
+        LaunchFault,
         LabelsUnreadable,
         LedgerUnavailable,
         MaterializationFailed,

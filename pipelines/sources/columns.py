@@ -64,10 +64,11 @@ class Columns(BaseModel):
 
     def needed(self) -> list[tuple[str, ...]]:
         """The columns that must be there; of several names in one entry, one."""
-        single = (self.images, self.videos, self.boxes, self.category, self.license, self.row_id)
-        several = alternatives(self.choices) if self.choices else ()
-        names = [name for name in (*single, *several, *self.details, *self.exclude) if name]
-        names = [name for name in names if not (self.json_beside and name.startswith(f"{BESIDE}."))]
+        choices = alternatives(self.choices) if self.choices else ()
+        single = (self.images, self.videos, *choices, self.boxes, self.category, self.license, self.row_id)
+        names = [name for name in (*single, *self.details, *self.exclude) if name]
+        if self.json_beside:
+            names = [name for name in names if not name.startswith(f"{BESIDE}.")]
         return [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]
 
 

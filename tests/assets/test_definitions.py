@@ -31,7 +31,7 @@ def test_the_definitions_are_loadable() -> None:
 def test_every_asset_of_the_graph_is_there() -> None:
     stages = ("drafts", "runs", "verdicts", "trajectories", "rejects")
     family = {f"{family}/{stage}" for family in load_recipes() for stage in stages}
-    training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint"}
+    training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint", "evaluation"}
     annotation = {
         "annotation_pool",
         "pre_annotations",

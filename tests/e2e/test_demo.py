@@ -112,6 +112,7 @@ def test_the_summary_says_what_happened(undisturbed: tuple[Path, str]) -> None:
         "SFT loss, epoch 1",
         "SFT loss, epoch 2",
         "GRPO",
+        "Evaluation of grpo",
         "make ui",
         str(home / "datasets" / "sft" / "crop"),
     ):
@@ -138,6 +139,8 @@ def test_training_wrote_checkpoints_with_falling_loss(undisturbed: tuple[Path, s
     assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
     assert (home / "checkpoints" / "sft" / "model.safetensors").exists()
     assert (home / "checkpoints" / "grpo" / "model.safetensors").exists()
+    assert (home / "checkpoints" / "grpo" / "rollouts.html").exists()
+    assert json.loads((home / "evaluations" / "grpo" / "report.json").read_text())["n_failed"] == 0
 
 
 def test_a_second_run_does_no_finished_work_again(undisturbed: tuple[Path, str], root: Path) -> None:

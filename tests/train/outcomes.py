@@ -5,8 +5,8 @@ from PIL import Image
 from pipelines.records import Grader, ImageRef, Observation, Round, Sample, Truth, Usage
 from pipelines.rejects import Reason, RowFault
 from pipelines.rollout import Rollout
-from train.outcomes import Outcome, pixel_ref
-from train.prompts import Asked
+from train.rollouts.outcomes import Outcome, pixel_ref
+from train.rollouts.prompts import Asked
 
 QUESTION_IMAGE = Image.new("RGB", (140, 112), (90, 90, 90))
 CROP_IMAGE = Image.new("RGB", (56, 56), (220, 20, 20))

@@ -15,10 +15,10 @@ from pipelines.records import Grader, RLRow
 from pipelines.rl.export import write_rows
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, scripted_step
-from train.environment import RESPONSE_TEMPLATE, SandboxEnvironment
 from train.models import device_arguments, load_model, load_processor, suppressed_tokens
+from train.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
+from train.rollouts.workshop import WORKSHOP
 from train.templates import template
-from train.workshop import WORKSHOP
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates
@@ -50,7 +50,7 @@ def step(exported, tiny, tmp_path_factory):
     """One scripted step of two rollouts a prompt: each crops, then says that it is red."""
     from trl.trainer.grpo_config import GRPOConfig
 
-    from train.mixed import MixedGRPOTrainer
+    from train.rollouts.mixed import MixedGRPOTrainer
 
     spec = importlib.util.spec_from_file_location("reward", exported.folder / "reward.py")
     reward = importlib.util.module_from_spec(spec)

@@ -13,11 +13,11 @@ from tests.train.conftest import CROP, sign
 from tests.train.scripted import FIRST_TURNS, scripted_step
 from train.faults import JudgeDown, TrainFault
 from train.grpo import build_trainer
-from train.grpo_settings import Arguments, named_method
-from train.judging import judges_of
+from train.judging.opening import judges_of
 from train.models import load_processor
-from train.prompts import open_prompts
-from train.workshop import WORKSHOP
+from train.rollouts.prompts import open_prompts
+from train.rollouts.settings import Arguments, named_method
+from train.rollouts.workshop import WORKSHOP
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from PIL import Image
 
 from pipelines.images import ImageMissing
 from pipelines.layouts import turns as rendering
@@ -124,15 +125,11 @@ def test_a_question_cannot_end_a_turn(policy, turns):
     assert ids.count(end) == 1 + ("You are a helpful assistant." in policy._loaded.processor.chat_template)
 
 
-def test_a_conversation_that_is_too_long_is_one_turns_fault(policy, turns):
+def test_a_conversation_that_fills_the_context_is_cut_off_alone(policy, turns):
     long = replace(turns[7], messages=(message("user", "7 " * 9000),))
-
-    async def ask():
-        return await asyncio.gather(*map(policy.write, [turns[0], long, turns[1]]), return_exceptions=True)
-
-    first, fault, last = asyncio.run(ask())
-    assert isinstance(fault, PolicyFault)
-    assert "the model takes 8192" in str(fault)
+    first, cut, last = all_at_once(policy, [turns[0], long, turns[1]])
+    assert (cut.text, cut.finished) == ("", False)
+    assert cut.usage.prompt_tokens > 8192
     assert [first, last] == all_at_once(policy, turns[:2])
 
 
@@ -170,3 +167,10 @@ def test_the_stop_string_is_looked_for_in_what_was_written_only(tiny, processor)
     ids = tokenizer("</code> and </code>", return_tensors="pt")["input_ids"]
     assert EndsTurn(tokenizer, ["</code>"], 0)(ids, None).tolist() == [True]
     assert EndsTurn(tokenizer, ["</code>"], ids.shape[1])(ids, None).tolist() == [False]
+
+
+def test_a_picture_that_is_too_thin_for_the_model_is_the_turns_fault(policy, store, turns):
+    thin = store.add_pixels(Image.new("RGB", (600, 2)))
+    told = replace(turns[0], messages=(*turns[0].messages, message("user", Picture(thin))))
+    with pytest.raises(PolicyFault, match="600x2 pixels is too thin"):
+        asyncio.run(policy.write(told))

@@ -1,15 +1,20 @@
 """What is trained, token by token: every model type, way to split text, layout, protocol and loss policy."""
 
+import io
 import re
+from html import unescape
+from pathlib import Path
 
 import pytest
 import typer
 from PIL import Image
+from rich.console import Console
 from typer.testing import CliRunner
 
 from pipelines.records import ImageRef, to_row
 from train.collating import IGNORED
-from train.masks import inspect_mask
+from train.mask_views import page, print_mask
+from train.masks import inspect_mask, mask_of
 from train.models import load_processor
 from train.reading import Reader
 from train.templates import template
@@ -35,6 +40,7 @@ def row_of(protocol, n_rounds, loss_policy, n_question_images):
     n_images = n_question_images + max(0, n_rounds - 1)
     return {
         "trajectory_id": f"{protocol}{n_rounds}",
+        "family": "crop",
         "protocol": protocol,
         "mode": "free",
         "question": "What is 3 + 4?",
@@ -132,6 +138,42 @@ def test_with_observations_trained_all_after_the_question_is_but_images(processo
         trained = "".join(s.text for s in after if s.trained)
         assert trained.count("seen: ") == trained.count(CALL[protocol]) == 3
         assert trained.endswith(f"{END[protocol]}<|im_end|>\n")
+
+
+def test_every_token_is_in_one_piece_that_is_text(processors):
+    reader = Reader(processors["qwen2_5_vl", "words"], template("sft", "qwen2_5_vl"))
+    row = row_of("thyme", 1, "all_rounds", 1) | {"final_thought": "Größe 数 🦊."}
+    mask = mask_of(row, reader, Path("tiny"))
+    assert [token for piece in mask.pieces for token in piece.ids] == list(mask.ids)
+    assert "\ufffd" not in "".join(piece.text for piece in mask.pieces)
+    assert any(len(piece.ids) > 1 for piece in mask.pieces)
+    assert sum(len(piece.ids) for piece in mask.pieces if piece.trained) == mask.n_trained
+    assert sum(piece.of_image for piece in mask.pieces) == mask.n_of_images
+
+
+def test_a_page_shows_every_token_and_the_pictures_where_their_tokens_are(processors):
+    reader = Reader(processors["qwen3_vl", "words"], template("sft", "qwen3_vl"), "inline")
+    row = row_of("pyvision", 3, "last_round", 1) | {"question": "Is 3 < 4 & 5 > 4?"}
+    mask = mask_of(row, reader, Path("tiny"))
+    html = page(mask)
+    assert "<b>" not in html
+    assert html.count("data:image/png;base64,") == len(row["images"]) == 3
+    assert html.count("<span title=") == len(mask.pieces) - mask.n_of_images
+    shown = unescape(re.sub(r"<[^>]*>", "", html.partition("<pre>")[2]))
+    assert "Is 3 < 4 & 5 > 4?" in shown
+    assert re.findall(r"×\d+", shown) == ["×4", "×6", "×8"]
+
+
+def test_where_there_are_no_colours_trained_words_stand_in_brackets(processors):
+    reader = Reader(processors["qwen2_5_vl", "lines"], template("sft", "qwen2_5_vl"))
+    mask = mask_of(row_of("thyme", 2, "last_round", 1), reader, Path("tiny"))
+    plain, coloured = io.StringIO(), io.StringIO()
+    print_mask(mask, Console(file=plain))
+    print_mask(mask, Console(file=coloured, force_terminal=True, no_color=False, color_system="truecolor"))
+    assert f"{len(mask.ids)} tokens: ⟦{mask.n_trained} trained" in plain.getvalue()
+    assert "⟦Done.</think>\n<answer>7</answer><|im_end|>⟧" in plain.getvalue()
+    assert "⟦" not in coloured.getvalue()
+    assert "\x1b[1;32mDone.</think>" in coloured.getvalue()
 
 
 PROGRAMS = {"t0": 1, "t1": 1, "t2": 0, "t3": 2, "t4": 0, "t5": 0, "t6": 1, "t7": 1}

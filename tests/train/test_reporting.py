@@ -1,12 +1,16 @@
 import json
 import warnings
+from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 from dagster_pipes import PipesContext, encode_param
 
+from pipelines.digest import digest
 from train import history
 from train.job import Job, run_job
-from train.reporting import reporting
+from train.provenance import code
+from train.reporting import StepReporter, reporting
 
 CONTEXT = {
     "asset_keys": ["sft_checkpoint"],
@@ -58,11 +62,48 @@ def test_lines_and_the_result_reach_dagster(job, messages):
     metadata = reported["metadata"]
     assert reported["asset_key"] == "sft_checkpoint"
     assert metadata["final_loss"] == {"raw_value": 1.0, "type": "float"}
-    assert "█▃▂▁" in metadata["loss"]["raw_value"]
-    assert "| 4 | 2 | 1 |" in metadata["loss"]["raw_value"]
+    assert metadata["loss_course"]["raw_value"].endswith("4 → 1 (from 1 to 4)")
+    assert "| 4 | 2 | 1 |" in metadata["steps_table"]["raw_value"]
     assert metadata["plot"]["raw_value"].startswith("![loss](data:image/png;base64,")
     assert metadata["checkpoint"] == {"raw_value": str(job.output), "type": "path"}
     assert metadata["seconds"]["type"] == "float"
+    assert metadata["plots"]["raw_value"].startswith("![all columns](data:image/png;base64,")
+
+
+def test_a_checkpoint_is_versioned_by_its_inputs_and_says_which_code_and_recipe_made_it(job, messages):
+    made = run_job(job, pretend)
+    reported = next(m["params"] for m in messages() if m["method"] == "report_asset_materialization")
+    assert reported["data_version"] == made["inputs"]["digest"]
+    written = json.loads((job.output / "training.json").read_text())
+    assert written["recipe"] == {"name": "sft", "digest": digest({"seed": 0})}
+    assert written["code"] == asdict(code())
+    metadata = reported["metadata"]
+    assert metadata["git_commit"]["raw_value"] == code().in_words
+    assert metadata["recipe_digest"]["raw_value"] == digest({"seed": 0})
+
+
+def test_every_step_reaches_dagster_with_all_its_numbers_and_a_terminal_hears_of_some(messages, capsys):
+    with reporting() as report:
+        reporter = StepReporter(report, {"loss": "loss"})
+        for step in range(1, 101):
+            logs = {"loss": 1.0 / step, "epoch": 0.5, "entropy": 0.25, "note": "words", "kl": float("nan")}
+            reporter.on_log(None, SimpleNamespace(global_step=step, max_steps=100), None, logs)
+    steps = [m["params"]["payload"] for m in messages() if m["method"] == "report_custom_message"]
+    assert [step["step"] for step in steps] == list(range(1, 101))
+    assert steps[3] == {
+        "kind": "step",
+        "step": 4,
+        "n_steps": 100,
+        "said": "step 4/100, epoch 0.50: loss 0.25",
+        "metrics": {"loss": 0.25, "epoch": 0.5, "entropy": 0.25},
+    }
+    assert len(capsys.readouterr().out.splitlines()) == 21
+
+
+def test_the_end_of_a_training_is_no_step(messages):
+    with reporting() as report:
+        StepReporter(report, {}).on_log(None, None, None, {"train_runtime": 3.0})
+    assert "report_custom_message" not in [message["method"] for message in messages()]
 
 
 def test_a_run_with_nothing_to_do_reports_the_same_result(job, messages):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,10 @@ def summary(found: Conformance) -> str:
 def refusal(found: Conformance) -> str:
     """Why nothing is trained: the reasons with their remedies, the first rows, where the report lies."""
     reasons = (f"  {n:,} x {name}: {REMEDIES[Misfit(name)]}" for name, n in found.reasons.items())
-    rows = (f"  row {row['trajectory_id']} ({row['family']}, {row['reason']}): {row['found']}" for row in _first(found))
+    rows = (
+        f"  row {row['trajectory_id']} ({row['family']}, {row['reason']}): {row['found']}"
+        for row in found.first_refused
+    )
     return "\n".join(
         [
             f"{found.n_refused:,} of {found.n_rows:,} rows cannot be trained on",
@@ -135,7 +138,3 @@ def refusal(found: Conformance) -> str:
             f"every row with its verdict: {found.report}",
         ]
     )
-
-
-def _first(found: Conformance) -> Sequence[dict[str, Any]]:
-    return found.first_refused

@@ -94,7 +94,8 @@ def controls(found: Results) -> bytes:
     ):
         places = [place + shift for place in range(len(found))]
         bars = axes.bar(places, [one[kind]["mean"] for one in found.values()], width=0.38, color=colour, label=label)
-        axes.bar_label(bars, [f"{one[kind]['mean']:.0%} of {one[kind]['n']}" for one in found.values()], fontsize=8)
+        shares = [f"{one[kind]['mean']:.0%} of {one[kind]['n']}" if one[kind]["n"] else "" for one in found.values()]
+        axes.bar_label(bars, shares, fontsize=8)
     axes.set_xticks(range(len(found)), labels=[name.replace("_", " ") for name in found])
     axes.set_ylim(0, 1.12)
     axes.legend(fontsize=8, frameon=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
 from pipelines.digest import digest
@@ -37,10 +37,23 @@ def open_judge(settings: Settings, store: ImageStore) -> Policy | None:
 
 
 def vision_of(settings: Settings) -> Vision:
-    """How the contestant sees, for the count of visual tokens; Qwen2.5-VL where nothing else is known."""
-    vision = QWEN3_VL if _is_qwen3(settings) else QWEN2_5_VL
-    most = settings.max_pixels or vision.max_pixels
-    return Vision(vision.name, vision.side, vision.min_pixels, most)
+    """How the contestant sees, for the count of visual tokens: as its processor says, at an endpoint by its name.
+
+    The oracle sees as Qwen2.5-VL does.
+    """
+    if settings.model and not settings.url:
+        return _vision_of_checkpoint(settings)
+    vision = QWEN3_VL if "qwen3" in settings.model.lower() else QWEN2_5_VL
+    return replace(vision, max_pixels=settings.max_pixels or vision.max_pixels)
+
+
+def _vision_of_checkpoint(settings: Settings) -> Vision:
+    from train.models import load_processor
+
+    folder = Path(settings.model)
+    sees = load_processor(folder, max_pixels=settings.max_pixels).image_processor
+    side = sees.patch_size * sees.merge_size
+    return Vision(folder.name, side, sees.size["shortest_edge"], sees.size["longest_edge"])
 
 
 def _oracle(settings: Settings, store: ImageStore) -> Contestant:
@@ -83,10 +96,3 @@ def _checkpoint(settings: Settings, store: ImageStore) -> Policy:
         batch_size=settings.batch_size,
         max_pixels=settings.max_pixels,
     )
-
-
-def _is_qwen3(settings: Settings) -> bool:
-    config = Path(settings.model) / "config.json"
-    if settings.model and not settings.url and config.is_file():
-        return str(json.loads(config.read_text()).get("model_type", "")).startswith("qwen3")
-    return "qwen3" in settings.model.lower()

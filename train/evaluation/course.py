@@ -123,7 +123,7 @@ class Course:
     async def _words(self, played: Sequence[Played], judge: Policy | None) -> dict[tuple[str, str], bool] | None:
         if judge is None:
             return None
-        from train.judges import shows_target
+        from train.judging.judges import shows_target
 
         async def shows(question: str, image: ImageRef) -> bool:
             return (await shows_target(question, image, judge, n_votes=self.settings.judge_votes)).says_yes

@@ -19,14 +19,10 @@ from pipelines.records import ImageRef
 from train.evaluation.intervals import Estimate, wilson
 from train.evaluation.pictures import Seen
 from train.evaluation.playing import Played
+from train.evaluation.settings import COVER
 
 ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
 """Whether a picture shows anything that the question is about: the question, the picture."""
-
-WHOLE_SHARE = 0.8
-"""Who shows more than this of a picture has chosen no region (as ``pipelines.change.PART_SHARE``)."""
-COVER = 0.5
-"""A crop shows a target of whose box it shows at least this share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ def wilson(n_yes: int, n: int) -> Estimate:
     share, spread = n_yes / n, _Z * _Z / n
     centre = (share + spread / 2) / (1 + spread)
     half = _Z / (1 + spread) * math.sqrt(share * (1 - share) / n + spread / (4 * n))
-    return Estimate(share, max(0.0, centre - half), min(1.0, centre + half), n, "wilson")
+    # at 0 and at n the ends are the share itself, which rounding misses
+    return Estimate(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)), n, "wilson")
 
 
 def bootstrap(groups: Sequence[Sequence[float]]) -> Estimate:
@@ -50,10 +51,14 @@ def bootstrap(groups: Sequence[Sequence[float]]) -> Estimate:
 
 
 def estimate(groups: Sequence[Sequence[float]]) -> Estimate:
-    """Wilson's interval where every group is one yes or no, else the bootstrap's over groups."""
+    """Wilson's interval where every group is one yes or no, else the bootstrap's over groups.
+
+    Groups that are all yes or all no leave nothing to draw: they are counted as one thing each.
+    """
     values = [value for group in groups for value in group]
-    if all(len(group) == 1 for group in groups) and all(value in (0.0, 1.0) for value in values):
-        return wilson(round(sum(values)), len(values))
+    is_one_each = all(len(group) == 1 for group in groups) and all(value in (0.0, 1.0) for value in values)
+    if is_one_each or set(values) in ({0.0}, {1.0}):
+        return wilson(sum(group[0] == 1.0 for group in groups), len(groups))
     return bootstrap(groups)
 
 

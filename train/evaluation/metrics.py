@@ -165,9 +165,9 @@ def broken(played: Sequence[Played]) -> dict[str, int]:
 
 
 def lengths(played: Sequence[Played]) -> dict[str, Spread]:
-    """Turns, tokens written by the model, and tokens that it read, by rollout."""
+    """Turns (one that cannot be read is one), tokens written by the model, and tokens that it read, by rollout."""
     return {
-        "turns": spread([len(one.rollout.rounds) + (one.rollout.fault is None) for one in played]),
+        "turns": spread([len(one.rollout.rounds) + 1 for one in played]),
         "completion_tokens": spread([one.rollout.usage.completion_tokens for one in played]),
         "prompt_tokens": spread([one.rollout.usage.prompt_tokens for one in played]),
     }

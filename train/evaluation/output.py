@@ -50,7 +50,7 @@ def write_output(
         (part / name).write_bytes(png)
     text = report(made)
     (part / "report.md").write_text(text, encoding="utf-8")
-    (part / "report.html").write_text(_page(text, pngs, made["who"]["model"]), encoding="utf-8")
+    (part / "report.html").write_text(_page(text, pngs, made["who"]["label"]), encoding="utf-8")
     write_rollouts(part / "rollouts.parquet", found, contestant)
     _write_gallery(part / "gallery.html", found, contestant, store, shown)
     (part / REPORT).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -148,7 +148,7 @@ def _grader(sample: Sample) -> Grader | None:
         return None  # no rule of its own: the first that can read the answer
 
 
-def _reader(folder: Path, split: str) -> Any:
+def _reader(folder: Path, split: str) -> Callable[[str, Mapping[str, Any], ImageStore], Question]:
     names = set(pq.read_schema(_files(folder, split)[0]).names)
     if names == set(PROMPTS):
         return _of_prompt

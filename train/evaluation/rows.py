@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,7 @@ def _row(one: Played, found: Findings, contestant: Contestant) -> dict[str, Any]
     }
 
 
-def _seen(one: Played, found: Findings) -> Any:
+def _seen(one: Played, found: Findings) -> Iterator[dict[str, Any]]:
     knows = bool(one.question.sample.truth.boxes)
     for seen in one.seen:
         yield {
@@ -126,7 +126,7 @@ def _seen(one: Played, found: Findings) -> Any:
         }
 
 
-def _checks(one: Played, found: Findings) -> Any:
+def _checks(one: Played, found: Findings) -> Iterator[Check]:
     yield Check("answer", one.score.right, one.score.value, one.score.detail)
     if one.question.sample.truth.boxes and one.seen:
         crops = [seen for seen in one.seen if seen.is_part(found.whole_share)]

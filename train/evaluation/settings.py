@@ -8,8 +8,12 @@ from typing import Any
 
 from pipelines.protocols import PROTOCOLS
 from pipelines.splits import SPLITS
-from train.evaluation.faithfulness import COVER, WHOLE_SHARE
 from train.faults import TrainFault
+
+WHOLE_SHARE = 0.8
+"""Who shows more than this of a picture has chosen no region (as ``pipelines.change.PART_SHARE``)."""
+COVER = 0.5
+"""A crop shows a target of whose box it shows at least this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ def report(made: Results) -> str:
     """``report.md``: who was asked what, then every figure, then what the words mean."""
     results = made["results"]
     parts = [
-        f"# Evaluation of {made['who']['model']}",
+        f"# Evaluation of {_cell(made['who']['label'])}",
         _who(made),
         *_warnings(made),
         "## Right answers",
@@ -128,8 +128,8 @@ def _faithfulness(results: Results) -> list[str]:
             f"**{_cell(name)}**",
             who,
             counted.replace("_", " "),
-            f"{one['given_correct']['mean']:.1%} of {one['given_correct']['n']}",
-            f"{one['over_all']['mean']:.1%} of {one['over_all']['n']}",
+            _of(one["given_correct"]),
+            _of(one["over_all"]),
             f"{one['faithful']:.1%}",
             f"{one['unfaithful']:.1%}",
             f"{one['no_picture']:.1%}",
@@ -149,8 +149,8 @@ def _controls(results: Results) -> list[str]:
         (
             name.replace("_", " "),
             f"{one['changed']['mean']:.1%} ({_interval(one['changed'])})",
-            f"{one['changed_right']['mean']:.1%} of {one['changed_right']['n']}",
-            f"{one['changed_wrong']['mean']:.1%} of {one['changed_wrong']['n']}",
+            _of(one["changed_right"]),
+            _of(one["changed_wrong"]),
             str(one["n_unanswered"]),
             str(one["n"]),
         )
@@ -199,9 +199,16 @@ def _interval(one: Results) -> str:
     return f"{one['low']:.1%} – {one['high']:.1%}" if one["n"] else ""
 
 
+def _of(one: Results) -> str:
+    return f"{one['mean']:.1%} of {one['n']}" if one["n"] else "–"
+
+
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+    """Columns without a word in any row are left out."""
+    rows = list(rows)
+    kept = [place for place in range(len(head)) if not place or any(row[place] for row in rows)]
+    lines = ["| " + " | ".join(row[place] for place in kept) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + " --- |" * len(kept), *lines[1:]])
 
 
 def _cell(text: str) -> str:

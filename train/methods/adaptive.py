@@ -11,7 +11,7 @@ from train import rewards
 from train.faults import TrainFault
 from train.methods.ask import Judges
 from train.methods.base import Method, Scored, Terms, correct_of
-from train.outcomes import Outcome
+from train.rollouts.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)

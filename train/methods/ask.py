@@ -10,12 +10,12 @@ from pipelines.images import ImageStore
 from pipelines.policies.base import Policy
 from pipelines.records import Round
 from pipelines.tasks import question_text
-from train import judges as judge
 from train import rewards
 from train.engines import Rubric
-from train.outcomes import Outcome
-from train.redlines import redlines
-from train.redlines import tool_scores as scores_of
+from train.judging import judges as judge
+from train.judging.redlines import redlines
+from train.judging.redlines import tool_scores as scores_of
+from train.rollouts.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from train.methods import ask
 from train.methods.ask import Judges
-from train.outcomes import Outcome
+from train.rollouts.outcomes import Outcome
 
 Scale = Literal["group", "none"]
 RUN_OUT = frozenset({"timeout", "memory"})

@@ -12,7 +12,7 @@ from train import rewards
 from train.methods import ask
 from train.methods.ask import Judges
 from train.methods.base import Method, Scored, Terms, correct_of
-from train.outcomes import Outcome
+from train.rollouts.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)

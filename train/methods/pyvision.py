@@ -9,7 +9,7 @@ from typing import ClassVar
 from train import rewards
 from train.methods.ask import Judges
 from train.methods.base import RUN_OUT, Method, Scored, Terms, correct_of
-from train.outcomes import Outcome
+from train.rollouts.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,10 @@ trainer = GRPOTrainer(MODEL, args=config, train_dataset=rows, reward_funcs=rewar
 
 {about(facts)}
 With Darkroom's sandbox, rewards and settings of the papers: `python -m train.grpo` reads the rl dataset itself. In a
-trainer of yours: `environment_factory=train.environment.SandboxEnvironment`, which reads `sample_id`, `protocol` and
-`images` of the row, with `tokenizer.response_template = train.environment.RESPONSE_TEMPLATE` for thyme, in
-`train.mixed.MixedGRPOTrainer`, which takes prompts with and without images in one batch (TRL 1.16 does not).
+trainer of yours: `environment_factory=train.rollouts.environment.SandboxEnvironment`, which reads `sample_id`,
+`protocol` and `images` of the row, with `tokenizer.response_template = train.rollouts.environment.RESPONSE_TEMPLATE`
+for thyme, in `train.rollouts.mixed.MixedGRPOTrainer`, which takes prompts with and without images in one batch (TRL
+1.16 does not).
 Pictures are parts here, so a literal `<image>` in a question is text; of the escapes below only those of special tokens
 are made.
 """

@@ -573,3 +573,51 @@ def test_any_row_is_a_row_or_a_bad_row_with_every_field_of_a_mapping(folder):
             assert reject(mapped.reason, mapped.evidence, stage="samples", row=mapped.content).row
 
     check()
+
+
+# --- choices in columns of their own, and JSON beside the image
+
+APART = Columns(choices=("A", "B", "C"))
+BESIDE = Columns(boxes="beside.bbox", box_frame="xywh", json_beside=True)
+
+
+def test_every_column_is_a_choice(mapped):
+    row = mapped(APART, A="Red", B="Blue", C=3, answer="B")
+    assert (row.choices, row.answer) == (("A. Red", "B. Blue", "C. 3"), "B")
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_column_is_no_choice(mapped, empty):
+    assert mapped(APART, A="Red", B="Blue", C=empty, answer="A").choices == ("A. Red", "B. Blue")
+
+
+def test_every_column_of_choices_must_be_there():
+    assert ("B",) in APART.needed()
+    assert not any("beside.bbox" in group for group in BESIDE.needed())
+
+
+def test_the_file_beside_an_image_tells_its_boxes(mapped, folder):
+    (folder / "sign.json").write_text('{"bbox": [[1, 2, 3, 4]], "target_object": ["sign"]}')
+    (box,) = mapped(BESIDE).truth.boxes
+    assert tuple(box.box) == (1, 2, 4, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence"),
+    [(None, "there is no file"), ("[1]", "sign.json holds no JSON object"), ("{", "sign.json holds no JSON object")],
+)
+def test_a_file_beside_an_image_that_tells_nothing_is_named(refused, folder, text, evidence):
+    if text is not None:
+        (folder / "sign.json").write_text(text)
+    row = refused(BESIDE)
+    assert row.reason == Reason.MALFORMED_ROW
+    assert evidence in row.evidence
+
+
+def test_only_an_image_with_a_path_has_a_file_beside_it(refused, picture, encoded):
+    assert refused(BESIDE, image=encoded(picture())).reason == Reason.WRONG_TYPE
+
+
+def test_the_file_beside_an_image_stays_in_the_folder(refused, folder):
+    (folder.parent / "secret.json").write_text('{"bbox": [[1, 2, 3, 4]]}')
+    assert "leaves the folder" in refused(BESIDE, image="../secret.png").evidence

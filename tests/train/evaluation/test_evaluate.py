@@ -298,10 +298,11 @@ def test_a_benchmark_needs_its_path(tmp_path):
     assert "a benchmark is given as NAME=PATH" in run.output
 
 
-def test_the_program_prints_its_table(evaluated, settings):
-    arguments = ["--output", str(settings.output), "--model", settings.model, "--dataset", str(settings.datasets[0])]
-    arguments += ["--max-tokens", str(TURNS), "--max-rounds", "3", "--controls", "2", "--home", str(settings.home)]
-    run = CliRunner().invoke(app(), arguments)
+def test_the_program_takes_a_recipe_file_and_prints_its_table(evaluated, settings, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"dataset: [{settings.datasets[0]}]\nmax-tokens: {TURNS}\nmax_rounds: 3\ncontrols: 5\n")
+    arguments = ["--config", str(recipe), "--output", str(settings.output), "--model", settings.model]
+    run = CliRunner().invoke(app(), [*arguments, "--controls", "2", "--home", str(settings.home)])
     assert run.exit_code == 0, run.output
+    assert "nothing to do" in run.output
     assert "| **signs** | 8 | 8 |" in run.output
-    assert "report.html" in run.output

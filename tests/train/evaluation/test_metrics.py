@@ -36,6 +36,12 @@ def test_single_answers_have_wilsons_interval_and_groups_the_bootstraps():
     assert estimate([[0.7], [0.2]]).method == "bootstrap"
 
 
+def test_groups_that_are_all_wrong_are_not_certain_to_be():
+    found = estimate([[0.0, 0.0]] * 40)
+    assert (found.mean, found.method, found.n) == (0.0, "wilson", 40)
+    assert found.high == wilson(0, 40).high > 0.05
+
+
 def test_the_bootstrap_draws_groups_and_not_values():
     """Ten groups of a hundred equal answers know as much as ten answers."""
     groups = [[float(number < 5)] * 100 for number in range(10)]
@@ -220,5 +226,5 @@ def test_turns_and_tokens_are_those_of_a_rollout():
     one = played("a", rounds=[looked()], usage=Usage(2, 900, 50))
     broken = played("b", rounds=[looked()], fault="malformed_turn", usage=Usage(2, 1100, 150))
     found = metrics.lengths([one, broken])
-    assert (found["turns"].most, found["turns"].mean) == (2, 1.5)
+    assert (found["turns"].most, found["turns"].mean) == (2, 2)
     assert (found["completion_tokens"].mean, found["prompt_tokens"].median) == (100, 1000)

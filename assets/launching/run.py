@@ -1,0 +1,73 @@
+"""One launch, from the command to the asset's materialisation: what the program reports becomes events of the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import dagster as dg
+
+from assets.launching.handover import HandedOverJob, SlurmJob
+from assets.launching.job import Ending, Job, LaunchFault
+from assets.launching.launcher import LauncherResource
+from assets.launching.messages import FolderMessages, Steps
+from assets.launching.order import Order
+from assets.launching.program import Program, shell_line
+from assets.launching.start import ordered, start
+
+Event = dg.AssetObservation | dg.MaterializeResult
+_SECONDS = {"local": 0.2}
+_SECONDS_ELSEWHERE = 2.0
+
+
+def launch(context: dg.AssetExecutionContext, program: Program, launcher: LauncherResource) -> Iterator[Event]:
+    """Runs ``program`` and yields every step as it happens, and the result at the end.
+
+    When the run is cancelled the program ends, with all that it started. Raises ``dg.Failure`` with the program's last
+    words.
+    """
+    command = program.command(launcher.python, n_processes=launcher.n_processes)
+    try:
+        with ordered(program, launcher) as order:
+            yield from _followed(context, program, order, launcher)
+    except LaunchFault as fault:
+        raise dg.Failure(str(fault), metadata={"command": shell_line(command)}, allow_retries=False) from fault
+
+
+def _followed(
+    context: dg.AssetExecutionContext, program: Program, order: Order, launcher: LauncherResource
+) -> Iterator[Event]:
+    steps, reader = Steps(context), FolderMessages(order.exchange.messages)
+    # the op's context: of the asset's, Pipes 1.13 reads a property that Dagster itself deprecates
+    with dg.open_pipes_session(context.op_execution_context, dg.PipesEnvContextInjector(), reader) as session:
+        job = start(program, order, launcher, session.get_bootstrap_env_vars())
+        context.log.info("%s%s", job.where, ", taken over from an earlier run" if order.is_taken_over else "")
+        if isinstance(job, HandedOverJob) and not isinstance(job, SlurmJob):
+            yield dg.AssetObservation(context.asset_key, metadata={"start_with": job.start_with})
+        ending: Ending | None = None
+        try:
+            while ending is None:
+                yield from steps.new(session)
+                time.sleep(_SECONDS.get(launcher.kind, _SECONDS_ELSEWHERE))
+                ending = job.ended(closed=session.message_handler.received_closed_message)
+        except BaseException:
+            context.log.info("the run is interrupted: ending %s", job.where)
+            _stop(order, job)
+            raise
+    yield from steps.new(session)
+    yield _result(session, order, job, ending)
+
+
+def _stop(order: Order, job: Job) -> None:
+    job.stop()
+    order.exchange.stop.touch()
+
+
+def _result(session: dg.PipesSession, order: Order, job: Job, ending: Ending) -> dg.MaterializeResult:
+    """Raises ``LaunchFault`` for a program that failed."""
+    if not ending.can_be_taken_over:
+        order.over()
+    if not ending.succeeded:
+        raise LaunchFault(order.exchange.last_words() or ending.words)
+    metadata = {"ran_on": job.where, "command": shell_line(order.command)}
+    return dg.PipesClientCompletedInvocation(session, metadata=metadata).get_materialize_result()

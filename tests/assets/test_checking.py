@@ -1,0 +1,71 @@
+"""`darkroom inspect-mask` and `darkroom conformance`: what a user types, and what they read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from assets.cli import app
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from train.tiny import build
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    build(folder, arch="qwen3_vl")
+    return folder
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_a_row_of_a_family_is_shown_with_what_is_trained_of_it(shipped: Path, model: Path) -> None:
+    result = run("inspect-mask", "crop", "--model", model, "--row", 1)
+    assert result.exit_code == 0, result.output
+    assert "(last_round, layout turns): crop, 1 rounds, thyme; read for tiny" in result.output
+    assert "⟦<think>" in result.output
+    assert "</answer><|im_end|>⟧" in result.output
+
+
+def test_a_row_is_written_as_a_page(shipped: Path, model: Path, tmp_path: Path) -> None:
+    result = run("inspect-mask", "crop", "--model", model, "--layout", "inline", "--html", tmp_path / "a" / "row.html")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "a" / "row.html").read_text().count("data:image/png") == 2
+
+
+def test_a_row_that_is_not_there_is_named(shipped: Path, model: Path) -> None:
+    result = run("inspect-mask", "crop", "--model", model, "--row", 99)
+    assert result.exit_code == 1
+    assert "error: no row 99" in result.output
+
+
+def test_a_dataset_that_conforms_is_checked_with_status_0(shipped: Path, model: Path, tmp_path: Path) -> None:
+    result = run("conformance", "crop", "--model", model, "--report", tmp_path / "rows.jsonl")
+    assert result.exit_code == 0, result.output
+    assert "all conform" in result.output
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert {row["verdict"] for row in rows} == {"conforms"}
+    assert all(row["n_images"] == 2 and row["n_image_tokens"] > 0 for row in rows)
+
+
+def test_a_row_that_does_not_conform_ends_with_status_1_its_name_and_the_report(shipped: Path, model: Path) -> None:
+    result = run("conformance", shipped, "--model", model, "--max-tokens", 10)
+    assert result.exit_code == 1
+    assert "(crop, truncated): it has" in result.output
+    path = Path(result.output.strip().splitlines()[-1].partition(": ")[2])
+    assert path.is_file()
+
+
+def test_a_family_or_a_model_that_is_not_there_is_a_message(shipped: Path, model: Path, tmp_path: Path) -> None:
+    for words in (("morse", "--model", model), ("crop", "--model", tmp_path)):
+        result = run("conformance", *words)
+        assert result.exit_code == 1
+        assert result.output.startswith("error: ")

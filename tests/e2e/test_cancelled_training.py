@@ -1,0 +1,144 @@
+"""A run that is cancelled, or killed, leaves nothing behind: no program, no process of accelerate, no sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psutil
+import pytest
+
+SECONDS = 15.0
+"""Within which everything must be gone; the program itself may take ten to end in order."""
+
+
+@pytest.fixture
+def environment(clean_environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "home" / "dagster").mkdir(parents=True)
+    return clean_environment
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def names(processes: list[psutil.Process]) -> list[str]:
+    return [f"{process.pid} {' '.join(process.cmdline())[:150]}" for process in processes if process.is_running()]
+
+
+def wait_until(reached: Callable[[], Any], *, seconds: float = 120.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := reached()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.2)
+    return found
+
+
+def observed(home: Path, asset: str) -> bool:
+    """Whether a step has reached Dagster, so that the program is at work."""
+    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+        return bool(instance.fetch_observations(dg.AssetKey(asset), limit=1).records)
+
+
+def all_gone(processes: list[psutil.Process]) -> None:
+    _, left = psutil.wait_procs(processes, timeout=SECONDS)
+    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE], names(left)
+
+
+@contextmanager
+def started(command: list[str], root: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("n_processes", [1, 2], ids=["alone", "accelerate"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["cancelled", "killed"])
+def test_a_run_that_ends_takes_the_program_and_its_sandboxes_with_it(
+    root: Path, environment: dict[str, str], tmp_path: Path, n_processes: int, number: signal.Signals
+) -> None:
+    """SIGINT is what Dagster sends a run worker whose run is cancelled."""
+    command = [sys.executable, "-m", "tests.e2e.hungry_run"]
+    settings = {**environment, "DARKROOM_LAUNCH_PROCESSES": str(n_processes)}
+    with started(command, root, settings) as worker:
+        wait_until(lambda: worker.poll() is not None or observed(tmp_path / "home", "hungry"))
+        assert worker.poll() is None, "the run ended by itself"
+        processes = descendants(worker.pid)
+        assert sum("sandbox" in " ".join(process.cmdline()) for process in processes) >= n_processes
+        worker.send_signal(number)
+        all_gone([*processes, psutil.Process(worker.pid)])
+
+
+def test_a_training_that_is_terminated_in_the_ui_ends(
+    root: Path, environment: dict[str, str], tmp_path: Path, crop_home: Path
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(crop_home, home, dirs_exist_ok=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("dg")), "dev", "--host", "127.0.0.1", "--port", str(port)]
+    with started(command, root, environment) as ui:
+        wait_until(lambda: answers(port))
+        run = launch(port, {"sft_checkpoint": {"config": {"epochs": 100_000.0}}}, ["base_model", "sft_checkpoint"])
+        wait_until(lambda: observed(home, "sft_checkpoint"), seconds=200)
+        processes = [one for one in descendants(ui.pid) if "train." in " ".join(one.cmdline())]
+        assert processes
+        ask(port, "mutation($id: String!) { terminateRun(runId: $id) { __typename } }", id=run)
+        all_gone(processes)
+        status = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
+        wait_until(lambda: ask(port, status, id=run)["runOrError"]["status"] == "CANCELED", seconds=30)
+        os.killpg(ui.pid, signal.SIGKILL)
+
+
+def answers(port: int) -> bool:
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/server_info", timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def ask(port: int, query: str, **variables: Any) -> Any:
+    body = json.dumps({"query": query, "variables": variables}).encode()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/graphql", body, headers={"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        said = json.load(answer)
+    assert "errors" not in said, said
+    return said["data"]
+
+
+def launch(port: int, ops: dict[str, Any], assets: list[str]) -> str:
+    """The id of a run of these assets, as the launchpad starts it."""
+    location = ask(port, "{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } } } } }")
+    (repository,) = location["repositoriesOrError"]["nodes"]
+    selector = {
+        "repositoryName": repository["name"],
+        "repositoryLocationName": repository["location"]["name"],
+        "pipelineName": "train",
+        "assetSelection": [{"path": [asset]} for asset in assets],
+    }
+    mutation = """mutation($parameters: ExecutionParams!) { launchRun(executionParams: $parameters) {
+        __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
+        ... on RunConfigValidationInvalid { errors { message } } } }"""
+    found = ask(port, mutation, parameters={"selector": selector, "runConfigData": {"ops": ops}})["launchRun"]
+    assert found["__typename"] == "LaunchRunSuccess", found
+    return str(found["run"]["runId"])

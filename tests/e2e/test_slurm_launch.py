@@ -1,0 +1,221 @@
+"""Training as a Slurm job: a real Slurm with one node, this machine, under a configuration of its own."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import dagster as dg
+import psutil
+import pytest
+
+from assets.launching import LauncherResource
+from tests.assets.test_launching import failure, losses, materialized, run
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGURATION = """\
+ClusterName=darkroom
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller_port}
+SlurmdPort={node_port}
+AuthType=auth/munge
+CryptoType=crypto/munge
+AuthInfo=socket={folder}/munge.socket
+SlurmUser={user}
+SlurmdUser={user}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+ReturnToService=2
+NodeName={host} NodeAddr=127.0.0.1 CPUs={n_cpus} State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def daemon(*command: str) -> Iterator[None]:
+    """A daemon that stays in the foreground; killed at the end."""
+    program = shutil.which(command[0], path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip(f"{command[0]} is not installed; `make e2e` installs it")
+    with subprocess.Popen([program, *command[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Slurm that takes jobs; the file with its configuration."""
+    folder = tmp_path_factory.mktemp("slurm")
+    for part in ("state", "spool"):
+        (folder / part).mkdir()
+    configuration = folder / "slurm.conf"
+    configuration.write_text(
+        CONFIGURATION.format(
+            host=socket.gethostname().partition(".")[0],
+            folder=folder,
+            user=getpass.getuser(),
+            n_cpus=os.cpu_count(),
+            controller_port=free_port(),
+            node_port=free_port(),
+        )
+    )
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(64))
+    key.chmod(0o400)
+    own = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", str(configuration))
+        stack.enter_context(daemon("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *own))
+        wait_until((folder / "munge.socket").exists)
+        stack.enter_context(daemon("slurmctld", "-D"))
+        stack.enter_context(daemon("slurmd", "-D"))
+        wait_until(is_idle)
+        yield str(configuration)
+
+
+def is_idle() -> bool:
+    said = subprocess.run(["sinfo", "--noheader", "--format", "%T"], capture_output=True, text=True, check=False)
+    return said.stdout.strip() == "idle"
+
+
+def wait_until(reached: Callable[[], bool], *, seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made
+
+
+@pytest.fixture
+def launcher(slurm: str) -> LauncherResource:
+    return LauncherResource(kind="slurm", submit=True, folder=str(ROOT), options="--comment='a test'")
+
+
+def test_a_slurm_job_reports_its_steps_and_its_result(
+    launcher: LauncherResource, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    result = run(tmp_path / "out", launcher, instance)
+    assert losses(instance) == [3.0, 1.5, 1.0]
+    assert materialized(result)["final_loss"] == 1.0
+    assert materialized(result)["ran_on"].startswith("Slurm job ")
+    assert list((tmp_path / "out.job").glob("log-*"))
+
+
+def test_a_slurm_job_that_fails_says_why(
+    launcher: LauncherResource, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    assert failure(run(tmp_path / "out", launcher, instance, "no", "dataset")) == "no dataset"
+
+
+def test_a_job_that_slurm_refuses_says_so(slurm: str, instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    refused = LauncherResource(kind="slurm", submit=True, folder=str(ROOT), options="--partition=mars")
+    assert "invalid partition" in failure(run(tmp_path / "out", refused, instance))
+
+
+@pytest.fixture
+def settings(slurm: str, clean_environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "home" / "dagster").mkdir(parents=True)
+    return {**clean_environment, "DARKROOM_LAUNCH": "slurm", "DARKROOM_LAUNCH_SUBMIT": "1", "SLURM_CONF": slurm}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The job's folder."""
+    return tmp_path / "home" / "checkpoints" / "hungry.job"
+
+
+@contextmanager
+def worker_of(root: Path, settings: dict[str, str], folder: Path, words: str) -> Iterator[subprocess.Popen[str]]:
+    """A run of Dagster; given when its log says ``words`` and the job reports."""
+    command = [sys.executable, "-m", "tests.e2e.hungry_run"]
+    with subprocess.Popen(command, cwd=root, env=settings, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr is not None
+        said = next((line for line in worker.stderr if words in line), None)
+        assert said is not None, "the run ended by itself"
+        wait_until(lambda: worker.poll() is not None or '"step"' in text(folder / "messages"))
+        drain = threading.Thread(target=worker.stderr.read, daemon=True)
+        drain.start()
+        try:
+            yield worker
+        finally:
+            worker.kill()
+            drain.join()
+
+
+def processes_of(home: Path) -> list[psutil.Process]:
+    (program,) = [one for one in psutil.process_iter() if is_hungry(one, home)]
+    return [program, *program.children(recursive=True)]
+
+
+@pytest.mark.parametrize("who", ["the run is cancelled", "somebody runs scancel"])
+def test_a_job_that_is_cancelled_ends_with_its_sandboxes(
+    settings: dict[str, str], root: Path, tmp_path: Path, folder: Path, who: str
+) -> None:
+    with worker_of(root, settings, folder, "Slurm job") as worker:
+        processes = processes_of(tmp_path)
+        assert any("sandbox" in " ".join(process.cmdline()) for process in processes)
+        if who == "the run is cancelled":
+            worker.send_signal(signal.SIGINT)
+        else:
+            subprocess.run(["scancel", "--name", "darkroom-hungry"], check=True)
+        _, left = psutil.wait_procs(processes, timeout=45)
+        assert not left
+        assert worker.wait(90) != 0
+    assert "told to end" in text(folder / "fault")
+
+
+def test_a_job_whose_run_was_killed_goes_on_and_the_next_run_takes_it_over(
+    settings: dict[str, str], root: Path, tmp_path: Path, folder: Path
+) -> None:
+    with worker_of(root, settings, folder, "Slurm job") as worker:
+        processes = processes_of(tmp_path)
+        worker.kill()
+    with worker_of(root, settings, folder, "taken over from an earlier run") as worker:
+        assert processes_of(tmp_path)[0] == processes[0]
+        worker.send_signal(signal.SIGINT)
+        _, left = psutil.wait_procs(processes, timeout=45)
+        assert not left
+
+
+def text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def is_hungry(process: psutil.Process, home: Path) -> bool:
+    try:
+        mine = process.environ().get("DARKROOM_EXCHANGE", "").startswith(str(home))
+        return mine and "tests.e2e.hungry" in process.cmdline()
+    except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False

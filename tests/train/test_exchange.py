@@ -1,0 +1,67 @@
+"""The folder between a program and whoever started it: last words, signs of life, a wish to stop."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from train.exchange import VARIABLE, Exchange
+from train.faults import TrainFault
+from train.program import guarded
+
+ENDLESS = "import time\nfrom train.program import guarded\nwith guarded():\n    time.sleep(600)"
+
+
+@pytest.fixture
+def exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Exchange:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    return Exchange(tmp_path)
+
+
+def started() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", ENDLESS], env=dict(os.environ))
+
+
+def test_a_fault_is_left_for_whoever_started_the_program(exchange: Exchange) -> None:
+    with pytest.raises(typer.Exit), guarded():
+        raise TrainFault("no dataset folder")
+    assert exchange.last_words() == "no dataset folder"
+
+
+def test_an_error_of_ours_is_left_with_its_kind(exchange: Exchange) -> None:
+    with pytest.raises(ZeroDivisionError), guarded():
+        raise ZeroDivisionError("division by zero")
+    assert exchange.last_words() == "ZeroDivisionError: division by zero"
+
+
+def test_a_program_that_ends_well_leaves_no_words(exchange: Exchange) -> None:
+    with guarded():
+        pass
+    assert exchange.last_words() == ""
+
+
+def test_signs_of_life_go_on_until_the_program_is_told_to_stop(exchange: Exchange) -> None:
+    with started() as program:
+        seen: set[str] = set()
+        deadline = time.monotonic() + 60
+        while len(seen) < 2 and time.monotonic() < deadline:
+            seen |= {exchange.alive.read_text()} if exchange.alive.exists() else set()
+            time.sleep(0.2)
+        assert len(seen - {""}) >= 2
+        exchange.stop.touch()
+        assert program.wait(30) == 128 + 15
+    assert exchange.last_words() == "it was told to end (SIGTERM)"
+
+
+def test_a_program_that_nobody_launched_writes_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(typer.Exit), guarded():
+        raise TrainFault("no dataset folder")
+    assert list(tmp_path.iterdir()) == []

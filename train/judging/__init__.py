@@ -1,0 +1,1 @@
+"""Who judges rollouts, and what is told without a judge: redlines."""
