@@ -103,7 +103,7 @@ def test_what_is_not_set_is_left_to_the_program_but_for_the_tiny_model() -> None
 
 def test_a_recipe_is_not_overridden_by_what_was_left_alone() -> None:
     found = flags(sft_program([DATA], MODEL, HERE, SftConfig(recipe="thyme"), tiny=True))
-    assert set(found) == {"--dataset", "--model", "--recipe", "--seed", "--output"}
+    assert set(found) == {"--dataset", "--model", "--recipe", "--output"}
 
 
 def test_any_other_flag_can_be_given_by_name() -> None:

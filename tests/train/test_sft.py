@@ -106,7 +106,7 @@ def test_other_arguments_and_force_train_again(dataset, tiny, tmp_path):
     assert again["steps"][0]["loss"] == other["steps"][0]["loss"]
 
 
-def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, monkeypatch):
+def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, monkeypatch, capsys):
     output, arguments = tmp_path / "out", Arguments(max_steps=4, batch_size=2)
 
     def killed(*_, **__):
@@ -118,11 +118,10 @@ def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, mon
             finetune(dataset, tiny, output, arguments, save_steps=3)
     assert not output.exists()
     shutil.rmtree(tmp_path / ".out.part" / "steps" / "0-all" / "checkpoint-4", ignore_errors=True)
-    lines = []
-    monkeypatch.setattr("train.reporting.Report.line", lambda _, text: lines.append(text))
+    capsys.readouterr()
     made = finetune(dataset, tiny, output, arguments, save_steps=3)
     assert [step["step"] for step in made["steps"]] == [1, 2, 3, 4]
-    assert [line[:8] for line in lines if line.startswith("step")] == ["step 4/4"]
+    assert [line[:8] for line in capsys.readouterr().out.splitlines() if line.startswith("step")] == ["step 4/4"]
     assert [path.name for path in tmp_path.iterdir() if path.name != ".conformance"] == ["out"]
 
 

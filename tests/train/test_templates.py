@@ -1,8 +1,8 @@
 import pytest
 
 from train.conversations import conversation, opening
-from train.grpo import RESPONSE_TEMPLATE
 from train.models import load_processor
+from train.rollouts.environment import RESPONSE_TEMPLATE
 from train.templates import template
 
 LAYOUTS = ["turns", "inline"]
