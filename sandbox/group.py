@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import secrets
 import select
 import socket
@@ -21,13 +22,13 @@ from sandbox.clock import ProcessClock
 from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
 from sandbox.limits import Limits
-from sandbox.pidfd import pid_of
+from sandbox.pidfd import is_doomed, open_parent, pid_of
 from sandbox.session import Admission, Session
 from sandbox.tiers import Tier
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16
-_LAST_BREATH_MILLISECONDS = 20  # its children end with it, and their sockets may close first
+_LAST_BREATH_MILLISECONDS = 50  # its children end with it, and their sockets may close first
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Group:
         self._sessions: set[Session] = set()  # strong: a forgotten session is a stopped process until the group ends
         self._spares: deque[Future[_Spare]] = deque()
         self._lock = threading.Lock()  # guards the channel: one request and its answer at a time
+        self._pidfd: int | None = None  # of the group's process, known from its first session on
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -77,6 +79,11 @@ class Group:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the group, -1 before its first session and once it has ended."""
+        return -1 if self._pidfd is None else pid_of(self._pidfd)
 
     @property
     def n_sessions(self) -> int:
@@ -133,6 +140,9 @@ class Group:
             for session in list(self._sessions):
                 session.close()
             self._channel.close()  # the group process ends on its own
+            if self._pidfd is not None:
+                os.close(self._pidfd)
+                self._pidfd = None
         if self._image_folder:
             remove_tree(self._image_folder)
         self._forget(self)
@@ -160,7 +170,12 @@ class Group:
         return _Spare(session, nonce)
 
     def _has_ended(self) -> bool:
-        """Whether the group's own process is gone, with all its sessions."""
+        """Whether the group's own process is gone, with all its sessions, or killed: it may outlive them for moments.
+
+        Under load the moments are long, and what was killed with the tree must not pass for what the code did.
+        """
+        if self._pidfd is not None and is_doomed(self._pidfd):
+            return True
         poll = select.poll()
         poll.register(self._channel, 0)
         return bool(poll.poll(_LAST_BREATH_MILLISECONDS))
@@ -174,6 +189,8 @@ class Group:
             except OSError as error:
                 raise SandboxClosed("the group has ended") from error
             answer, fds = self._receive(_ANSWER_SECONDS)
+            if fds and self._pidfd is None:
+                self._pidfd = open_parent(fds[0])
         if not fds:
             raise SandboxError(f"the group could not start a session: {answer.get('failed')}")
         return fds[0]

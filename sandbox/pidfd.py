@@ -1,6 +1,8 @@
 """What the host asks of a process that it holds by a pidfd: such a handle never comes to mean another process."""
 
+import os
 import select
+import signal
 
 from sandbox.errors import SandboxError
 
@@ -19,6 +21,24 @@ def proc_fields(path: str) -> dict[str, str]:
     """A file of /proc that consists of `name: value` lines."""
     with open(path, encoding="utf-8", errors="replace") as lines:
         return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def open_parent(pidfd: int) -> int | None:
+    """A pidfd of its parent, which the caller closes; None where the process or the parent has ended."""
+    try:
+        return os.pidfd_open(int(proc_fields(f"/proc/{pid_of(pidfd)}/status")["PPid"]))
+    except (OSError, ValueError):
+        return None
+
+
+def is_doomed(pidfd: int) -> bool:
+    """Whether it has ended or cannot do anything any more: a SIGKILL is waiting for it."""
+    try:
+        status = proc_fields(f"/proc/{pid_of(pidfd)}/status")
+    except OSError:
+        return True
+    pending = int(status["SigPnd"], 16) | int(status["ShdPnd"], 16)
+    return has_ended(pidfd) or bool(pending >> (signal.SIGKILL - 1) & 1)
 
 
 def has_ended(pidfd: int) -> bool:
