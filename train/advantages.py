@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import Literal, NamedTuple
 
+from train.engines import Scale
+
 Rewards = Sequence[float | None]
 """Of one group; None is broken."""
-Scale = Literal["none", "group"]
 Why = Literal["broken", "no_spread", "outranked"]
 """``broken``: no rollout of the group is whole. ``no_spread``: all that are get the same reward. ``outranked``: the
 group has less spread than those that were kept."""

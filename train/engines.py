@@ -11,5 +11,11 @@ from __future__ import annotations
 from typing import Literal
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
+LossType = Literal["grpo", "dapo"]
+"""``grpo``: a mean over each rollout's tokens, then over rollouts. ``dapo``: over all tokens of the batch."""
 Rubric = Literal["strict", "paper"]
 """What a picture earns that is no evidence (``train.judging.judges.MATCHES``)."""
+Scale = Literal["group", "none"]
+"""Whether advantages are divided by the group's standard deviation."""
+Schedule = Literal["linear", "cosine", "constant"]
+"""How the learning rate goes on from its peak: to 0 in a line, in half a cosine, or not at all."""

@@ -1,7 +1,7 @@
 """The errors of this package that a person is meant to read.
 
 TrainFault
-└── JudgeDown       training ends with a checkpoint, and goes on from it
+└── JudgeDown       training ends with a checkpoint and goes on from it; so does evaluation from its rollouts
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ class JudgeDown(TrainFault):
     def __str__(self) -> str:
         judge, why = self.args
         return (
-            f"the judge {judge} cannot be asked: {why}. Training has saved a checkpoint; see to the judge and run the "
-            "same command again: it goes on from there, and votes that were cast are not paid for a second time"
+            f"the judge {judge} cannot be asked: {why}. See to the judge and run the same command again: "
+            "it goes on where it stopped, and votes that were cast are not paid for a second time"
         )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from train.engines import Engine, Rubric
+from train.engines import Engine, LossType, Rubric, Scale, Schedule
 from train.faults import JudgeDown
 from train.program import guarded, recipe_values
 
@@ -203,20 +203,33 @@ def main(
             is_eager=True,
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="thyme, pyvision, codev, adaptive or figr;")] = "thyme",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="thyme, pyvision, codev, adaptive or figr; ablations thyme_code and thyme_process; as released "
+            "code has it thyme_released, pyvision_released and figr_released."
+        ),
+    ] = "thyme",
     protocol: Annotated[
         str | None, typer.Option(help="thyme, pyvision or tool_call, for rl rows; default: the method's.")
     ] = None,
     max_steps: Annotated[int, typer.Option(help="Stop after so many steps; -1: after the epochs.")] = -1,
-    epochs: Annotated[float, typer.Option(min=0.0, help="Passes over the prompts.")] = 1.0,
+    epochs: Annotated[float | None, typer.Option(min=0.0, help="Passes over the prompts.")] = None,
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Rollouts trained per batch and process; default: one group.")
     ] = None,
     accumulation: Annotated[int, typer.Option(min=1, help="Batches per step: batch size without memory.")] = 1,
     generations: Annotated[int | None, typer.Option(min=2, help="Rollouts per prompt.")] = None,
     learning_rate: Annotated[float | None, typer.Option(min=0.0, help="Peak of the schedule.")] = None,
+    schedule: Annotated[Schedule, typer.Option(help="How the learning rate goes on from its peak.")] = "linear",
     beta: Annotated[float | None, typer.Option(min=0.0, help="Weight of KL; 0 needs no reference model.")] = None,
     epsilon: Annotated[float, typer.Option(min=0.0, help="How far a ratio may go before it is clipped.")] = 0.2,
+    loss_type: Annotated[
+        LossType | None, typer.Option(help="grpo: every rollout weighs the same; dapo: every token of the batch.")
+    ] = None,
+    scale: Annotated[
+        Scale | None, typer.Option(help="group: advantages are divided by the group's standard deviation.")
+    ] = None,
     temperature: Annotated[float | None, typer.Option(min=0.01, help="Of sampling.")] = None,
     top_p: Annotated[float | None, typer.Option(min=0.01, max=1.0, help="Of sampling; 1 is all.")] = None,
     repetition_penalty: Annotated[float | None, typer.Option(min=1.0, help="1 is none.")] = None,
@@ -242,7 +255,9 @@ def main(
         str, typer.Option(help="OpenAI-compatible endpoint of the judge; default: DARKROOM_JUDGE… of the environment.")
     ] = "",
     judge_model: Annotated[str, typer.Option(help="The judge's name at --judge-url.")] = "",
-    judge_votes: Annotated[int, typer.Option(min=1, help="Votes per question.")] = 1,
+    judge_votes: Annotated[
+        int | None, typer.Option(min=1, help="Votes per question; default: DARKROOM_JUDGE_VOTES, else 1.")
+    ] = None,
     judge_rubric: Annotated[
         Rubric, typer.Option(help="What a picture earns that shows nothing asked for: 0 (strict), or 0.25 (paper).")
     ] = "strict",
@@ -275,8 +290,11 @@ def main(
         "accumulation": accumulation,
         "generations": generations,
         "learning_rate": learning_rate,
+        "schedule": schedule,
         "beta": beta,
         "epsilon": epsilon,
+        "loss_type": loss_type,
+        "scale": scale,
         "temperature": temperature,
         "top_p": top_p,
         "repetition_penalty": repetition_penalty,

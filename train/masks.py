@@ -1,9 +1,7 @@
 """What is trained of a row, seen token by token.
 
-    python -m train.masks data/datasets/sft/crop --model data/models/tiny --row 3 --html row.html
-
-prints the row as the model reads it: trained text in green, everything else dim, image tokens counted. The command
-``darkroom inspect-mask`` does the same for a family by its name.
+``darkroom inspect-mask`` prints a row as the model reads it: trained text in green, everything else dim, image tokens
+counted.
 """
 
 from __future__ import annotations
@@ -13,16 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
 from pipelines.layouts.turns import Row
 from train.collating import IGNORED
-from train.conversations import Layout
 from train.faults import TrainFault
-from train.program import guarded
-from train.reading import Reader, open_reader
+from train.reading import Reader
 
 _PADS = re.compile(r"(?:<\|image_pad\|>)+")
 _PAD_LENGTH = len("<|image_pad|>")
@@ -123,31 +119,3 @@ def show(mask: Mask, html: Path | None) -> None:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(page(mask))
         typer.echo(html.resolve())
-
-
-def main(
-    dataset: Annotated[Path, typer.Argument(help="Folder of a shipped dataset.")],
-    model: Annotated[Path, typer.Option(help="Folder of the model whose tokenizer reads the row.")],
-    row: Annotated[int, typer.Option(help="Which row, from 0.")] = 0,
-    layout: Annotated[Layout, typer.Option(help="turns: observations as user turns. inline: inside the answer.")] = (
-        "turns"
-    ),
-    min_pixels: Annotated[int | None, typer.Option(min=784, help="As train.sft has it.")] = None,
-    max_pixels: Annotated[int | None, typer.Option(min=784, help="As train.sft has it.")] = None,
-    train_observations: Annotated[bool, typer.Option("--train-observations", help="As train.sft has it.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the row's pictures instead.")] = None,
-) -> None:
-    """Show which tokens of a row are trained (green) and which are not (dim)."""
-    with guarded():
-        reader = open_reader(
-            model,
-            layout=layout,
-            min_pixels=min_pixels,
-            max_pixels=max_pixels,
-            train_observations=train_observations,
-        )
-        show(mask_of(row_at([dataset], row), reader, model), html)
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -18,7 +18,7 @@ VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|imag
 """Tokens that only a processor may write: sampled by a model they would stand for images that are not there."""
 
 THINNEST = 200
-
+"""Of a picture, its longer side through its shorter: from here on Qwen's processors refuse it."""
 SMALL = 10_000_000
 """Weights below which threads wait for one another longer than they compute: such a model trains on one thread."""
 

@@ -275,7 +275,7 @@ def test_a_training_that_a_judge_broke_off_goes_on_as_if_nothing_had_been(one_si
 
     monkeypatch.setitem(METHODS, "judged", Judged)
     arguments = Arguments.of("judged", max_steps=3, max_tokens=16, generations=2, learning_rate=1e-3)
-    with pytest.raises(JudgeDown, match="run the same command again: it goes on from there"):
+    with pytest.raises(JudgeDown, match="run the same command again: it goes on where it stopped"):
         reinforce(one_sign, model, tmp_path / "broken", arguments)
     made = reinforce(one_sign, model, tmp_path / "broken", arguments)
     assert (made["n_steps"], len(calls)) == (3, 4)

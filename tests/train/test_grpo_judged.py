@@ -131,3 +131,14 @@ def test_a_judge_that_is_not_there_is_said_before_anything_is_trained(judged):
 def test_half_a_judge_is_no_judge():
     with pytest.raises(TrainFault, match="needs --judge-url and --judge-model"):
         judges_of("http://localhost/v1", "", n_votes=1, rubric="strict")
+
+
+def test_votes_of_the_command_line_win_over_the_environment_and_nothing_is_one_vote(tmp_path, monkeypatch):
+    monkeypatch.setenv("DARKROOM_HOME", str(tmp_path))
+    monkeypatch.setenv("DARKROOM_JUDGE", "openai")
+    monkeypatch.setenv("DARKROOM_JUDGE_URL", "http://localhost/v1")
+    monkeypatch.setenv("DARKROOM_JUDGE_MODEL", "judge-32b")
+    assert judges_of("", "", rubric="strict")[0].n_votes == 1
+    monkeypatch.setenv("DARKROOM_JUDGE_VOTES", "5")
+    assert judges_of("", "", rubric="strict")[0].n_votes == 5
+    assert judges_of("", "", n_votes=3, rubric="strict")[0].n_votes == 3

@@ -6,10 +6,8 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-import typer
 from PIL import Image
 from rich.console import Console
-from typer.testing import CliRunner
 
 from pipelines.records import ImageRef, to_row
 from train.collating import IGNORED
@@ -202,25 +200,3 @@ def test_every_image_is_one_run_of_image_tokens(rows, reader):
 def test_special_tokens_in_a_question_are_read_as_text(rows, reader):
     text = "".join(s.text for s in inspect_mask(rows[6], reader))
     assert "How wide is <image> <| image_pad|> in pixels?<| im_end|>" in text
-
-
-@pytest.fixture
-def program():
-    from train.masks import main
-
-    app = typer.Typer()
-    app.command()(main)
-    return lambda *flags: CliRunner().invoke(app, list(map(str, flags)))
-
-
-def test_the_program_prints_a_row(program, dataset, tiny):
-    result = program(dataset, "--model", tiny, "--row", 7)
-    assert result.exit_code == 0
-    assert "row t7 (all_rounds, layout turns)" in result.output
-    assert "<answer>51</answer>" in result.output
-
-
-def test_the_program_names_the_rows_there_are(program, dataset, tiny):
-    result = program(dataset, "--model", tiny, "--row", 99)
-    assert result.exit_code == 1
-    assert "has rows 0 to 7" in result.output

@@ -40,6 +40,13 @@ def test_pyvision_pays_a_right_answer_for_every_program_that_ran():
     ]
 
 
+def test_pyvision_released_trains_on_failed_programs_and_pays_for_them():
+    failed = outcome("red", looked("error", error="NameError: x"), looked())
+    assert failed.failed(METHODS["pyvision_released"]().broken) is None
+    assert rewards("pyvision_released", failed) == [pytest.approx(1.2)]
+    assert outcome(None, looked("timeout")).failed(METHODS["pyvision_released"]().broken)
+
+
 def test_codev_without_a_judge_knows_redlines_only():
     whole = looked(code="image.save('again.png')", images=(QUESTION_IMAGE,))
     right, misused, wrong = scored("codev", outcome("red", looked()), outcome("red", whole), outcome("blue"))

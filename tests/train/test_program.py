@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -5,9 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from train import grpo, masks, sft, tiny
+from train import evaluate, grpo, sft, tiny
 
-PROGRAMS = {"train.sft": sft, "train.grpo": grpo, "train.tiny": tiny, "train.masks": masks}
+PROGRAMS = {"train.sft": sft, "train.grpo": grpo, "train.tiny": tiny, "train.evaluate": evaluate}
 
 
 def test_help_answers_before_the_heavy_libraries_are_loaded():
@@ -25,6 +26,15 @@ def test_every_flag_says_what_it_does(name):
     assert command.help
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     assert [option.name for option in options if not option.help] == []
+
+
+def test_the_help_names_every_method():
+    from train.methods import METHODS
+
+    program = typer.Typer()
+    program.command()(grpo.main)
+    helps = {option.name: option.help for option in typer.main.get_command(program).params}
+    assert set(re.findall(r"\w+", helps["method"])) >= set(METHODS)
 
 
 def test_the_tiny_model_is_built_once(signs, tmp_path):

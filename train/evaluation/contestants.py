@@ -14,6 +14,7 @@ from pipelines.visual_tokens import QWEN2_5_VL, QWEN3_VL, Vision
 from train.evaluation.playing import Contestant
 from train.evaluation.settings import Settings
 from train.faults import TrainFault
+from train.judging.settings import JudgeSettings
 
 
 def open_contestant(settings: Settings, store: ImageStore) -> Contestant:
@@ -33,7 +34,8 @@ def open_judge(settings: Settings, store: ImageStore) -> Policy | None:
     """Who reads free answers and looks at crops; None where nobody does."""
     if not settings.judge_url:
         return None
-    return OpenAIPolicy(Endpoint(settings.judge_url, settings.judge_model, temperature=0.0, max_tokens=512), store)
+    judge = JudgeSettings(settings.judge_url, settings.judge_model, n_votes=settings.judge_votes)
+    return OpenAIPolicy(judge.endpoint, store)
 
 
 def vision_of(settings: Settings) -> Vision:

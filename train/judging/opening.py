@@ -11,9 +11,10 @@ from train.judging.settings import JudgeSettings, open_judge
 from train.methods import Judges
 
 
-def judges_of(url: str, model: str, *, n_votes: int, rubric: Rubric) -> tuple[Judges, str]:
+def judges_of(url: str, model: str, *, n_votes: int | None = None, rubric: Rubric) -> tuple[Judges, str]:
     """The judge, and all of it that determines its votes, as a text for the checkpoint's inputs.
 
+    ``n_votes`` None: as many as the environment says, else one.
     Raises ``TrainFault`` for settings that are no judge's.
     """
     if bool(url) != bool(model):
@@ -21,7 +22,7 @@ def judges_of(url: str, model: str, *, n_votes: int, rubric: Rubric) -> tuple[Ju
     settings = JudgeSettings(url, model) if url else JudgeSettings.from_environment()
     if settings is None:
         return Judges(), ""
-    settings = replace(settings, n_votes=max(n_votes, settings.n_votes))
+    settings = replace(settings, n_votes=n_votes or settings.n_votes)
     judge = open_judge(settings)
     known_as = canonical([settings.model, settings.revision, settings.temperature, settings.n_votes, rubric])
     return Judges(

@@ -21,9 +21,9 @@ class Adaptive(Method):
     name: ClassVar[str] = "adaptive"
     says: ClassVar[str] = "necessity from forced and forbidden rollouts; free ones are paid for agreeing with it"
     protocol: ClassVar[str] = "tool_call"
-    # §5.1 and table A1: learning rate, 16 rollouts, no KL, temperature 1, top-p 0.95; at most 6 operations
+    # §5.1 and table A1: learning rate, 3 epochs, 16 rollouts, no KL, temperature 1, top-p 0.95; at most 6 operations
     terms: ClassVar[Terms] = Terms(
-        learning_rate=1e-6, generations=16, max_rounds=6, top_p=0.95, scale="group", loss_type="grpo"
+        learning_rate=1e-6, generations=16, max_rounds=6, top_p=0.95, epochs=3.0, scale="group", loss_type="grpo"
     )
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ class Adaptive(Method):
         return ("forced",) * quarter + ("forbidden",) * quarter + ("free",) * (2 * quarter)
 
     async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
-        """Eqs. 4 to 9. Necessity is measured of this group alone: a stored one was worse (table 3)."""
+        """Eqs. 4 to 9. Necessity is measured of this group alone: a stored one was worse (§5.3.3 and figure 3)."""
         correct = await correct_of(group, judges)
         rated = list(zip(group, correct, strict=True))
         with_tools, without = (_accuracy(rated, mode) for mode in ("forced", "forbidden"))

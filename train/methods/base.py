@@ -6,20 +6,20 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
+from train.engines import LossType, Scale
 from train.methods import ask
 from train.methods.ask import Judges
 from train.rollouts.outcomes import Outcome
 
-Scale = Literal["group", "none"]
 RUN_OUT = frozenset({"timeout", "memory"})
 """Statuses of programs that say more of the machine than of the code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A paper's settings of training; each can be overridden on the command line."""
+    """A paper's settings of training; each can be overridden on the command line. Batch and steps are the user's."""
 
     learning_rate: float
     generations: int
@@ -29,10 +29,10 @@ class Terms:
     temperature: float = 1.0
     top_p: float = 1.0
     repetition_penalty: float = 1.0
+    epochs: float = 1.0
+    """Passes over the prompts."""
     scale: Scale = "none"
-    """Whether advantages are divided by the group's standard deviation."""
-    loss_type: Literal["grpo", "dapo"] = "dapo"
-    """``grpo``: a mean over each rollout's tokens, then over rollouts. ``dapo``: over all tokens of the batch."""
+    loss_type: LossType = "dapo"
     oversample: float = 1.0
     """Groups that are rolled out for each that is trained on (PyVision-RL, algorithm 1)."""
     adaptive_temperature: bool = False
@@ -57,10 +57,13 @@ class Method(ABC):
     protocol: ClassVar[str]
     """In which questions are asked where a dataset does not say."""
     terms: ClassVar[Terms]
-    broken: ClassVar[frozenset[str]] = RUN_OUT
-    """Statuses of a program that take its rollout out of the update."""
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """What a judge is asked, and what counts without one."""
+
+    @property
+    def broken(self) -> frozenset[str]:
+        """Statuses of a program that take its rollout out of the update."""
+        return RUN_OUT
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
         """The mode of every rollout of a group. Raises ``TrainFault`` for a size that cannot be divided so."""

@@ -14,7 +14,7 @@ from train.rollouts.outcomes import Outcome
 
 @dataclass(frozen=True, slots=True)
 class PyVision(Method):
-    """The accumulative tool reward."""
+    """The accumulative tool reward. The released code trains on rollouts with errors, too, and pays for their calls."""
 
     variant: rewards.Variant = "paper"
 
@@ -23,8 +23,11 @@ class PyVision(Method):
     protocol: ClassVar[str] = "pyvision"
     # §3.4: learning rate, 8 rollouts, 32 prompts for 16, no standard deviation; §4.2: 4 turns
     terms: ClassVar[Terms] = Terms(learning_rate=1e-6, generations=8, max_rounds=4, oversample=2.0)
-    # algorithm 1: timeout, runtime death or execution error
-    broken: ClassVar[frozenset[str]] = RUN_OUT | {"error", "blocked"}
+
+    @property
+    def broken(self) -> frozenset[str]:
+        """Algorithm 1: timeout, runtime death or execution error."""
+        return RUN_OUT | {"error", "blocked"} if self.variant == "paper" else RUN_OUT
 
     async def score(self, group: Sequence[Outcome], judges: Judges) -> list[Scored]:
         """PyVision-RL eq. 1."""

@@ -24,8 +24,6 @@ from train.rollouts.repetition import Repetition
 from train.rollouts.sampling import Ending
 from train.rollouts.transcript import Transcript, observation_tokens
 
-REPETITIVE = "it goes in circles"
-
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -179,5 +177,5 @@ def completion(player: Player, said: Written) -> Completion:
     """Adds a turn to its transcript. Raises ``RowFault`` (truncated_turn) for one that was stopped in a circle."""
     player.transcript.write(said.ids, said.text, said.logprobs)
     if said.ending == "repetition":
-        raise RowFault(Reason.TRUNCATED_TURN, f"{REPETITIVE}: {said.text[-80:]!r}")
+        raise RowFault(Reason.TRUNCATED_TURN, f"it goes in circles: {said.text[-80:]!r}")
     return Completion(said.text, finished=said.ending != "full")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import pstdev
 
-from train.advantages import Scale, group_relative, oversample_filter_rank, positive_with_negative_advantage
+from train.advantages import group_relative, oversample_filter_rank, positive_with_negative_advantage
+from train.engines import Scale
 from train.methods import Judges, Method
 from train.rollouts.outcomes import Outcome
 
@@ -82,11 +82,11 @@ class Scores:
     def of_groups_of(self, size: int, *, keep: int) -> Metrics:
         """Means over groups, and the share of right rollouts that are trained away from."""
         groups = [self.rewards[at : at + size] for at in self._starts(size)]
-        spreads = [pstdev(whole) if (whole := [r for r in group if r is not None]) else 0.0 for group in groups]
-        reasons = oversample_filter_rank(groups, keep=keep).filtered.values()
+        chosen = oversample_filter_rank(groups, keep=keep)
+        reasons = chosen.filtered.values()
         right = [bool(correct) for correct in self.correct]
         return {
-            "group_std": spreads,
+            "group_std": list(chosen.spreads),
             "positive_with_negative_advantage": [positive_with_negative_advantage(right, self.advantages)],
             **{f"groups/{why}": [sum(one == why for one in reasons) / len(groups)] for why in ("broken", "no_spread")},
         }

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from train.engines import Engine
+from train.engines import Engine, LossType, Scale, Schedule
 from train.faults import TrainFault
 from train.methods import METHODS, Method
-from train.methods.base import Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +26,14 @@ class Arguments:
     top_p: float
     repetition_penalty: float
     scale: Scale
-    loss_type: Literal["grpo", "dapo"]
+    loss_type: LossType
+    epochs: float
     oversample: float
     adaptive_temperature: bool
     batch_size: int
     """Rollouts that are trained on, per process and backward pass; one group where nothing is said."""
     max_steps: int = -1
-    epochs: float = 1.0
+    schedule: Schedule = "linear"
     accumulation: int = 1
     epsilon: float = 0.2
     max_tokens: int = 4096
@@ -83,6 +83,7 @@ def config(arguments: Arguments, processor: Any, *, steps: Path, save_steps: int
         num_generations=arguments.generations,
         gradient_accumulation_steps=arguments.accumulation,
         learning_rate=arguments.learning_rate,
+        lr_scheduler_type=arguments.schedule,
         beta=arguments.beta,
         epsilon=arguments.epsilon,
         temperature=arguments.temperature,

@@ -40,8 +40,8 @@ class Showcase:
     def write(self, scores: Scores, step: int) -> None:
         """The first rollouts of a batch."""
         columns = (scores.outcomes, scores.broken, scores.rewards, scores.parts, scores.advantages)
-        shown = [self._rollout(*rollout, step=step) for rollout in list(zip(*columns, strict=True))[:PER_STEP]]
         (self._folder / "images").mkdir(parents=True, exist_ok=True)
+        shown = [self._rollout(*rollout, step=step) for rollout in list(zip(*columns, strict=True))[:PER_STEP]]
         (self._folder / f"{step:06d}.json").write_text(json.dumps(shown, indent=1, ensure_ascii=False))
 
     def _rollout(
@@ -86,7 +86,6 @@ class Showcase:
 
     def _kept(self, images: Sequence[Image.Image]) -> list[str]:
         names = []
-        (self._folder / "images").mkdir(parents=True, exist_ok=True)
         for image in images:
             small = image.convert("RGB")
             small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
