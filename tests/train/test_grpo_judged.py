@@ -138,7 +138,13 @@ def test_votes_of_the_command_line_win_over_the_environment_and_nothing_is_one_v
     monkeypatch.setenv("DARKROOM_JUDGE", "openai")
     monkeypatch.setenv("DARKROOM_JUDGE_URL", "http://localhost/v1")
     monkeypatch.setenv("DARKROOM_JUDGE_MODEL", "judge-32b")
-    assert judges_of("", "", rubric="strict")[0].n_votes == 1
+    assert votes_of(None) == 1
     monkeypatch.setenv("DARKROOM_JUDGE_VOTES", "5")
-    assert judges_of("", "", rubric="strict")[0].n_votes == 5
-    assert judges_of("", "", n_votes=3, rubric="strict")[0].n_votes == 3
+    assert votes_of(None) == 5
+    assert votes_of(3) == 3
+
+
+def votes_of(n_votes):
+    judges, _ = judges_of("", "", n_votes=n_votes, rubric="strict")
+    asyncio.run(judges.policy.close())
+    return judges.n_votes
