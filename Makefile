@@ -40,9 +40,10 @@ test: $(INSTALLED) ## The tests that need nothing but Python
 coverage: $(INSTALLED) ## The same tests, and which lines and branches they reach (about half as long again)
 	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --cov --cov-report=term:skip-covered
 
+# by file: a demo and a server that a file's tests share are made once
 e2e: $(INSTALLED) ## Installs Debian packages, starts servers and tests against them
 	scripts/install_debian_packages chromium postgresql slurmctld slurmd slurm-client munge
-	$(BIN)/pytest -m e2e -n $(WORKERS) --timeout 900 --durations 10
+	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadfile --timeout 1800 --durations 10
 
 lint: $(INSTALLED) ## Format, lint, types, import rule, definitions
 	$(BIN)/ruff format --check .
