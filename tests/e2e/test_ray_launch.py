@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -30,9 +31,10 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def cluster() -> Iterator[str]:
     """The address of a cluster's dashboard."""
-    folder, dashboard = tmp_path_factory.mktemp("ray"), free_port()
+    # a short path: it holds the cluster's sockets, whose paths have at most 107 bytes
+    folder, dashboard = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp")), free_port()
     uv = str(Path(sys.executable).with_name("uv"))
     command = [
         uv,
