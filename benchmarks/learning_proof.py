@@ -3,9 +3,9 @@
     python -m benchmarks.learning_proof data/learning_proof                       # three seeds
     python -m benchmarks.learning_proof data/learning_proof --figure docs/images/learning_proof.png
 
-Rows are made first (``proof_rows.py``), training rows and held-out rows of other walls; then every seed is trained and
-evaluated (``proof_seed.py``), two at a time, each on one core. What is complete is not made again: a second run prints
-the same table at once, and one that was killed goes on.
+Rows are made first (``proof_rows.py``), training rows and held-out rows of other walls; then every seed's models are
+trained and evaluated (``proof_seed.py``), two at a time, each on one core. What is complete is not made again: a second
+run only prints the same table, and one that was killed goes on.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean
@@ -24,8 +24,9 @@ from typing import Any
 from benchmarks.proof_seed import MODELS
 
 N_CORES = 2
-N_WALLS = {"train": 70, "held_out": 20}
-WALL_SEEDS = {"train": 1000, "held_out": 2000}
+_TRAINED, _HELD_OUT = ("--walls", "60", "--seed", "1000"), ("--walls", "20", "--seed", "2000")
+ROWS = {"train": _TRAINED, "closeups": (*_TRAINED, "--closeups"), "held_out": _HELD_OUT}
+"""The folders of the rows, and which walls they are of."""
 SEEDS = (0, 1, 2)
 NAMES = {
     "untrained": "untrained",
@@ -38,37 +39,32 @@ PANELS = {"executed": "rollouts with a program that ran", "right": "right answer
 CHANCE = 0.2
 """There are five colours of signs."""
 Figures = Sequence[dict[str, Any]]
-"""One entry per seed, as ``proof_seed.py`` writes it."""
+"""Of every seed what ``proof_seed.py`` writes, by the names of the models."""
 
 
 def prove(root: Path, *, seeds: Sequence[int] = SEEDS) -> Figures:
     """Makes what is missing below ``root`` and returns all figures. Raises ``CalledProcessError``."""
-    rows = [
-        ["benchmarks.proof_rows", str(root / name), "--walls", str(n), "--seed", str(WALL_SEEDS[name])]
-        for name, n in N_WALLS.items()
-    ]
-    _run(rows)
-    _run([["benchmarks.proof_seed", str(root), str(seed)] for seed in seeds])
-    return [json.loads((root / f"seed-{seed}/figures.json").read_text()) for seed in seeds]
+    _run(["benchmarks.proof_rows", str(root / name), *given] for name, given in ROWS.items())
+    for chains in (("untrained",),), (("masked", "grpo"), ("unmasked",)):  # the longest first: no core waits for it
+        _run(["benchmarks.proof_seed", str(root), str(seed), *models] for models in chains for seed in seeds)
+    return [{name: json.loads((root / f"seed-{seed}/{name}.json").read_text()) for name in MODELS} for seed in seeds]
 
 
 def table(figures: Figures) -> str:
     """Markdown: a line per model, each share as the mean over seeds with the least and the greatest."""
     lines = [
-        "| model | program ran | right | no answer | program ran, sampled | right, sampled |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| model | program ran | right | no answer |",
+        "| --- | --- | --- | --- |",
     ]
-    columns = [("greedy", "executed"), ("greedy", "right"), ("greedy", "unanswered")]
-    columns += [("sampled", "executed"), ("sampled", "right")]
     for model in MODELS:
-        cells = [_spread([one["models"][model][how][what] for one in figures]) for how, what in columns]
+        cells = [_spread([one[model][share] for one in figures]) for share in ("executed", "right", "unanswered")]
         lines.append(f"| {NAMES[model]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def controls(figures: Figures) -> str:
     """Markdown: how many right answers of the last model change when its crop is replaced, over all seeds."""
-    found = [one["models"]["grpo"]["greedy"]["controls"] for one in figures]
+    found = [one["grpo"]["controls"] for one in figures]
     lines = ["| instead of the crop | rollouts | answers that change | of right ones |", "| --- | --- | --- | --- |"]
     for control in found[0]:
         of_seeds = [one[control] for one in found if control in one]
@@ -87,13 +83,13 @@ def plot(figures: Figures, path: Path) -> None:
     FigureCanvasAgg(figure)
     for axes, (what, title) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
         for place, model in enumerate(MODELS):
-            values = [one["models"][model]["greedy"][what] for one in figures]
+            values = [one[model][what] for one in figures]
             axes.bar(place, fmean(values), color=COLOURS[model], width=0.62, alpha=0.85)
             axes.vlines(place, min(values), max(values), color="#1d2127", linewidth=1.2)
             axes.plot([place] * len(values), values, "o", color="#1d2127", markersize=4)
         if what == "right":
             axes.axhline(CHANCE, color="#666666", linestyle=":", linewidth=1)
-            axes.text(-0.4, CHANCE + 0.015, "guessing among five colours", fontsize=8, color="#666666")
+            axes.set_xlabel("dotted: guessing among five colours", fontsize=8, color="#666666")
         axes.set(ylim=(0, 1.02), title=title)
         axes.set_xticks(range(len(MODELS)), [NAMES[model].replace(" ", "\n", 1) for model in MODELS], fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
@@ -101,7 +97,7 @@ def plot(figures: Figures, path: Path) -> None:
     figure.savefig(path, metadata={"Software": None})
 
 
-def _run(commands: Sequence[Sequence[str]]) -> None:
+def _run(commands: Iterable[Sequence[str]]) -> None:
     with ThreadPoolExecutor(N_CORES) as pool:
         list(pool.map(_run_one, commands))
 

@@ -1,12 +1,17 @@
 """The rows of the learning proof: pieces of the demo's walls, each with one question about the colour of a street sign.
 
-    python -m benchmarks.proof_rows data/learning_proof/train --walls 70 --seed 100
+    python -m benchmarks.proof_rows data/learning_proof/train --walls 60 --seed 1000
+    python -m benchmarks.proof_rows data/learning_proof/closeups --walls 60 --seed 1000 --closeups
 
 The walls, what hangs on them and where it hangs are the embedded source's (``pipelines/sources/demo/scenes.py``). A
 question names the region, in pixels of the piece, because a model of a quarter of a million weights cannot search a
 wall. What is left to learn: copy four numbers into a program, run it, and tell one of five colours from what it shows.
 
-Rows go the way of all rows: intake, the family ``crop`` (prepared, drafted, executed, checked, kept), ``publish``.
+``--closeups`` makes rows that teach the colours alone, as every model knows them that one would start from: the region
+is the picture, and nothing has to be looked up in it.
+
+Rows go the way of all rows: intake, the family ``crop`` (prepared, drafted, executed, checked, kept), ``publish``;
+closeups go through the family ``direct``.
 """
 
 from __future__ import annotations
@@ -34,12 +39,11 @@ from pipelines.sources.demo.scenes import TOPICS, Placed, hung
 from pipelines.sources.demo.walls import lit
 from pipelines.workspace import Workspace
 
-PIECE = (640, 480)
+PIECE = (480, 360)
 VIEWS = 2
 """Pieces per sign, cut at different places."""
 LEAST = 100
 """No coordinate is smaller: numbers of three digits are all alike to a reader that counts tokens."""
-SHARD = "street_signs-0000"
 _SIGNS = next(number for number, topic in enumerate(TOPICS) if topic.kind == "sign")
 
 
@@ -49,13 +53,23 @@ class StreetSigns:
 
     n_walls: int
     seed: int
-    name: str = "street_signs"
+    closeups: bool = False
     n_shards: int = 1
+
+    @property
+    def name(self) -> str:
+        """Of the source."""
+        return "street_sign_closeups" if self.closeups else "street_signs"
+
+    @property
+    def shard(self) -> str:
+        """Name of the one shard."""
+        return f"{self.name}-0000"
 
     @property
     def fingerprint(self) -> str:
         """Digest of the parameters and of the demo that they are made with."""
-        return digest([DEMO_VERSION, self.n_walls, self.seed, PIECE, VIEWS, LEAST])
+        return digest([DEMO_VERSION, self.n_walls, self.seed, self.closeups, PIECE, VIEWS, LEAST])
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""
@@ -67,22 +81,25 @@ class StreetSigns:
                 region = _region(sign)
                 if min(region) < LEAST or not region.fits(*picture.size):
                     continue
+                if self.closeups:
+                    yield _closeup(f"wall/{self.seed}/{number}/{place}", picture, sign, region, license)
+                    continue
                 for view in range(VIEWS):
                     yield _row(f"wall/{self.seed}/{number}/{place}/{view}", picture, sign, region, license)
 
 
 def shipped(home: Path, source: StreetSigns) -> Path:
     """The folder of the shipped dataset of ``source``, made below ``home`` where it is not there yet."""
-    recipe = load_recipes()["crop"]
+    recipe = load_recipes()["direct" if source.closeups else "crop"]
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        intake(workspace, source, 0, SHARD)
-        family, oracle = Family(workspace, recipe, SHARD), OraclePolicy(recipe.oracle, revision=recipe.digest)
+        intake(workspace, source, 0, source.shard)
+        family, oracle = Family(workspace, recipe, source.shard), OraclePolicy(recipe.oracle, revision=recipe.digest)
         family.draft(oracle)
         family.run(oracle)
         family.check()
         family.keep()
         family.collect_rejects()
-        _, made = publish(workspace, recipe, [SHARD])
+        _, made = publish(workspace, recipe, [source.shard])
     return made.folder
 
 
@@ -106,6 +123,18 @@ def _row(row: str, wall: Image.Image, sign: Placed, region: Box, license: str) -
     )
 
 
+def _closeup(row: str, wall: Image.Image, sign: Placed, region: Box, license: str) -> SourceRow:
+    return SourceRow(
+        row=row,
+        images=(jpeg_bytes(wall.crop(region)),),
+        question="What colour is the street sign?",
+        answer=sign.target.look,
+        truth=Truth(boxes=(TruthBox(sign.target.label, *_moved(sign.box, region.x1, region.y1)),)),
+        category="attribute",
+        license=license,
+    )
+
+
 def _corner(region: Box, wall: tuple[int, int], chance: Random) -> tuple[int, int]:
     """Where to cut a piece so that it holds the region, as far from its left and upper edge as ``LEAST``."""
     x = chance.randint(max(0, region.x2 - PIECE[0]), min(region.x1 - LEAST, wall[0] - PIECE[0]))
@@ -122,8 +151,9 @@ def main() -> None:
     parser.add_argument("home", type=Path, help="the workspace; what is there already is not made again")
     parser.add_argument("--walls", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--closeups", action="store_true", help="the regions themselves, for the colours alone")
     options = parser.parse_args()
-    print(shipped(options.home, StreetSigns(options.walls, options.seed)))
+    print(shipped(options.home, StreetSigns(options.walls, options.seed, options.closeups)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """One seed of the learning proof: trains a tiny model in every way and evaluates each checkpoint on held-out rows.
 
-    python -m benchmarks.proof_seed data/learning_proof 0
+    python -m benchmarks.proof_seed data/learning_proof 0 untrained unmasked masked grpo
 
-untrained    random weights; the tokenizer has seen the training rows' texts
+untrained    random weights that were taught the colours, on closeups and without programs: every model that one would
+             start from sees, and this one would spend most of its training on it
 unmasked     SFT with the loss on every token after the question, observations too (``--train-observations``)
 masked       the same SFT with the masks
 grpo         the masked model, then GRPO with Thyme's method
@@ -27,16 +28,19 @@ DIGITS = r"</?[a-z_]+>|(?<!\d)\d(?=\d{2}(?!\d))|(?<=\D\d)\d(?=\d(?!\d))|(?<=\D\d
 """Tags, and every digit of a number of three digits, are tokens of their own: a coordinate is copied digit by digit."""
 SPREAD = 0.1
 """Of the random weights: with Qwen's 0.02 a model this small does not learn to see in the time there is."""
-LONGEST_TURN, LONGEST_ROLLOUT, MAX_ROUNDS = 120, 240, 2
+MAX_PIXELS = 4 * 28 * 28
+"""A picture is four tokens: the fewer there are, the sooner a colour is learned."""
+LONGEST_TURN, LONGEST_ROLLOUT, MAX_ROUNDS = 64, 240, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
     """How much is trained and asked. The defaults are the proof's."""
 
-    sft_steps: int = 600
-    grpo_steps: int = 20
-    grpo_batch: int = 32
+    seeing_steps: int = 200
+    sft_steps: int = 300
+    grpo_steps: int = 16
+    grpo_batch: int = 64
     n_asked: int | None = None
     n_controls: int = 48
 
@@ -60,43 +64,55 @@ class Course:
         return self.root / "train/datasets/sft/crop"
 
     @property
+    def closeups(self) -> Path:
+        """Rows that teach the colours alone."""
+        return self.root / "closeups/datasets/sft/direct"
+
+    @property
     def held_out(self) -> Path:
         """Rows of other walls."""
         return self.root / "held_out/datasets/sft/crop"
 
-    def run(self) -> dict[str, Any]:
-        """Everything; returns the figures by model."""
-        self.build()
-        self.finetune("unmasked")
-        self.finetune("masked")
-        self.reinforce()
-        return {"seed": self.seed, "models": {name: self.evaluated(name) for name in MODELS}}
+    def run(self, name: str) -> Path:
+        """Makes a model of ``MODELS``, evaluates it and writes its figures; returns their path."""
+        match name:
+            case "untrained":
+                self.build()
+                self.finetune(name, self.closeups, start="random", steps=self.scale.seeing_steps)
+            case "grpo":
+                self.reinforce()
+            case _:
+                self.finetune(name, self.rows, start="untrained", steps=self.scale.sft_steps)
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(self.evaluated(name), indent=2) + "\n")
+        return path
 
     def build(self) -> None:
-        """The untrained model."""
+        """The random weights."""
         from train import tiny
 
         tiny.build(
-            self.folder / "untrained",
+            self.folder / "random",
             seed=self.seed,
-            texts=tiny.dataset_texts(self.rows),
+            texts=tiny.dataset_texts(self.rows, self.closeups),
             split=DIGITS,
             spread=SPREAD,
         )
 
-    def finetune(self, name: str) -> None:
+    def finetune(self, name: str, rows: Path, *, start: str, steps: int) -> None:
         """SFT with or without masks."""
         from train.sft import finetune
         from train.sft_settings import Arguments
 
         arguments = Arguments(
-            max_steps=self.scale.sft_steps,
+            max_steps=steps,
             batch_size=8,
             learning_rate=3e-3,
             train_observations=name == "unmasked",
+            max_pixels=MAX_PIXELS,
             seed=self.seed,
         )
-        finetune(self.rows, self.folder / "untrained", self.folder / name, arguments)
+        finetune(rows, self.folder / start, self.folder / name, arguments)
 
     def reinforce(self, start: str = "masked", name: str = "grpo", rows: Path | None = None, **given: Any) -> Any:
         """GRPO from ``start``; returns its history."""
@@ -105,48 +121,42 @@ class Course:
 
         terms = {
             "max_steps": self.scale.grpo_steps,
-            "generations": 4,
+            "generations": 8,
             "batch_size": self.scale.grpo_batch,
             "learning_rate": 3e-4,
             "beta": 0.0,
             "repetition_penalty": 1.0,  # a program repeats itself by its nature, and here a line is one token
             "max_rounds": MAX_ROUNDS,
             "max_tokens": LONGEST_ROLLOUT,
+            "max_pixels": MAX_PIXELS,
             "seed": self.seed,
         }
         arguments = Arguments.of("thyme", **terms | given)
         return reinforce(rows or self.rows, self.folder / start, self.folder / name, arguments)
 
     def evaluated(self, name: str) -> dict[str, Any]:
-        """Shares of rollouts, sampled at temperature 1 and greedy, on held-out rows."""
-        n_controls = self.scale.n_controls if name == "grpo" else 0
-        found = {
-            "sampled": self._evaluated(name, temperature=1.0),
-            "greedy": self._evaluated(name, temperature=0.0, controls=n_controls),
-        }
-        return {how: _shares(*made) for how, made in found.items()}
-
-    def _evaluated(self, name: str, *, temperature: float, controls: int = 0) -> tuple[Path, Any]:
+        """Shares of greedy rollouts on held-out rows; of the last model with the controls."""
         from train.evaluate import evaluate
         from train.evaluation.settings import Settings
 
         settings = Settings(
-            output=self.folder / f"evaluations/{name}-{temperature:g}",
+            output=self.folder / f"evaluations/{name}",
             model=str(self.folder / name),
             datasets=(self.held_out,),
             split="all",
             limit=self.scale.n_asked,
-            temperature=temperature,
+            temperature=0.0,
             max_tokens=LONGEST_TURN,
+            max_pixels=MAX_PIXELS,
             max_rounds=MAX_ROUNDS,
             batch_size=16,
             seed=self.seed,
-            controls=controls,
+            controls=self.scale.n_controls if name == "grpo" else 0,
             shown=4,
             home=self.folder / "home",
         )
         found = evaluate(settings)
-        return found.folder, found.made
+        return _shares(found.folder, found.made)
 
 
 def _shares(folder: Path, made: Any) -> dict[str, Any]:
@@ -169,11 +179,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("root", type=Path)
     parser.add_argument("seed", type=int)
+    parser.add_argument(
+        "models", nargs="+", choices=MODELS, help="in this order; all need `untrained`, `grpo` needs `masked`"
+    )
     options = parser.parse_args()
     with guarded():
-        course = Course(options.root, options.seed)
-        figures = course.run()
-    (course.folder / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
+        for name in options.models:
+            print(Course(options.root, options.seed).run(name))
 
 
 if __name__ == "__main__":

@@ -256,7 +256,7 @@ def main(
     ] = "",
     judge_model: Annotated[str, typer.Option(help="The judge's name at --judge-url.")] = "",
     judge_votes: Annotated[
-        int | None, typer.Option(min=1, help="Votes per question; default: DARKROOM_JUDGE_VOTES, else 1.")
+        int | None, typer.Option(min=1, help="Votes per question; default: as the environment says, else 1.")
     ] = None,
     judge_rubric: Annotated[
         Rubric, typer.Option(help="What a picture earns that shows nothing asked for: 0 (strict), or 0.25 (paper).")

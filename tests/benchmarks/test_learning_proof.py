@@ -19,9 +19,7 @@ def rows(tmp_path_factory):
 
 
 def figures(right):
-    shares = {"n": 4, "executed": 0.5, "right": right, "unanswered": 0.0, "controls": {}}
-    models = {model: {"greedy": shares, "sampled": shares} for model in MODELS}
-    return {"seed": 0, "models": models}
+    return {model: {"n": 4, "executed": 0.5, "right": right, "unanswered": 0.0, "controls": {}} for model in MODELS}
 
 
 def test_every_sign_passes_the_crop_familys_checks_in_two_pieces(rows):
@@ -38,6 +36,16 @@ def test_every_coordinate_has_three_digits_and_lies_in_the_piece():
         x1, y1, x2, y2 = map(int, NUMBERS.search(row.question)[0].split(", "))
         assert LEAST <= x1 < x2 <= PIECE[0]
         assert LEAST <= y1 < y2 <= PIECE[1]
+
+
+def test_a_closeup_is_answered_at_once(tmp_path):
+    from train.rows import open_dataset
+
+    source = StreetSigns(1, seed=5, closeups=True)
+    rows = open_dataset(shipped(tmp_path, source))
+    assert [row["family"] for row in rows] == ["direct"] * len(list(source.rows(0)))
+    assert not any(row["rounds"] for row in rows)
+    assert {row["answer"] for row in rows} <= {"red", "green", "blue", "brown", "grey"}
 
 
 def test_other_walls_share_no_picture():
@@ -57,14 +65,12 @@ def test_coordinates_are_tokens_digit_by_digit(tmp_path, rows):
 
 def test_the_table_shows_means_and_spreads():
     said = table([figures(0.25), figures(0.75)])
-    assert "| SFT, then GRPO | 50% | 50% (25% – 75%) | 0% | 50% | 50% (25% – 75%) |" in said
+    assert "| SFT, then GRPO | 50% | 50% (25% – 75%) | 0% |" in said
 
 
 def test_controls_are_counted_over_all_seeds():
     one = figures(1.0)
-    one["models"]["grpo"]["greedy"]["controls"] = {
-        "blank": {"n": 3, "changed": {"mean": 0.5}, "changed_right": {"mean": 0.25}}
-    }
+    one["grpo"]["controls"] = {"blank": {"n": 3, "changed": {"mean": 0.5}, "changed_right": {"mean": 0.25}}}
     assert "| blank | 6 | 50% | 25% |" in controls([one, one])
 
 
