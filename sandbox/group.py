@@ -81,11 +81,6 @@ class Group:
         await asyncio.to_thread(self.close)
 
     @property
-    def pid(self) -> int:
-        """Process id of the group, -1 before its first session and once it has ended."""
-        return -1 if self._pidfd is None else pid_of(self._pidfd)
-
-    @property
     def n_sessions(self) -> int:
         """Sessions that are alive, spares included."""
         return len(self._sessions)

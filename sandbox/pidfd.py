@@ -26,9 +26,13 @@ def proc_fields(path: str) -> dict[str, str]:
 def open_parent(pidfd: int) -> int | None:
     """A pidfd of its parent, which the caller closes; None where the process or the parent has ended."""
     try:
-        return os.pidfd_open(int(proc_fields(f"/proc/{pid_of(pidfd)}/status")["PPid"]))
+        parent = os.pidfd_open(int(proc_fields(f"/proc/{pid_of(pidfd)}/status")["PPid"]))
     except (OSError, ValueError):
         return None
+    if has_ended(pidfd):  # then the pid may have been another process
+        os.close(parent)
+        return None
+    return parent
 
 
 def is_doomed(pidfd: int) -> bool:
