@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import Literal, NamedTuple
 
-from train.engines import Scale
+from train.options import Scale
 
 Rewards = Sequence[float | None]
 """Of one group; None is broken."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from train.engines import Engine, LossType, Rubric, Scale, Schedule
 from train.faults import JudgeDown
+from train.options import Engine, LossType, Rubric, Scale, Schedule
 from train.program import guarded, recipe_values
 
 if TYPE_CHECKING:

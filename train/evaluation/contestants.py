@@ -34,8 +34,7 @@ def open_judge(settings: Settings, store: ImageStore) -> Policy | None:
     """Who reads free answers and looks at crops; None where nobody does."""
     if not settings.judge_url:
         return None
-    judge = JudgeSettings(settings.judge_url, settings.judge_model, n_votes=settings.judge_votes)
-    return OpenAIPolicy(judge.endpoint, store)
+    return OpenAIPolicy(JudgeSettings(settings.judge_url, settings.judge_model).endpoint, store)
 
 
 def vision_of(settings: Settings) -> Vision:

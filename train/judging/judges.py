@@ -34,8 +34,8 @@ from pipelines.rejects import Reason, RowFault
 from pipelines.structured import json_objects
 from pipelines.tasks import Task
 from pipelines.voting import Ballot, poll
-from train.engines import Rubric
 from train.faults import JudgeDown, TrainFault
+from train.options import Rubric
 
 CONCLUSION = bundled_prompt("judge_conclusion")
 PROCESS = bundled_prompt("judge_process")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipelines.digest import canonical
-from train.engines import Rubric
 from train.faults import TrainFault
 from train.judging.settings import JudgeSettings, open_judge
 from train.methods import Judges
+from train.options import Rubric
 
 
 def judges_of(url: str, model: str, *, n_votes: int | None = None, rubric: Rubric) -> tuple[Judges, str]:

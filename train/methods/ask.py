@@ -11,10 +11,10 @@ from pipelines.policies.base import Policy
 from pipelines.records import Round
 from pipelines.tasks import question_text
 from train import rewards
-from train.engines import Rubric
 from train.judging import judges as judge
 from train.judging.redlines import redlines
 from train.judging.redlines import tool_scores as scores_of
+from train.options import Rubric
 from train.rollouts.outcomes import Outcome
 
 

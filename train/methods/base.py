@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from train.engines import LossType, Scale
 from train.methods import ask
 from train.methods.ask import Judges
+from train.options import LossType, Scale
 from train.rollouts.outcomes import Outcome
 
 RUN_OUT = frozenset({"timeout", "memory"})

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from train.advantages import group_relative, oversample_filter_rank, positive_with_negative_advantage
-from train.engines import Scale
 from train.methods import Judges, Method
+from train.options import Scale
 from train.rollouts.outcomes import Outcome
 
 Metrics = dict[str, list[float]]

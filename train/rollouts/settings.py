@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from train.engines import Engine, LossType, Scale, Schedule
 from train.faults import TrainFault
 from train.methods import METHODS, Method
+from train.options import Engine, LossType, Scale, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

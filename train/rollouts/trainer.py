@@ -24,10 +24,10 @@ from transformers import LogitsProcessorList, StoppingCriteriaList
 from pipelines.digest import seed_from
 from pipelines.rollout import Rollout
 from pipelines.tasks import Task
-from train.engines import Scale
 from train.faults import JudgeDown, TrainFault
 from train.judging.judges import check_judge
 from train.methods import Judges, Method
+from train.options import Scale
 from train.resuming import ReadsRestartPoints
 from train.rollouts.environment import SandboxEnvironment
 from train.rollouts.mixed import MixedGRPOTrainer
