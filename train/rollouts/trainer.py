@@ -32,6 +32,7 @@ from train.resuming import ReadsRestartPoints
 from train.rollouts.environment import SandboxEnvironment
 from train.rollouts.mixed import MixedGRPOTrainer
 from train.rollouts.outcomes import Outcome
+from train.rollouts.pictures import processed_once
 from train.rollouts.play import ModelInTraining, Player, Written
 from train.rollouts.prompts import Asked, opening
 from train.rollouts.sampling import Ending, GreedyInCode, StopWhenOver, TurnWatcher
@@ -98,9 +99,10 @@ class SandboxGRPOTrainer(ReadsRestartPoints, MixedGRPOTrainer):
         torch.manual_seed(seed_from("rollouts", *place))
         size = self._way.generations
         modes = self._way.method.modes(size)
-        batch = super()._generate_and_score_completions(
-            [_in_mode(row, modes[index % size]) for index, row in enumerate(inputs)]
-        )
+        with processed_once(self._processor.image_processor):
+            batch = super()._generate_and_score_completions(
+                [_in_mode(row, modes[index % size]) for index, row in enumerate(inputs)]
+            )
         scores = self._scores.with_advantages(size, scale=self._way.scale)
         n_kept = round(len(inputs) // size / self._way.oversample)
         self._log_metrics(scores.of_groups_of(size, keep=n_kept))
