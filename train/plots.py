@@ -11,7 +11,7 @@ from typing import Any, Literal
 Steps = Sequence[dict[str, Any]]
 _INK, _SOFT = "#2f6f4f", "#999999"
 N_ACROSS = 4
-MOST_PANELS = 24
+MOST_PANELS = 32
 _N_MARKED = 50
 _AXES = ("step", "epoch")
 

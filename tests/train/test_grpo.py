@@ -15,6 +15,7 @@ from train.models import load_processor
 from train.rollouts.prompts import open_prompts
 from train.rollouts.settings import Arguments, named_method
 from train.rollouts.showcase import Showcase
+from train.rollouts.trainer import SandboxGRPOTrainer
 from train.rollouts.workshop import WORKSHOP
 
 pytestmark = pytest.mark.filterwarnings(
@@ -256,6 +257,24 @@ def test_a_rollout_ends_where_no_token_is_left_for_an_observation(one_sign, tiny
     assert made.log[0]["answered"] == 0.0
     assert made.log[0]["turns"] == 1.0
     assert made.batch["completion_ids"].shape[1] <= n_code + 3
+
+
+def test_turns_are_written_in_one_order_however_long_programs_take(one_sign, tiny, tmp_path, monkeypatch):
+    batches, next_turns = [], SandboxGRPOTrainer._next_turns
+
+    def watched(trainer, players, images):
+        batches.append([player.environment._slot for player in players])
+        return next_turns(trainer, players, images)
+
+    monkeypatch.setattr(SandboxGRPOTrainer, "_next_turns", watched)
+    turns = [
+        f"<think>I wait.\n<code>\n```python\nimport time\ntime.sleep({seconds})\n```\n</code><|im_end|>"
+        for seconds in (0.9, 0.6, 0.3, 0.0)
+    ]
+    trained(one_sign, tiny, tmp_path, "thyme", turns, generations=4)
+    (batch,) = batches
+    assert len(batch) == 4
+    assert batch == sorted(batch)
 
 
 def test_a_rollout_gets_no_more_programs_than_it_may_run(one_sign, tiny, tmp_path):

@@ -2,7 +2,8 @@
 
 Every rollout is a coroutine that asks the model for its next turn. When all that are still going wait for the model,
 their turns are written together, in one batch. Programs run meanwhile: each starts as soon as it is complete, while
-the others of the batch are still being written. Batches are the same in every run, so a seed gives the same rollouts.
+the others of the batch are still being written. Batches are the same in every run, and so is the order of their rows:
+a seed gives the same rollouts.
 """
 
 from __future__ import annotations
@@ -160,7 +161,10 @@ class ModelInTraining:
     def _write_if_all_wait(self) -> None:
         if not self._waiting or len(self._waiting) < self._n_going:
             return
-        waiting, self._waiting = self._waiting, []
+        # in the order of the batch, not in that in which programs ended: what a row draws depends on its place
+        places = {name: place for place, name in enumerate(self._players)}
+        waiting = sorted(self._waiting, key=lambda one: places[one[0].task.trajectory_id])
+        self._waiting = []
         start = time.monotonic()
         self.clock.waiting += start - self._since
         written = self._write([player for player, _ in waiting])
