@@ -36,6 +36,7 @@ def measure(course: Course, *, adaptive: bool) -> Rates:
         name=f"sampling-{'adaptive' if adaptive else 'plain'}",
         rows=course.held_out,
         learning_rate=0.0,
+        temperature=1.0,
         max_steps=-1,
         epochs=1.0,
         generations=N_ROLLOUTS,

@@ -4,27 +4,29 @@
     python -m benchmarks.learning_proof data/learning_proof --figure docs/images/learning_proof.png
 
 Rows are made first (``proof_rows.py``), training rows and held-out rows of other walls; then every seed's models are
-trained and evaluated (``proof_seed.py``), two at a time, each on one core. What is complete is not made again: a second
-run only prints the same table, and one that was killed goes on.
+trained and evaluated (``proof_seed.py``), one more at a time than there are cores. What is complete is not made again:
+a second run only prints the same table, and one that was killed goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from benchmarks.proof_seed import MODELS
 
-N_CORES = 2
-_TRAINED, _HELD_OUT = ("--walls", "60", "--seed", "1000"), ("--walls", "20", "--seed", "2000")
+N_AT_ONCE = (os.cpu_count() or 1) + 1
+"""Programs: while one waits for its sandbox, another computes."""
+_TRAINED, _HELD_OUT = ("--walls", "50", "--seed", "1000"), ("--walls", "16", "--seed", "6000")
 ROWS = {"train": _TRAINED, "closeups": (*_TRAINED, "--closeups"), "held_out": _HELD_OUT}
 """The folders of the rows, and which walls they are of."""
 SEEDS = (0, 1, 2)
@@ -44,9 +46,20 @@ Figures = Sequence[dict[str, Any]]
 
 def prove(root: Path, *, seeds: Sequence[int] = SEEDS) -> Figures:
     """Makes what is missing below ``root`` and returns all figures. Raises ``CalledProcessError``."""
-    _run(["benchmarks.proof_rows", str(root / name), *given] for name, given in ROWS.items())
-    for chains in (("untrained",),), (("masked", "grpo"), ("unmasked",)):  # the longest first: no core waits for it
-        _run(["benchmarks.proof_seed", str(root), str(seed), *models] for models in chains for seed in seeds)
+    with ThreadPoolExecutor(N_AT_ONCE) as pool:
+        list(pool.map(_run, (["benchmarks.proof_rows", str(root / name), *given] for name, given in ROWS.items())))
+
+        def begin(seed: int, *models: str) -> Future[None]:
+            return pool.submit(_run, ["benchmarks.proof_seed", str(root), str(seed), *models])
+
+        untrained = {begin(seed, "untrained"): seed for seed in seeds}
+        trained = []
+        for one in as_completed(untrained):
+            one.result()
+            trained.append(begin(untrained[one], "masked", "grpo"))
+        # the shortest last: then no core is idle for long
+        for one in [*trained, *(begin(seed, "unmasked") for seed in seeds)]:
+            one.result()
     return [{name: json.loads((root / f"seed-{seed}/{name}.json").read_text()) for name in MODELS} for seed in seeds]
 
 
@@ -97,12 +110,7 @@ def plot(figures: Figures, path: Path) -> None:
     figure.savefig(path, metadata={"Software": None})
 
 
-def _run(commands: Iterable[Sequence[str]]) -> None:
-    with ThreadPoolExecutor(N_CORES) as pool:
-        list(pool.map(_run_one, commands))
-
-
-def _run_one(command: Sequence[str]) -> None:
+def _run(command: Sequence[str]) -> None:
     started = time.monotonic()
     log = Path(command[1]) / f"{'-'.join(Path(part).name for part in command)}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ untrained    random weights that were taught the colours, on closeups and withou
              start from sees, and this one would spend most of its training on it
 unmasked     SFT with the loss on every token after the question, observations too (``--train-observations``)
 masked       the same SFT with the masks
-grpo         the masked model, then GRPO with Thyme's method
+grpo         the masked model, then GRPO with Thyme's reward, sampling plainly
 
 All are made by the programs of ``train/`` and evaluated by ``train.evaluate``, which keep what is complete.
 """
@@ -38,9 +38,9 @@ class Scale:
     """How much is trained and asked. The defaults are the proof's."""
 
     seeing_steps: int = 200
-    sft_steps: int = 300
-    grpo_steps: int = 16
-    grpo_batch: int = 64
+    sft_steps: int = 200
+    grpo_steps: int = 12
+    grpo_batch: int = 48
     n_asked: int | None = None
     n_controls: int = 48
 
@@ -121,9 +121,12 @@ class Course:
 
         terms = {
             "max_steps": self.scale.grpo_steps,
-            "generations": 8,
+            "generations": 6,
             "batch_size": self.scale.grpo_batch,
-            "learning_rate": 3e-4,
+            "learning_rate": 5e-4,
+            "schedule": "constant",
+            "temperature": 0.5,
+            "adaptive_temperature": False,  # else all rollouts of a prompt write one program: nothing to choose between
             "beta": 0.0,
             "repetition_penalty": 1.0,  # a program repeats itself by its nature, and here a line is one token
             "max_rounds": MAX_ROUNDS,
@@ -149,7 +152,7 @@ class Course:
             max_tokens=LONGEST_TURN,
             max_pixels=MAX_PIXELS,
             max_rounds=MAX_ROUNDS,
-            batch_size=16,
+            batch_size=64,
             seed=self.seed,
             controls=self.scale.n_controls if name == "grpo" else 0,
             shown=4,
