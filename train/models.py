@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipelines.records import Observation
 from train.faults import TrainFault
 from train.templates import MODEL_TYPES
 
@@ -139,3 +141,12 @@ def is_too_thin(width: int, height: int) -> bool:
     The released code of Thyme takes none of these either.
     """
     return max(width, height) >= THINNEST * min(width, height)
+
+
+def viewable(seen: Observation) -> Observation:
+    """``seen``; where it shows an image that is too thin, the error that the model is told instead."""
+    thin = [image for image in seen.images if is_too_thin(image.width, image.height)]
+    if not thin:
+        return seen
+    error = f"ValueError: an image of {thin[0].width}x{thin[0].height} pixels is too thin to be shown"
+    return replace(seen, status="error", images=(), error=error)

@@ -30,7 +30,7 @@ from pipelines.records import ImageRef, Observation
 from pipelines.rollout import Session, rollout
 from train.evaluation.intervals import Estimate, wilson
 from train.evaluation.pictures import Looker, Seen
-from train.evaluation.playing import Contestant, Played
+from train.evaluation.playing import Contestant, Played, Viewing
 
 Control = Literal["blank", "other_region", "other_sample", "other_draw"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
@@ -78,7 +78,8 @@ class Stage:
         contestant, policy = self._contestant, self._contestant.policy
         if control == "other_draw":
             policy = _Redrawn(policy, first)
-        async with self._sandboxes.session(one.images, one.task.sample.videos, seed=one.task.seed) as session:
+        async with self._sandboxes.session(one.images, one.task.sample.videos, seed=one.task.seed) as opened:
+            session = Viewing(opened)
             made = await rollout(
                 one.task,
                 policy=policy,

@@ -9,13 +9,14 @@ from pipelines.digest import digest, seed_from
 from pipelines.execution import Sandboxes
 from pipelines.policies import Policy
 from pipelines.protocols import PROTOCOLS, Protocol
-from pipelines.records import ImageRef, Sample
+from pipelines.records import ImageRef, Observation, Sample
 from pipelines.rejects import RETRYABLE
-from pipelines.rollout import Rollout, rollout
+from pipelines.rollout import Rollout, Session, rollout
 from pipelines.tasks import Prepared, Task, question_text
 from train.evaluation.pictures import Seen
 from train.evaluation.questions import Question
 from train.evaluation.scoring import Score
+from train.models import viewable
 
 FAMILY = "evaluation"
 
@@ -63,6 +64,17 @@ class Played:
         return fault is not None and fault.reason in RETRYABLE
 
 
+@dataclass(frozen=True, slots=True)
+class Viewing:
+    """A session in which an image that no model takes is an error that the model is told, as in training."""
+
+    session: Session
+
+    async def run(self, code: str) -> Observation:
+        """As the session."""
+        return viewable(await self.session.run(code))
+
+
 def task_of(question: Question, number: int, contestant: Contestant) -> Task:
     """The ``number``-th rollout on a question. Raises ``RowFault`` where the protocol or the oracle cannot take it."""
     sample, protocol = question.sample, contestant.protocol_of(question)
@@ -91,6 +103,6 @@ async def play(question: Question, task: Task, contestant: Contestant, sandboxes
             task,
             policy=contestant.policy,
             protocol=contestant.protocol_of(question),
-            session=session,
+            session=Viewing(session),
             max_rounds=contestant.max_rounds,
         )

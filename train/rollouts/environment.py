@@ -22,7 +22,7 @@ from pipelines.records import Edit, ImageRef, Observation
 from pipelines.rejects import Reason, RowFault
 from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
-from train.models import is_too_thin
+from train.models import viewable
 from train.rollouts.outcomes import pixel_ref
 from train.rollouts.workshop import WORKSHOP
 
@@ -148,13 +148,8 @@ class SandboxEnvironment:
 
     def _recorded(self, seen: Seen) -> Observation:
         edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in seen.edits)
-        thin = [image.pixels.size for image in seen.images if is_too_thin(*image.pixels.size)]
-        if thin:
-            width, height = thin[0]
-            error = f"ValueError: an image of {width}x{height} pixels is too thin to be shown"
-            return Observation("error", seen.text, (), error, edits)
         shown = tuple(self._kept(image.pixels) for image in seen.images)
-        return Observation(seen.status, seen.text, shown, seen.error, edits)
+        return viewable(Observation(seen.status, seen.text, shown, seen.error, edits))
 
     def _kept(self, pixels: Image.Image) -> ImageRef:
         ref = pixel_ref(pixels)

@@ -58,6 +58,16 @@ class Blind(Eyes):
         return "red"
 
 
+class Slit(Blind):
+    """Crops a slit."""
+
+    async def write(self, turn):
+        if turn.rounds:
+            return await super().write(turn)
+        code = "from PIL import Image\nImage.open(image_path).crop((0, 9, 500, 11)).save('c.png')\nprint('c.png')"
+        return Completion(Thyme().write_round("I look.", code, first=True))
+
+
 class Lots(Eyes):
     """Looks at nothing but its seed."""
 
@@ -126,6 +136,15 @@ def test_another_draw_shows_what_chance_alone_does(stage, store):
     assert effect(controlled(played_again, rollouts, "other_draw")).changed.mean == 1.0
     rollouts, played_again = stage(Eyes(store))
     assert effect(controlled(played_again, rollouts, "other_draw")).changed.mean == 0.0
+
+
+def test_an_image_that_no_model_takes_is_told_to_it_as_an_error(stage, store):
+    rollouts, _ = stage(Slit(store))
+    seen = [one.rollout.rounds[0].observation for one in rollouts]
+    assert {(one.status, one.error, one.images) for one in seen} == {
+        ("error", "ValueError: an image of 500x2 pixels is too thin to be shown", ())
+    }
+    assert [one.rollout.answer for one in rollouts] == ["red"] * len(COLOURS)
 
 
 def test_only_what_follows_the_picture_is_written_again(stage, store):
