@@ -2,7 +2,7 @@
 
     python -m benchmarks.adaptive_sampling data/learning_proof
 
-Takes the learning proof's masked SFT models, and lets GRPO roll out their held-out questions once, at temperature 1
+Takes the learning proof's masked SFT models, and lets GRPO roll out held-out questions twice each, at temperature 1
 and with a learning rate of 0: plainly, and with temperature 0 inside code (Thyme §4.3). Counted are programs.
 """
 
