@@ -22,7 +22,9 @@ import typer
 
 from train.program import ENVIRONMENT
 
-N_ROLLOUTS, N_STEPS = 8, 3
+N_ROLLOUTS, N_STEPS = 8, 5
+SEED = 0
+"""Of both: the same questions, with the same pictures, in the same order."""
 SECOND = "<think>It is red.</think>\n<answer>red</answer><|im_end|>"
 
 
@@ -79,7 +81,13 @@ def of_darkroom(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
 
     processor = load_processor(model)
     arguments = Arguments.of(
-        "thyme", max_steps=N_STEPS, generations=N_ROLLOUTS, max_tokens=1500, repetition_penalty=1.0, beta=0.0
+        "thyme",
+        max_steps=N_STEPS,
+        generations=N_ROLLOUTS,
+        max_tokens=1500,
+        repetition_penalty=1.0,
+        beta=0.0,
+        seed=SEED,
     )
     method = named_method("thyme")
     return build_trainer(rows, model, processor, arguments, method=method, steps=steps), processor
@@ -110,6 +118,8 @@ def of_trl(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
         save_strategy="no",
         report_to="none",
         disable_tqdm=True,
+        seed=SEED,
+        data_seed=SEED,
         **device_arguments(),
     )
     trainer = MixedGRPOTrainer(
