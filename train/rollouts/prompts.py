@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from datasets import Dataset, load_dataset
+from datasets import Dataset, Features, Image, List, load_dataset
 
 from pipelines.export import FEATURES as SFT_FEATURES
 from pipelines.grading import grader_of
@@ -27,6 +27,9 @@ from train.faults import TrainFault
 from train.rows import dataset_files, presented, without_pixels
 
 Row = Mapping[str, Any]
+_STORED = Image(decode=False)
+"""A picture as the bytes of its file: the sandbox is given them as they are."""
+_DECODED = Image()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,10 @@ class Asked:
 
 
 def open_prompts(folder: Path) -> Dataset:
-    """The rows of a dataset folder, one per sample. Raises ``TrainFault`` for wrong columns and for no rows."""
+    """The rows of a dataset folder, one per sample, their images as stored bytes.
+
+    Raises ``TrainFault`` for wrong columns and for no rows.
+    """
     files = dataset_files(folder)
     features = {_features_of(path): path for path in files}
     if len(features) > 1:
@@ -49,7 +55,7 @@ def open_prompts(folder: Path) -> Dataset:
     if not sum(pq.read_metadata(path).num_rows for path in files):
         raise TrainFault(f"{folder} has no rows: look at the rejects of the stages that made it")
     names = [str(path) for path in files]
-    wanted = RL_FEATURES if kind == "rl" else SFT_FEATURES
+    wanted = Features({**(RL_FEATURES if kind == "rl" else SFT_FEATURES), "images": List(_STORED)})
     rows = load_dataset("parquet", data_files={"train": names}, split="train", features=wanted)
     first = {sample: index for index, sample in reversed(list(enumerate(rows["sample_id"])))}
     return rows.select(sorted(first.values()))
@@ -61,11 +67,17 @@ def prompts(rows: Dataset, *, protocol: str) -> Dataset:
 
 
 def prompt(row: Row, *, protocol: str) -> dict[str, Any]:
-    """One row: the opening, its images, its videos (for the sandbox alone: no prompt shows one), and ``asked``."""
+    """One row of ``open_prompts`` as it is asked.
+
+    ``images`` are what the model sees; ``image_files`` and ``videos`` are the bytes that the sandbox opens (no prompt
+    shows a video).
+    """
     question = asked_of(row)
+    stored = list(row["images"] or [])[: len(question.sample.images)]
     return {
         "prompt": opening(question, protocol=protocol),
-        "images": list(row["images"] or [])[: len(question.sample.images)],
+        "images": [_DECODED.decode_example(image) for image in stored],
+        "image_files": [image["bytes"] for image in stored],
         "videos": [video["bytes"] for video in row.get("videos") or ()],
         "sample_id": row["sample_id"],
         "protocol": protocol,

@@ -6,6 +6,7 @@ from pipelines.sources.demo.films import films
 from sandbox import SandboxUnavailable
 from train.rollouts.environment import SandboxEnvironment
 from train.rollouts.workshop import WORKSHOP, Workshop
+from train.rows import rows_with_images
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -14,12 +15,18 @@ def _pool():
     WORKSHOP.close()
 
 
+@pytest.fixture(scope="module")
+def picture(dataset):
+    """The bytes of the first row's question image."""
+    return next(rows_with_images(dataset))["images"][0]["bytes"]
+
+
 @pytest.fixture
-def environment(rows):
+def environment(picture):
     ready = SandboxEnvironment()
-    ready.reset(trajectory_id="t0", protocol="thyme", images=rows[0]["images"][:1])
+    ready.reset(trajectory_id="t0", protocol="thyme", image_files=[picture])
     yield ready
-    ready.reset(trajectory_id="", protocol="thyme", images=[])
+    ready.reset(trajectory_id="", protocol="thyme", image_files=[])
 
 
 def test_run_python_is_the_only_tool():
@@ -36,7 +43,7 @@ def test_a_program_shows_its_image_between_the_markers(environment, rows):
 
 def test_a_video_is_open_in_the_session(environment):
     (row,) = [made.build() for made in films(0)[:1]]
-    environment.reset(trajectory_id="film", protocol="pyvision", images=[], videos=list(row.videos))
+    environment.reset(trajectory_id="film", protocol="pyvision", image_files=[], videos=list(row.videos))
     shown = environment.run_python("print(len(video_clue_0))\nplt.imshow(video_clue_0[3].asnumpy())\nplt.show()")
     assert "48" in shown[0]["text"]
     assert [part["type"] for part in shown].count("image") == 1
@@ -47,9 +54,9 @@ def test_state_lives_across_the_programs_of_a_rollout(environment):
     assert environment.run_python("print(n + 1)")[1]["text"] == "42"
 
 
-def test_a_reset_forgets_the_rollout_before(environment, rows):
+def test_a_reset_forgets_the_rollout_before(environment, picture):
     environment.run_python("n = 41")
-    environment.reset(trajectory_id="t0", protocol="thyme", images=rows[0]["images"][:1])
+    environment.reset(trajectory_id="t0", protocol="thyme", image_files=[picture])
     assert environment.n_executions == 0
     assert "NameError" in environment.run_python("print(n)")[1]["text"]
 
@@ -64,10 +71,10 @@ def test_special_tokens_that_a_program_prints_become_text(environment):
     assert environment.run_python("print('<|im' + '_end|>')")[1]["text"] == "‹|im_end|>"
 
 
-def test_rollouts_of_one_prompt_share_a_group_that_the_last_one_closes(rows):
+def test_rollouts_of_one_prompt_share_a_group_that_the_last_one_closes(picture):
     rollouts = [SandboxEnvironment() for _ in range(2)]
     for rollout in rollouts:
-        rollout.reset(trajectory_id="shared", protocol="thyme", images=rows[0]["images"][:1])
+        rollout.reset(trajectory_id="shared", protocol="thyme", image_files=[picture])
         rollout.run_python("print(1)")
     assert WORKSHOP._leases["shared"].n_users == 2
     for rollout in rollouts:
@@ -91,9 +98,9 @@ def test_a_sandbox_that_fails_is_kept_as_the_fault_of_the_rollout(environment, m
     assert isinstance(environment.fault, SandboxUnavailable)
 
 
-def test_the_tool_of_the_rows_protocol_is_there(rows):
+def test_the_tool_of_the_rows_protocol_is_there(picture):
     rollout = SandboxEnvironment()
-    rollout.reset(trajectory_id="crops", protocol="tool_call", images=rows[0]["images"][:1])
+    rollout.reset(trajectory_id="crops", protocol="tool_call", image_files=[picture])
     shown = rollout.run_python("crop_image_normalized(bbox_2d=[0, 0, 0.5, 0.5], target_image=1)")
     assert [part["type"] for part in shown] == ["text", "image", "text"]
     assert shown[0]["text"] == "<tool_response>\nimage 2: 70x56 pixels\n"

@@ -1,6 +1,9 @@
+import io
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from pipelines.export import write_dataset
 from pipelines.records import Grader, RLRow
@@ -8,6 +11,7 @@ from pipelines.rl.export import write_rows
 from tests.train.conftest import sign, sum_without_image
 from train.faults import TrainFault
 from train.rollouts.prompts import asked_of, check_prompts, open_prompts, opening, prompt, prompts
+from train.rows import rows_with_images
 
 
 @pytest.fixture(scope="module")
@@ -20,18 +24,30 @@ def rl(store, tmp_path_factory):
     return folder
 
 
-def test_a_prompt_is_the_opening_with_the_question_images(rows):
-    shown = prompt(rows[0], protocol="thyme")
+@pytest.fixture(scope="module")
+def signs_asked(dataset):
+    return open_prompts(dataset)
+
+
+def test_a_prompt_is_the_opening_with_the_question_images(signs_asked):
+    shown = prompt(signs_asked[0], protocol="thyme")
     assert [message["role"] for message in shown["prompt"]] == ["system", "user"]
     assert len(shown["images"]) == 1
     assert shown["asked"].sample.answer == "red"
     assert (shown["protocol"], shown["sample_id"], shown["mode"]) == ("thyme", "s0", "free")
 
 
-def test_a_prompt_brings_its_videos_for_the_sandbox_alone(rows):
+def test_the_sandbox_is_given_the_file_as_it_is_stored(dataset, signs_asked):
+    stored = next(rows_with_images(dataset))["images"][:1]
+    shown = prompt(signs_asked[0], protocol="thyme")
+    assert shown["image_files"] == [image["bytes"] for image in stored]
+    assert shown["images"][0].tobytes() == Image.open(io.BytesIO(stored[0]["bytes"])).tobytes()
+
+
+def test_a_prompt_brings_its_videos_for_the_sandbox_alone(signs_asked):
     film = {"bytes": b"film", "path": "0.mp4"}
-    assert prompt(rows[0], protocol="thyme")["videos"] == []
-    shown = prompt({**rows[0], "videos": [film]}, protocol="thyme")
+    assert prompt(signs_asked[0], protocol="thyme")["videos"] == []
+    shown = prompt({**signs_asked[0], "videos": [film]}, protocol="thyme")
     assert shown["videos"] == [b"film"]
     assert "film" not in str(shown["prompt"])
 

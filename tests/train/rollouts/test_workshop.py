@@ -1,3 +1,4 @@
+import io
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -17,7 +18,9 @@ def workshop():
 
 @pytest.fixture
 def picture():
-    return Image.new("RGB", (40, 30), "teal")
+    file = io.BytesIO()
+    Image.new("RGB", (40, 30), "teal").save(file, "PNG")
+    return file.getvalue()
 
 
 @pytest.fixture
