@@ -66,9 +66,9 @@ class SandboxEnvironment:
         self.reset()
 
     def reset(self, **row: Any) -> None:
-        """Takes ``trajectory_id`` or ``sample_id``, ``protocol``, and the bytes of ``image_files`` and ``videos``.
+        """Takes ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leaves the prompt.
 
-        The rest of the row, with ``images`` for the model, is for others.
+        With ``image_files``, the images' bytes as they are stored, a group is opened sooner: none is encoded anew.
         """
         self._end()
         self._row = row
@@ -134,7 +134,8 @@ class SandboxEnvironment:
     def _opened(self) -> Session:
         if self._session is None:
             prompt = self._prompt
-            self._group = WORKSHOP.take(prompt, self._row.get("image_files") or (), self._row.get("videos") or ())
+            images = self._row.get("image_files") or self._row.get("images") or ()
+            self._group = WORKSHOP.take(prompt, images, self._row.get("videos") or ())
             self._session = self._group.session(seed=seed_from(prompt, self._slot))
             setup = self._protocol.setup
             if setup and not (seen := self._session.run(setup)).ok:
