@@ -97,6 +97,8 @@ class Held:
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                 ],
                 setsid=True,
+                # a job in the background ignores SIGINT, Dagster then SIGTERM too, and a child would inherit both
+                setsigdef=(signal.SIGINT, signal.SIGTERM),
             )
         finally:
             os.close(gate)

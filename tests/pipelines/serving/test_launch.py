@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -115,6 +116,23 @@ def test_a_server_that_ignores_sigterm_is_killed(servers: Servers, engine: Engin
     server = started(servers, engine("--deaf"))
     assert stop(servers, server, grace_seconds=0.3)
     assert server.process.members() == []
+
+
+@pytest.fixture
+def deaf_starter() -> Iterator[None]:
+    """This process ignores the signals that end a server, as one that a shell put into the background may."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("deaf_starter")
+def test_a_server_listens_to_sigterm_whatever_its_starter_ignores(servers: Servers, engine: EngineOf) -> None:
+    pid = started(servers, engine()).process.pid
+    ignored = re.search(r"SigIgn:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    assert ignored is not None
+    assert not int(ignored[1], 16) & (1 << (signal.SIGTERM - 1) | 1 << (signal.SIGINT - 1))
 
 
 def test_stopping_a_server_that_is_gone_forgets_it(servers: Servers, engine: EngineOf) -> None:
