@@ -41,11 +41,11 @@ def _followed(
     # the op's context: of the asset's, Pipes 1.13 reads a property that Dagster itself deprecates
     with dg.open_pipes_session(context.op_execution_context, dg.PipesEnvContextInjector(), reader) as session:
         job = start(program, order, launcher, session.get_bootstrap_env_vars())
-        context.log.info("%s%s", job.where, ", taken over from an earlier run" if order.is_taken_over else "")
-        if isinstance(job, HandedOverJob) and not isinstance(job, SlurmJob):
-            yield dg.AssetObservation(context.asset_key, metadata={"start_with": job.start_with})
         ending: Ending | None = None
         try:
+            context.log.info("%s%s", job.where, ", taken over from an earlier run" if order.is_taken_over else "")
+            if isinstance(job, HandedOverJob) and not isinstance(job, SlurmJob):
+                yield dg.AssetObservation(context.asset_key, metadata={"start_with": job.start_with})
             while ending is None:
                 yield from steps.new(session)
                 time.sleep(_SECONDS.get(launcher.kind, _SECONDS_ELSEWHERE))

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,36 @@ def test_steps_are_observed_and_the_result_is_the_assets(tmp_path: Path, instanc
 
 def test_a_program_that_fails_says_why_in_the_runs_failure(tmp_path: Path, instance: dg.DagsterInstance) -> None:
     assert failure(run(tmp_path / "out", LauncherResource(), instance, "no", "dataset")) == "no dataset"
+
+
+class CancelledAtOnce:
+    """A job whose run is cancelled while its first line is written to the log."""
+
+    def __init__(self) -> None:
+        self.n_asked, self.is_stopped = 0, False
+
+    @property
+    def where(self) -> str:
+        self.n_asked += 1
+        if self.n_asked == 1:
+            raise dg.DagsterExecutionInterruptedError
+        return "a job"
+
+    def ended(self, *, closed: bool) -> None:
+        raise AssertionError("nobody waits for it")
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+def test_a_run_that_is_cancelled_as_its_job_starts_ends_the_job(
+    tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = CancelledAtOnce()
+    monkeypatch.setattr("assets.launching.run.start", lambda *_: job)
+    with suppress(dg.DagsterExecutionInterruptedError):
+        run(tmp_path / "out", LauncherResource(), instance)
+    assert job.is_stopped
 
 
 SLURM = LauncherResource(kind="slurm", wait_hours=0.05, folder=str(ROOT))
