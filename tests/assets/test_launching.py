@@ -334,6 +334,8 @@ def test_a_job_of_another_command_at_work_on_the_output_is_left_alone(
     (exchange.folder / "order.json").write_text(json.dumps({"command": ["another"], "job_id": ""}))
     over = threading.Event()
 
+    exchange.alive.write_text("0")
+
     def live() -> None:
         while not over.wait(0.2):
             exchange.alive.write_text(str(time.monotonic()))
