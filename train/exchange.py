@@ -3,7 +3,7 @@
 messages   Dagster Pipes: one JSON object a line, from the program's first process
 fault      the last words of a program that failed
 alive      a number that grows while the program lives
-stop       made by whoever started it: the program is to end
+stop       made by whoever started it: the program is to end, also when it starts later
 
 A program knows its folder by ``DARKROOM_EXCHANGE``; without it there is nobody to speak to.
 """
@@ -60,7 +60,12 @@ class Exchange:
 
 
 def attend(exchange: Exchange, *, first: bool) -> None:
-    """Gives signs of life (the ``first`` process does) and ends this process when it is told to stop; in a thread."""
+    """Gives signs of life (the ``first`` process does) and ends this process when it is told to stop; in a thread.
+
+    A job that starts after it was told to stop ends here, before it has written anything.
+    """
+    if exchange.stop.exists():
+        signal.raise_signal(signal.SIGTERM)
     threading.Thread(target=_attend, args=(exchange, first), daemon=True, name="exchange").start()
 
 

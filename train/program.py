@@ -90,9 +90,9 @@ def _ending_in_order(exchange: Exchange | None) -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, end)
     if "LOCAL_RANK" in os.environ:
         die_with_parent(signal.SIGTERM)
-    if exchange is not None:
-        attend(exchange, first=is_first_process())
     try:
+        if exchange is not None:
+            attend(exchange, first=is_first_process())
         yield
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -1,13 +1,14 @@
-"""The folder of one launch: a temporary one on this machine; ``<output>.job`` where the job may outlive the run.
+"""The folder of one launch: a temporary one on this machine; ``<output>.job/<n>`` where the job may outlive the run.
 
 A job that is on its way when a run is lost is not started again: the next run of the same command takes it over, with
-all that it has reported. That ends when its result was taken in, when it failed, and when it was told to stop.
+all that it has reported. That ends when its result was taken in, when it failed, and when it was told to stop. Then
+the next job has a folder of its own: one that waits in a queue still, and starts late, finds the wish to stop in its
+folder, and neither reports to the new run nor writes to its output.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -52,16 +53,20 @@ def lasting_order(command: Sequence[str], output: Path) -> Order:
 
     Raises ``LaunchFault`` while another command's job writes to the same output.
     """
-    exchange = Exchange(output.with_name(f"{output.name}.job").absolute())
-    known = _known(exchange)
-    if known is not None and known.command == tuple(command):
-        return known
-    if known is not None and _is_alive(exchange):
-        raise LaunchFault(
-            f"another job is at work on {output}: {' '.join(known.command)}. Wait for it, or end it: "
-            f"touch {exchange.stop}"
-        )
-    shutil.rmtree(exchange.folder, ignore_errors=True)
+    folder = output.with_name(f"{output.name}.job").absolute()
+    number = max((int(path.name) for path in folder.glob("[0-9]*")), default=0)
+    if number:
+        last = Exchange(folder / str(number))
+        known = _known(last)
+        if known is not None and known.command == tuple(command):
+            return known
+        if known is not None and _is_alive(last):
+            raise LaunchFault(
+                f"another job is at work on {output}: {' '.join(known.command)}. Wait for it, or end it: "
+                f"touch {last.stop}"
+            )
+        last.stop.touch()
+    exchange = Exchange(folder / str(number + 1))
     exchange.folder.mkdir(parents=True)
     return Order(tuple(command), exchange)
 

@@ -288,7 +288,7 @@ def started_by_hand(output: Path) -> threading.Thread:
     """Somebody who waits for the script, and runs it as Slurm would."""
 
     def start() -> None:
-        path = output.with_name("out.job") / "job.sbatch"
+        path = output.with_name("out.job") / "1" / "job.sbatch"
         deadline = time.monotonic() + 30
         while not (path.exists() and path.read_text().endswith("\n")):
             assert time.monotonic() < deadline
@@ -306,7 +306,7 @@ def test_a_job_that_was_handed_over_reports_back(tmp_path: Path, instance: dg.Da
     somebody.join()
     assert losses(instance) == [3.0, 1.5, 1.0]
     assert materialized(result)["final_loss"] == 1.0
-    assert materialized(result)["ran_on"] == f"handed over: sbatch {tmp_path}/out.job/job.sbatch"
+    assert materialized(result)["ran_on"] == f"handed over: sbatch {tmp_path}/out.job/1/job.sbatch"
 
 
 def test_a_job_that_was_handed_over_and_fails_says_why(tmp_path: Path, instance: dg.DagsterInstance) -> None:
@@ -320,7 +320,7 @@ def test_a_job_started_after_the_run_gave_up_is_taken_in_by_the_next_one(
 ) -> None:
     at_once = LauncherResource(kind="slurm", wait_hours=0.0, folder=str(ROOT))
     said = failure(run(tmp_path / "out", at_once, instance))
-    assert f"sbatch {tmp_path}/out.job/job.sbatch" in said
+    assert f"sbatch {tmp_path}/out.job/1/job.sbatch" in said
     started_by_hand(tmp_path / "out").join()
     assert materialized(run(tmp_path / "out", at_once, instance))["final_loss"] == 1.0
     assert "nobody has started the job yet" in failure(run(tmp_path / "out", at_once, instance))
@@ -329,8 +329,8 @@ def test_a_job_started_after_the_run_gave_up_is_taken_in_by_the_next_one(
 def test_a_job_of_another_command_at_work_on_the_output_is_left_alone(
     tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    exchange = Exchange(tmp_path / "out.job")
-    exchange.folder.mkdir()
+    exchange = Exchange(tmp_path / "out.job" / "1")
+    exchange.folder.mkdir(parents=True)
     (exchange.folder / "order.json").write_text(json.dumps({"command": ["another"], "job_id": ""}))
     over = threading.Event()
 
@@ -351,6 +351,19 @@ def test_a_job_of_another_command_at_work_on_the_output_is_left_alone(
     assert str(exchange.stop) in said
 
 
+def test_a_job_that_starts_when_another_one_has_its_place_ends_and_is_not_heard(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:
+    at_once = LauncherResource(kind="slurm", wait_hours=0.0, folder=str(ROOT))
+    for words in ("another", "dataset"), ():
+        assert "nobody has started the job yet" in failure(run(tmp_path / "out", at_once, instance, *words))
+    late, wanted = (tmp_path / "out.job" / number / "job.sbatch" for number in ("1", "2"))
+    assert subprocess.run(["bash", str(late)], check=False, capture_output=True, timeout=120).returncode == 128 + 15
+    assert "nobody has started the job yet" in failure(run(tmp_path / "out", at_once, instance))
+    subprocess.run(["bash", str(wanted)], check=True, capture_output=True)
+    assert materialized(run(tmp_path / "out", at_once, instance))["final_loss"] == 1.0
+
+
 def test_a_manifest_wants_an_image_and_a_claim(tmp_path: Path, instance: dg.DagsterInstance) -> None:
     said = failure(run(tmp_path / "out", LauncherResource(kind="kubernetes"), instance))
     assert "DARKROOM_LAUNCH_IMAGE" in said
@@ -364,7 +377,7 @@ def test_no_key_is_written_into_a_job(
     monkeypatch.setenv("DARKROOM_LEDGER", "postgresql://a:p-secret@db/x")
     launcher = LauncherResource(kind="kubernetes", image="i", claim="c", wait_hours=0.0)
     assert "kubectl create -f" in failure(run(tmp_path / "out", launcher, instance))
-    text = (tmp_path / "out.job" / "job.yaml").read_text()
+    text = (tmp_path / "out.job" / "1" / "job.yaml").read_text()
     assert "secret" not in text
     assert os.environ["DARKROOM_HOME"] in text
 

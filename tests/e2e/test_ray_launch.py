@@ -113,7 +113,7 @@ def test_a_cancelled_run_stops_its_ray_job(
     (tmp_path / "home" / "dagster").mkdir(parents=True)
     settings = {**clean_environment, "DARKROOM_LAUNCH": "ray", "DARKROOM_LAUNCH_URL": cluster}
     with subprocess.Popen([sys.executable, "-m", "tests.e2e.hungry_run"], cwd=root, env=settings) as worker:
-        alive = tmp_path / "home" / "checkpoints" / "hungry.job" / "alive"
+        alive = tmp_path / "home" / "checkpoints" / "hungry.job" / "1" / "alive"
         deadline = time.monotonic() + 120
         while not alive.exists():
             assert time.monotonic() < deadline

@@ -130,7 +130,7 @@ def test_a_slurm_job_reports_its_steps_and_its_result(
     assert losses(instance) == [3.0, 1.5, 1.0]
     assert materialized(result)["final_loss"] == 1.0
     assert materialized(result)["ran_on"].startswith("Slurm job ")
-    assert list((tmp_path / "out.job").glob("log-*"))
+    assert list((tmp_path / "out.job" / "1").glob("log-*"))
 
 
 def test_a_slurm_job_that_fails_says_why(
@@ -153,7 +153,7 @@ def settings(slurm: str, clean_environment: dict[str, str], tmp_path: Path) -> d
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The job's folder."""
-    return tmp_path / "home" / "checkpoints" / "hungry.job"
+    return tmp_path / "home" / "checkpoints" / "hungry.job" / "1"
 
 
 @contextmanager

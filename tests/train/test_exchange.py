@@ -59,6 +59,15 @@ def test_signs_of_life_go_on_until_the_program_is_told_to_stop(exchange: Exchang
     assert exchange.last_words() == "it was told to end (SIGTERM)"
 
 
+def test_a_program_that_starts_after_it_was_told_to_stop_does_nothing(exchange: Exchange) -> None:
+    exchange.stop.touch()
+    code = "from train.program import guarded\nwith guarded():\n    print('at work')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + 15, b"", b"")
+    assert exchange.last_words() == "it was told to end (SIGTERM)"
+    assert not exchange.alive.exists()
+
+
 def test_a_program_that_nobody_launched_writes_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
