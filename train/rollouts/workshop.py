@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from PIL import Image
+
 from sandbox import Group, Limits, SandboxPool
 
 _MOST_WAITING = 64
@@ -43,7 +45,7 @@ class Workshop:
                 self._threads = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="darkroom-program")
             return self._threads
 
-    def take(self, prompt: str, images: Sequence[bytes], videos: Sequence[bytes] = ()) -> Group:
+    def take(self, prompt: str, images: Sequence[bytes | Image.Image], videos: Sequence[bytes] = ()) -> Group:
         """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises."""
         with self._lock:
             lease = self._leases.get(prompt)
@@ -80,7 +82,7 @@ class Workshop:
         if threads is not None:
             threads.shutdown()
 
-    def _open(self, prompt: str, lease: _Lease, images: Sequence[bytes], videos: Sequence[bytes]) -> None:
+    def _open(self, prompt: str, lease: _Lease, images: Sequence[bytes | Image.Image], videos: Sequence[bytes]) -> None:
         try:
             lease.group.set_result(self._opened_pool().group(images=list(images), videos=list(videos)))
         except BaseException as fault:
