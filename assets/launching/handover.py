@@ -97,6 +97,13 @@ def submit_to_slurm(script: Path) -> str:
     return _slurm("sbatch", "--parsable", str(script)).partition(";")[0].strip()
 
 
+def job_of(script: Path) -> str:
+    """The number of the job that waits or runs with a script; empty when there is none. Raises ``LaunchFault``."""
+    lines = _slurm("squeue", "--noheader", "--format", "%i %o").splitlines()
+    jobs = {command: number for number, _, command in (line.strip().partition(" ") for line in lines)}
+    return jobs.get(str(script), "")
+
+
 def _is_queued(job_id: str) -> bool:
     command = ["squeue", "--noheader", "--jobs", job_id, "--format", "%T"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -54,7 +54,7 @@ def lasting_order(command: Sequence[str], output: Path) -> Order:
     Raises ``LaunchFault`` while another command's job writes to the same output.
     """
     folder = output.with_name(f"{output.name}.job").absolute()
-    number = max((int(path.name) for path in folder.glob("[0-9]*")), default=0)
+    number = max((int(path.name) for path in folder.glob("*") if path.name.isdecimal()), default=0)
     if number:
         last = Exchange(folder / str(number))
         known = _known(last)

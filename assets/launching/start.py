@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from assets.launching.handover import HandedOverJob, SlurmJob, submit_to_slurm
+from assets.launching.handover import HandedOverJob, SlurmJob, job_of, submit_to_slurm
 from assets.launching.job import Job, LaunchFault
 from assets.launching.launcher import LauncherResource
 from assets.launching.local import LocalJob
@@ -72,11 +72,17 @@ def _on_slurm(program: Program, order: Order, launcher: LauncherResource, enviro
         )
         script.write_text(text)
         order.on_its_way("")
-    if launcher.submit:
-        job_id = submit_to_slurm(script)
+    if launcher.submit and (job_id := _submitted(order, script)):
         order.on_its_way(job_id)
         return SlurmJob(order.exchange, job_id)
     return _handed_over(order, launcher, f"sbatch {shlex.quote(str(script))}")
+
+
+def _submitted(order: Order, script: Path) -> str:
+    """The number of the script's job, which Slurm is given once, whoever did; empty when it has run."""
+    if order.is_taken_over and (job_id := job_of(script)):
+        return job_id
+    return "" if order.exchange.alive.exists() else submit_to_slurm(script)
 
 
 def _on_kubernetes(program: Program, order: Order, launcher: LauncherResource, environment: Mapping[str, str]) -> Job:

@@ -332,9 +332,8 @@ def test_a_job_of_another_command_at_work_on_the_output_is_left_alone(
     exchange = Exchange(tmp_path / "out.job" / "1")
     exchange.folder.mkdir(parents=True)
     (exchange.folder / "order.json").write_text(json.dumps({"command": ["another"], "job_id": ""}))
-    over = threading.Event()
-
     exchange.alive.write_text("0")
+    over = threading.Event()
 
     def live() -> None:
         while not over.wait(0.2):

@@ -144,6 +144,23 @@ def test_a_job_that_slurm_refuses_says_so(slurm: str, instance: dg.DagsterInstan
     assert "invalid partition" in failure(run(tmp_path / "out", refused, instance))
 
 
+@pytest.mark.parametrize("state", ["waits or runs", "has run"])
+def test_a_script_that_somebody_has_submitted_is_not_submitted_again(
+    launcher: LauncherResource, instance: dg.DagsterInstance, tmp_path: Path, state: str
+) -> None:
+    by_hand = LauncherResource(kind="slurm", wait_hours=0.0, folder=str(ROOT))
+    assert "nobody has started the job yet" in failure(run(tmp_path / "out", by_hand, instance))
+    subprocess.run(["sbatch", str(tmp_path / "out.job" / "1" / "job.sbatch")], check=True)
+    if state == "has run":
+        wait_until((tmp_path / "out.job" / "1" / "alive").exists)
+        wait_until(is_idle)
+    found = materialized(run(tmp_path / "out", launcher, instance))
+    assert found["final_loss"] == 1.0
+    assert found["ran_on"].startswith("Slurm job" if state == "waits or runs" else "handed over")
+    (log,) = (tmp_path / "out.job" / "1").glob("log-*")
+    assert log.is_file()
+
+
 @pytest.fixture
 def settings(slurm: str, clean_environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
     (tmp_path / "home" / "dagster").mkdir(parents=True)
