@@ -1,13 +1,11 @@
 """Training: ``train/`` programs in processes of their own, here or on a cluster, what they report streamed back."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 
 from assets.datasets import SFT_DATASET
 from assets.launching import LauncherResource, launch, run_here
-from assets.launching.run import Event
 from assets.resources import WorkspaceResource
 from assets.rl import RL_DATASET
 from assets.training_settings import (
@@ -55,7 +53,7 @@ def sft_checkpoint(
     config: SftConfig,
     workspace: WorkspaceResource,
     launcher: LauncherResource,
-) -> Iterator[Event]:
+) -> dg.MaterializeResult:
     """Supervised fine-tuning on the shipped dataset; what the sandbox said is masked out of the loss.
 
     Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or the schedule by hand. Every step is an
@@ -67,7 +65,7 @@ def sft_checkpoint(
     families = config.families or ([] if config.recipe else ["crop"])
     datasets = [opened.dataset("sft", family) for family in families] or [opened.home / "datasets" / "sft"]
     program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
-    yield from launch(context, program, launcher)
+    return launch(context, program, launcher)
 
 
 @dg.asset(
@@ -81,7 +79,7 @@ def grpo_checkpoint(
     config: GrpoConfig,
     workspace: WorkspaceResource,
     launcher: LauncherResource,
-) -> Iterator[Event]:
+) -> dg.MaterializeResult:
     """Reinforcement learning from the fine-tuned checkpoint: the model writes programs, the sandbox runs them.
 
     The questions are those of `rl_dataset`, or with `prompts: sft` of a family's SFT dataset. Watch the share of
@@ -97,7 +95,7 @@ def grpo_checkpoint(
         )
     output = opened.checkpoint("grpo")
     program = grpo_program(dataset, opened.checkpoint("sft"), output, config, tiny=_is_tiny(opened))
-    yield from launch(context, program, launcher)
+    return launch(context, program, launcher)
 
 
 @dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET, grpo_checkpoint])
@@ -106,7 +104,7 @@ def evaluation(
     config: EvaluationConfig,
     workspace: WorkspaceResource,
     launcher: LauncherResource,
-) -> Iterator[Event]:
+) -> dg.MaterializeResult:
     """A checkpoint on held-out questions, with its tools: right answers, what its programs do, whether they matter.
 
     Set `checkpoint` to compare stages (each keeps a report of its own), `benchmarks` for public ones, `rollouts` for
@@ -119,7 +117,7 @@ def evaluation(
     if not config.datasets:
         datasets = [] if config.benchmarks else [folder for folder in datasets if folder.exists()]
     program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
-    yield from launch(context, program, launcher)
+    return launch(context, program, launcher)
 
 
 def _base_model(opened: Workspace) -> Path:

@@ -71,15 +71,15 @@ class Steps:
     def __init__(self, context: dg.AssetExecutionContext) -> None:
         self._context, self._n_told = context, 0
 
-    def new(self, session: dg.PipesSession) -> Iterator[dg.AssetObservation]:
-        """A line of the log for every step since the last call, and observations of at most ``MOST_OBSERVATIONS``."""
+    def tell(self, session: dg.PipesSession) -> None:
+        """Logs a line for every step since the last call, and observations of at most ``MOST_OBSERVATIONS``."""
         messages = session.get_custom_messages()[self._n_told :]
         for message in messages:
             self._n_told += 1
             if message.get("kind") == _STEP:
                 self._context.log.info(message["said"])
                 if _is_observed(message["step"], message["n_steps"]):
-                    yield dg.AssetObservation(self._context.asset_key, metadata=_numbers(message))
+                    self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=_numbers(message)))
 
 
 def _is_observed(step: int, n_steps: int) -> bool:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +24,6 @@ from assets.launching import LauncherResource, Program, launch
 from assets.launching.job import LaunchFault
 from assets.launching.messages import MOST_OBSERVATIONS, _is_observed
 from assets.launching.ray import submission
-from assets.launching.run import Event
 from assets.launching.scripts import kubernetes_manifest, slurm_script
 from assets.training_settings import (
     EvaluationConfig,
@@ -210,8 +209,8 @@ def run(
 ) -> dg.ExecuteInProcessResult:
     """A run of an asset that launches the little program."""
 
-    def little(context: dg.AssetExecutionContext) -> Iterator[Event]:
-        yield from launch(context, Program("tests.assets.little", output, words), launcher)
+    def little(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        return launch(context, Program("tests.assets.little", output, words), launcher)
 
     little.__annotations__ = {"context": dg.AssetExecutionContext}
     return dg.materialize([dg.asset(little)], instance=instance, raise_on_error=False)
@@ -282,6 +281,18 @@ def test_a_run_that_is_cancelled_as_its_job_starts_ends_the_job(
 
 
 SLURM = LauncherResource(kind="slurm", wait_hours=0.05, folder=str(ROOT))
+
+
+def test_a_job_that_may_have_been_started_when_the_run_was_cancelled_is_told_to_stop(
+    tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cancelled(*_: object) -> None:
+        raise dg.DagsterExecutionInterruptedError
+
+    monkeypatch.setattr("assets.launching.run.start", cancelled)
+    with suppress(dg.DagsterExecutionInterruptedError):
+        run(tmp_path / "out", SLURM, instance)
+    assert (tmp_path / "out.job" / "1" / "stop").exists()
 
 
 def started_by_hand(output: Path) -> threading.Thread:
