@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from PIL import Image
 
@@ -146,14 +147,7 @@ def secret_image() -> Image.Image:
 
 
 def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            pids = {int(child) for child in children.read_text().split()}
-        except OSError:
-            continue
-        found |= pids.union(*(descendants(child) for child in pids))
-    return found
+    return {process.pid for process in psutil.Process(pid).children(recursive=True)}
 
 
 @contextmanager
