@@ -1,4 +1,4 @@
-# Every target installs what it needs. `make help` lists them.
+# Every target installs its own requirements. `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
@@ -6,8 +6,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 3000
-# how many tests run at once; each worker has a sandbox of its own
-WORKERS ?= logical --maxprocesses 4
+# How many tests run at once, each worker with a sandbox of its own; at least three, as many tests wait for servers,
+# deadlines and processes.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n > 4 ? 4 : n)))
 INSTALLED := $(VENV)/.installed
 
 export DARKROOM_HOME ?= $(CURDIR)/data
@@ -15,12 +16,12 @@ export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help install demo annotate test coverage e2e lint bench ui summary screenshots lock clean
+.PHONY: help install demo annotate test coverage e2e lint docs bench ui summary screenshots lock clean
 
-help: ## List the targets
+help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(INSTALLED) ## Create .venv and install exactly what requirements.lock says
+install: $(INSTALLED) ## Create .venv with the exact versions of requirements.lock
 
 # torch first and with pip: where a CPU build lies on the machine, pip takes it and uv then keeps it
 $(INSTALLED): pyproject.toml requirements.lock
@@ -31,47 +32,51 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
-demo: $(INSTALLED) ## The whole way once: real photographs to a trained checkpoint
+demo: $(INSTALLED) ## Run the full pipeline end to end on the bundled data
 	$(BIN)/darkroom demo
 
-test: $(INSTALLED) ## The tests that need nothing but Python
+test: $(INSTALLED) ## Run the tests that need only Python
 	$(BIN)/pytest -m "not e2e" -n $(WORKERS)
 
-coverage: $(INSTALLED) ## The same tests, and which lines and branches they reach (about half as long again)
+coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (takes about 1.5 times as long)
 	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --cov --cov-report=term:skip-covered
 
-# by file: a demo and a server that a file's tests share are made once
-e2e: $(INSTALLED) ## Installs Debian packages, starts servers and tests against them
+# by file: the tests of a file share one demo and one server
+e2e: $(INSTALLED) ## Run the end-to-end tests (installs Debian packages, starts servers)
 	scripts/install_debian_packages chromium postgresql slurmctld slurmd slurm-client munge
 	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadfile --timeout 1800 --durations 10
 
-lint: $(INSTALLED) ## Format, lint, types, import rule, definitions
+lint: $(INSTALLED) ## Check format, lint, types, import contracts, vocabulary, Dagster definitions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.vocabulary
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg check defs
 
-bench: $(INSTALLED) ## Measure the sandbox on this machine against plain Python (about five minutes)
+docs: $(INSTALLED) ## Build the documentation site into site/ (strict: a broken link fails)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+bench: $(INSTALLED) ## Measure the sandbox against plain Python on this machine (about five minutes)
 	$(BIN)/python -m benchmarks.sandbox
 
-ui: $(INSTALLED) ## The Dagster UI on this graph, on http://127.0.0.1:3000 (PORT=… for another)
+ui: $(INSTALLED) ## Start the Dagster UI on http://127.0.0.1:3000 (PORT=… for another port)
 	$(BIN)/darkroom home
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev --host 127.0.0.1 --port $(PORT)
 
 annotate: $(INSTALLED) ## Start Label Studio for human annotation (stop it: .venv/bin/darkroom annotate down)
 	$(BIN)/darkroom annotate up
 
-summary: $(INSTALLED) ## What is in DARKROOM_HOME: rows, rejects, curves, cost
+summary: $(INSTALLED) ## Print accepted and rejected rows, curves, cost and output folders of DARKROOM_HOME
 	$(BIN)/darkroom summary
 
-screenshots: $(INSTALLED) ## Take the README's pictures: the UI, a trajectory, annotation (needs chromium)
+screenshots: $(INSTALLED) ## Take the screenshots of the README: UI, trajectory, annotation (needs chromium)
 	scripts/install_debian_packages chromium
 	$(BIN)/python scripts/screenshots.py docs/images
 	$(BIN)/python -m scripts.annotation_screenshots docs/images
 
-lock: ## Resolve pyproject.toml anew into requirements.lock (versions only)
+lock: ## Resolve pyproject.toml into requirements.lock (versions only)
 	scripts/lock $(PYTHON)
 
-clean: ## Remove .venv; data stays
+clean: ## Remove .venv; the data is kept
 	rm -rf $(VENV)

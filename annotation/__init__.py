@@ -6,3 +6,11 @@
 
 What people submitted lies in a journal before anything is made of it; everything else is derived from there.
 """
+
+
+class AnnotationError(Exception):
+    """The server, the campaign or the journal is not as it must be: what was found, and what to do."""
+
+
+class ServerUnreachable(AnnotationError):
+    """The server does not answer, or answers 5xx: what is done is kept, and the next sync goes on."""

@@ -1,26 +1,25 @@
-"""The command ``darkroom``: which commands there are, in the order of its help."""
+"""The command ``darkroom``: its subcommands, in the order of the help text."""
 
 import typer
 
 from annotation.cli import app as annotation_app
-from assets.commands.annotating import pre_annotate
-from assets.commands.checking import conformance, inspect_mask
-from assets.commands.judging import calibrate
-from assets.commands.looking import explain, gallery, replay, summary
-from assets.commands.making import demo, home, ingest, materialize_command, rl_command
+from assets.commands.build import demo, home, materialize_command, rl_command
+from assets.commands.policies import calibrate, pre_annotate
 from assets.commands.sources import app as sources_app
-from pipelines.layouts.cli import export
-from pipelines.serving.cli import serve
+from assets.commands.sources import ingest
+from assets.commands.training_data import conformance, export, inspect_mask
+from assets.commands.views import explain, gallery, replay, summary
+from pipelines.models.serving.cli import serve
 from sandbox.cli import app as sandbox_app
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Builds the datasets that teach vision-language models to think with images.\n\n"
-    "Data lies in DARKROOM_HOME (default ./data). Start with `darkroom demo`, then `make ui`.",
+    help="Build datasets that teach vision-language models to think with images.\n\n"
+    "Data is stored in DARKROOM_HOME (default: ./data). Start with `darkroom demo`, then `make ui`.",
 )
-app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; see what this kernel protects.")
+app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; show what this kernel protects.")
 annotation_app.command(name="pre-annotate")(pre_annotate)
 app.add_typer(annotation_app, name="annotate")
 app.add_typer(sources_app, name="sources")

@@ -1,55 +1,91 @@
-"""What ``dg`` loads: the assets of every recipe, the jobs, the resources. Only wires."""
+"""What ``dg`` loads: the assets of every recipe, the resources, and jobs as named selections of assets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from assets import annotation, training
-from assets.datasets import sft_dataset_asset
-from assets.families import family_assets
-from assets.jobs import datasets_job, rl_dataset_job, rl_job, sft_job, train_job
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.tables import ORDER, REFUSED
+from assets.graph import annotation, training
+from assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
+from assets.graph.families import family_assets, samples_asset, shard_partitions
+from assets.graph.resources import PolicyResource, WorkspaceResource
+from assets.graph.rl import rl_assets
 from assets.launching import LauncherResource
-from assets.partitions import shard_partitions
-from assets.resources import PolicyResource, WorkspaceResource
-from assets.rl import rl_assets, rl_dataset_asset
-from assets.samples import samples_asset
-from pipelines.recipes import load_recipes
-from pipelines.workspace import Workspace
+from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.storage.workspace import Workspace
+
+if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+SFT, DATASETS, TRAIN = "sft_trajectories", "datasets", "train"
+RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
+RECORDED_ANNOTATIONS = "recorded_annotations"
+BUNDLED_RECORDING = {step: {"recording": "bundled"} for step in ("annotation_pool", "annotation_rounds")}
+"""Settings with which these steps read the bundled recording."""
 
 
 def definitions() -> dg.Definitions:
-    """The code location, as the environment and the recipes on disk determine it."""
+    """The code location, from the environment and the recipes on disk."""
     partitions = shard_partitions(Workspace.from_environment())
     recipes = list(load_recipes().values())
     return dg.Definitions(
         assets=[
             samples_asset(partitions),
             *(asset for recipe in recipes for asset in family_assets(recipe, partitions)),
-            annotation.expert_reviews_asset(recipes),
+            expert_reviews_asset(recipes),
             sft_dataset_asset(recipes, partitions),
             *rl_assets(partitions),
             rl_dataset_asset(partitions),
             *dg.load_assets_from_modules([annotation, training]),
         ],
-        jobs=[
-            sft_job(recipes),
-            datasets_job(),
-            rl_job(),
-            rl_dataset_job(),
-            train_job(),
-            annotation.annotation_job(),
-            annotation.recorded_annotations_job(),
-        ],
+        jobs=jobs(recipes),
         sensors=[annotation.annotation_sync],
         resources={
             "workspace": WorkspaceResource(),
-            "policy": PolicyResource.from_settings(),
-            "converter": PolicyResource.from_settings("CONVERT"),
-            "judge": PolicyResource.from_settings("JUDGE"),
-            "student": PolicyResource.from_settings("STUDENT"),
-            "launcher": LauncherResource.from_settings(),
+            "policy": PolicyResource.from_environment(),
+            "converter": PolicyResource.from_environment("CONVERT"),
+            "judge": PolicyResource.from_environment("JUDGE"),
+            "student": PolicyResource.from_environment("STUDENT"),
+            "launcher": LauncherResource.from_environment(),
         },
-        # a stage is parallel inside; a process per step would only cost its start
+        # stages are parallel inside; a process per step would only add its start-up time
         executor=dg.in_process_executor,
     )
+
+
+def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
+    """All jobs of the code location."""
+    assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
+    families = groups("source", *(recipe.family for recipe in recipes))
+    rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]
+    return [
+        dg.define_asset_job(
+            SFT, families, description="One shard through every family, from the source to trajectories and rejects."
+        ),
+        dg.define_asset_job(DATASETS, assets("sft_dataset"), description="The SFT datasets of all shards, to ship."),
+        dg.define_asset_job(
+            RL,
+            groups("rl") | assets("samples"),
+            description="One shard from the source to pass rates, tool necessity and suitability labels.",
+        ),
+        dg.define_asset_job(RL_DATASET, assets("rl_dataset"), description="The RL rows of all shards, to ship."),
+        dg.define_asset_job(TRAIN, groups("train"), description="The checkpoints trained on the shipped datasets."),
+        dg.define_asset_job(
+            annotation.JOB,
+            assets(*rounds),
+            description="The tables of the annotation rounds, from the journal as it is.",
+        ),
+        dg.define_asset_job(
+            RECORDED_ANNOTATIONS,
+            assets("/".join(POOL.asset), *rounds),
+            config={"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}},
+            description="The annotation tables from the bundled recording (no server needed).",
+        ),
+    ]
 
 
 defs = definitions()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from benchmarks.learning_proof import SEEDS
 from benchmarks.proof_seed import Course
-from train.program import guarded
+from train.runs.command_line import guarded
 
 N_ROLLOUTS = 2
 """Per question."""

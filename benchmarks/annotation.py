@@ -18,24 +18,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from annotation.campaign import Campaign
-from annotation.connection import studio_home
-from annotation.journal import Journal
-from annotation.server import wait_until_ready
-from annotation.studio import Studio
-from annotation.submissions import Fields
-from annotation.sync import Sync
-from annotation.tasks import results
-from pipelines.digest import digest
-from pipelines.geometry import Box
+from annotation.label_studio.client import LabelStudioClient
+from annotation.label_studio.server import server_of, wait_until_ready
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.journal import Journal
+from annotation.rounds.label_studio_tasks import results
+from annotation.rounds.submissions import RecordFields
+from annotation.rounds.sync import Sync
 from pipelines.records import ImageRef, PoolImage
-from pipelines.workspace import Workspace
+from pipelines.records.digest import digest
+from pipelines.records.geometry import Box
+from pipelines.storage.workspace import Workspace
 
-FIELDS = Fields("What does the sign say?", "No. 7", "ocr", None, (Box(400, 600, 560, 690),))
+FIELDS = RecordFields("What does the sign say?", "No. 7", "ocr", None, (Box(400, 600, 560, 690),))
 
 
-class Annotating(Studio):
-    """The server, with somebody who has annotated every task of the first round as soon as it is there."""
+class Annotating(LabelStudioClient):
+    """The server, with an annotator who has annotated every task of the first round as soon as it is there."""
 
     author = 0
 
@@ -57,7 +56,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, Workspace.from_environment() as ours:
         environment = {"DARKROOM_HOME": folder, "DARKROOM_ENVIRONMENTS": str(ours.environments)}
-        home = studio_home(Workspace.from_environment(environment))
+        home = server_of(Workspace.from_environment(environment))
         server = home.start(postgres=chosen.postgres)
         try:
             wait_until_ready(server, report=lambda seconds: None)
@@ -83,9 +82,9 @@ def measure(studio: Annotating, folder: Path, n_tasks: int) -> None:
         step("sync when nothing has changed", n_tasks, lambda: sync.run(pool))
 
 
-def baseline(studio: Studio, n_tasks: int) -> None:
+def baseline(studio: LabelStudioClient, n_tasks: int) -> None:
     """What the SDK alone takes for as large a part of the first import."""
-    project = studio.create_project("baseline", "annotate", n_seats=0)
+    project = studio.create_project("baseline", "annotate", n_excluded=0)
     gate = {"kind": "annotate", "max_share": 0.05}
     data = [{"key": str(n), "image": "/x", "rules": "r", "gate": gate} for n in range(n_tasks)]
 

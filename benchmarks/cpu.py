@@ -1,7 +1,7 @@
 """CPU time of this process and of all that it starts, the dead included.
 
-`getrusage` will not do: the sandbox's processes let the kernel reap their children, and what nobody waits for is added
-to nobody's children. Four counters that see them, best first; the first that works is taken:
+`getrusage` will not do: the sandbox's processes let the kernel reap their children, and a process without a
+waiting parent is added to no parent's children. Four counters that see them, best first; the first that works is taken:
 
 - cgroup v1 (cpuacct.usage) and v2 (cpu.stat): exact; need a cgroup that this user may write.
 - perf: an inherited task clock (perf_event_open); exact; any user where kernel.perf_event_paranoid is 2 or less.

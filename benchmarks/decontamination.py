@@ -1,9 +1,9 @@
-"""Measures how often unrelated pictures are taken for a benchmark's: every finding here is false.
+"""Measures how often unrelated images are taken for a benchmark's: every finding here is false.
 
-    python -m benchmarks.decontamination               # 240 pictures and 240 crops of them, about four minutes
-    python -m benchmarks.decontamination --pictures 60
+    python -m benchmarks.decontamination               # 240 images and 240 crops of them, about four minutes
+    python -m benchmarks.decontamination --images 60
 
-The benchmark: seven packaged photographs. The unrelated pictures: crops of the other photographs and textures that
+The benchmark: seven packaged photographs. The unrelated images: crops of the other photographs and textures that
 share no place with one another, and what the embedded source draws (charts, diagrams, printed pages, walls), with eight
 seeds. Each is looked for whole, and as an enlarged crop of quality 75. How many are near one another by hash alone is
 counted as well: drawings from one template are.
@@ -21,22 +21,22 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from pipelines.decontamination.benchmarks import Benchmark, read_benchmarks
-from pipelines.decontamination.index import BenchmarkIndex
-from pipelines.digest import digest_bytes
-from pipelines.duplicates import near_images, picture_hash
-from pipelines.sources.demo.charts import charts
-from pipelines.sources.demo.diagrams import diagrams
-from pipelines.sources.demo.material import PHOTOGRAPHS, photograph_image, texture
-from pipelines.sources.demo.pages import pages
-from pipelines.sources.demo.walls import backdrop
+from pipelines.demo.images.charts import charts
+from pipelines.demo.images.diagrams import diagrams
+from pipelines.demo.images.material import PHOTOGRAPHS, photograph_image, texture
+from pipelines.demo.images.pages import pages
+from pipelines.demo.images.walls import backdrop
+from pipelines.records.digest import digest_bytes
+from pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
+from pipelines.selection.decontamination.index import BenchmarkIndex
+from pipelines.selection.duplicates import near_images, perceptual_hash
 
 SEED = 20261121
 BENCHMARK = ("astronaut", "cat", "coffee", "pagoda", "motorcycle", "retina", "galaxies")
 TILE = 160
 
 
-class Picture(NamedTuple):
+class TrainingImage(NamedTuple):
     kind: str
     image: Image.Image
 
@@ -50,18 +50,18 @@ def main() -> None:
         pictures = _unrelated(n_pictures, chance)
         print(f"{len(pictures)} pictures: {dict(Counter(picture.kind for picture in pictures))}")
         _measure("whole", index, pictures)
-        _measure("cropped", index, [Picture(kind, _crop(image, chance)) for kind, image in pictures])
-    found = near_images([picture_hash(picture.image) for picture in pictures])
+        _measure("cropped", index, [TrainingImage(kind, _crop(image, chance)) for kind, image in pictures])
+    found = near_images([perceptual_hash(picture.image) for picture in pictures])
     pairs = Counter(tuple(sorted((pictures[one.index].kind, pictures[one.of].kind))) for one in found)
     print(f"near one another by hash: {len(found)} of {len(pictures)}: {dict(pairs)}")
 
 
-def _measure(what: str, index: BenchmarkIndex, pictures: list[Picture]) -> None:
+def _measure(what: str, index: BenchmarkIndex, pictures: list[TrainingImage]) -> None:
     started = time.process_time()
     found = [
-        (picture.kind, seen.kind, BENCHMARK[seen.picture], seen.detail)
+        (picture.kind, seen.kind, BENCHMARK[seen.image], seen.detail)
         for picture in pictures
-        for seen in index.pictures.find(picture.image, digest_bytes(picture.image.tobytes()))
+        for seen in index.images.find(picture.image, digest_bytes(picture.image.tobytes()))
     ]
     seconds = (time.process_time() - started) / len(pictures)
     print(f"{what}: {len(found)} of {len(pictures)} found in a benchmark that they are not from; {seconds:.2f} s each")
@@ -79,7 +79,7 @@ def _benchmark(folder: Path) -> list[Benchmark]:
     return read_benchmarks(listed)
 
 
-def _unrelated(n_pictures: int, chance: random.Random) -> list[Picture]:
+def _unrelated(n_pictures: int, chance: random.Random) -> list[TrainingImage]:
     """Half of them parts of photographs, half drawings; as many as there are, at most."""
     tiles = list(_tiles())
     drawn = list({digest_bytes(picture.image.tobytes()): picture for picture in _drawn()}.values())
@@ -89,24 +89,24 @@ def _unrelated(n_pictures: int, chance: random.Random) -> list[Picture]:
     return [*tiles, *drawn[: n_pictures - len(tiles)]]
 
 
-def _tiles() -> Iterator[Picture]:
+def _tiles() -> Iterator[TrainingImage]:
     """Squares that share no pixel, of every photograph that the benchmark does not show."""
     shown = [photograph_image(name) for name in PHOTOGRAPHS if name not in BENCHMARK]
     for image in (*shown, texture("grass"), texture("gravel"), texture("brick")):
         for top in range(0, image.height - TILE + 1, TILE):
             for left in range(0, image.width - TILE + 1, TILE):
                 part = image.crop((left, top, left + TILE, top + TILE))
-                yield Picture("photograph", part.resize((2 * TILE, 2 * TILE), Image.Resampling.BICUBIC))
+                yield TrainingImage("photograph", part.resize((2 * TILE, 2 * TILE), Image.Resampling.BICUBIC))
 
 
-def _drawn() -> Iterator[Picture]:
+def _drawn() -> Iterator[TrainingImage]:
     """What the embedded source draws without a photograph in it, eight times with other seeds."""
     for seed in range(8):
         for kind, rows in (("chart", charts(seed)), ("diagram", diagrams(seed)), ("page", pages(seed))):
             for row in rows:
-                yield Picture(kind, Image.open(io.BytesIO(row.build().images[0])).convert("RGB"))
+                yield TrainingImage(kind, Image.open(io.BytesIO(row.build().images[0])).convert("RGB"))
         for number in range(4):
-            yield Picture("wall", backdrop(number, 960, 720, random.Random(seed)).image)
+            yield TrainingImage("wall", backdrop(number, 960, 720, random.Random(seed)).image)
 
 
 def _crop(image: Image.Image, chance: random.Random) -> Image.Image:

@@ -1,6 +1,6 @@
-"""A family's drafts from an endpoint, as users make them: samples with pictures, a decision and a turn for each.
+"""A family's drafts from an endpoint, as users make them: samples with images, a decision and a turn for each.
 
-    python -m benchmarks.drafting URL HOME       # goes on where an earlier one was killed
+    python -m benchmarks.drafting URL HOME       # resumes a killed run
 
 ``direct`` asks twice for every sample: for the decision (sent with its schema) and for the turn.
 """
@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipelines import engine
-from pipelines.engine import Family
-from pipelines.policies import Endpoint, OpenAIPolicy
-from pipelines.recipes import load_recipes
-from pipelines.sources.base import SourceRow
-from pipelines.stages import Report
-from pipelines.workspace import Workspace
+from pipelines.generation import engine
+from pipelines.generation.engine import Family
+from pipelines.generation.recipes import load_recipes
+from pipelines.models.policies import Endpoint, OpenAIPolicy
+from pipelines.sources import SourceRow
+from pipelines.storage.stage import StageReport
+from pipelines.storage.workspace import Workspace
 
 CONCURRENCY = 256
 PARTITION = "mock-0000"
@@ -30,7 +30,7 @@ CALLS_PER_ROW = 2
 
 @dataclass(frozen=True)
 class MockSource:
-    """Small pictures of noise with a question each; ``n_refused`` of them, spread over the rows, get 400 for ever."""
+    """Small images of noise with a question each; ``n_refused`` of them, spread over the rows, get 400 for ever."""
 
     n_rows: int
     n_refused: int = 0
@@ -56,7 +56,7 @@ def take_in(home: Path, source: MockSource) -> None:
         engine.intake(workspace, source, 0, PARTITION)
 
 
-def draft(url: str, home: Path, *, concurrency: int = CONCURRENCY) -> Report:
+def draft(url: str, home: Path, *, concurrency: int = CONCURRENCY) -> StageReport:
     """All of it, or what is left."""
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         policy = OpenAIPolicy(Endpoint(url, "mock", concurrency=concurrency), workspace.images)

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.duplicates import MAX_DISTANCE, PictureHash, kept, near_images, near_texts
-from pipelines.duplicates.words import n_grams, words
+from pipelines.selection.duplicates import MAX_DISTANCE, PerceptualHash, kept, near_images, near_texts
+from pipelines.selection.duplicates.texts import n_grams, words
 
 R = TypeVar("R")
 
@@ -49,17 +49,17 @@ def timed(act: Callable[[], R]) -> tuple[R, float]:
     return act(), time.process_time() - started
 
 
-def hashes(n: int) -> list[PictureHash]:
+def hashes(n: int) -> list[PerceptualHash]:
     rng = np.random.default_rng(7)
     bits = rng.integers(0, 2**64, n, dtype=np.uint64)
     copies = rng.integers(0, n, n // 10)
     for _ in range(4):
         bits[copies] ^= np.uint64(1) << rng.integers(0, 64, n // 10, dtype=np.uint64)
     bits[: n // 10] = bits[copies] ^ np.uint64(5)
-    return [PictureHash((int(own),)) for own in bits]
+    return [PerceptualHash((int(own),)) for own in bits]
 
 
-def brute_images(of: list[PictureHash]) -> list[int]:
+def brute_images(of: list[PerceptualHash]) -> list[int]:
     bits = np.array([own.bits for own in of], np.uint64)
     stays = np.zeros(0, np.int64)
     for n, own in enumerate(bits):

@@ -1,4 +1,4 @@
-"""A chat endpoint that answers after a set time, refuses what it is told to refuse, and counts what it was asked.
+"""A chat endpoint that answers after a set time, refuses on request, and counts the calls.
 
     python -m benchmarks.mock_server        # prints its port
 
@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def connection_lost(self, fault: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         if self._answering is not None:
             self._answering.cancel()
             self._leave()

@@ -18,14 +18,14 @@ from typing import Any
 import aiohttp
 import openai
 
-from pipelines.images import ImageStore
-from pipelines.ledger import Ledger
-from pipelines.messages import message
-from pipelines.policies import Endpoint, OpenAIPolicy, PolicyFault, RecordedPolicy, Turn
+from pipelines.models.messages import message
+from pipelines.models.policies import CompletionRequest, Endpoint, OpenAIPolicy, PolicyError, RecordedPolicy
+from pipelines.models.tasks import Task
 from pipelines.records import Draft, Provenance, Reject, Sample, Truth
-from pipelines.rejects import Reason, reject
-from pipelines.stages import map_rows
-from pipelines.tasks import Task
+from pipelines.records.reject_reasons import Reason, reject
+from pipelines.storage.images import ImageStore
+from pipelines.storage.ledger import Ledger
+from pipelines.storage.stage import map_rows
 
 CONCURRENCY = 256
 SYSTEM = "Answer the question in <answer></answer>."
@@ -74,9 +74,9 @@ async def _draft(sample: Sample, policy: RecordedPolicy) -> Draft | Reject:
     said = (message("system", SYSTEM), message("user", sample.question))
     task = Task(sample.sample_id, "counts", sample, (), {}, said, int(sample.sample_id))
     try:
-        completion = await policy.write(Turn(said, ("</answer>",), task.seed, task))
-    except PolicyFault as fault:
-        return reject(Reason.POLICY_FAILED, str(fault), stage="counts/drafts", row={}, sample_id=sample.sample_id)
+        completion = await policy.write(CompletionRequest(said, ("</answer>",), task.seed, task))
+    except PolicyError as error:
+        return reject(Reason.POLICY_FAILED, str(error), stage="counts/drafts", row={}, sample_id=sample.sample_id)
     provenance = Provenance("openai", "mock", "", "{}", "", "", task.seed, "")
     return Draft(sample.sample_id, sample.sample_id, "counts", (), "{}", completion.text, completion.usage, provenance)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.drafting import CALLS_PER_ROW, CONCURRENCY, DECISION, MockSource, draft, take_in
 from benchmarks.mock_endpoint import MockEndpoint
 from benchmarks.rows import Bar, Row, count_row, median_row
-from pipelines.ledger import Ledger
+from pipelines.storage.ledger import Ledger
 
 SEED = 20261121
 KILLS_PER_DRAFT = 5
@@ -116,7 +116,7 @@ def _draft_until(endpoint: MockEndpoint, home: Path, n_durable: float) -> None:
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    while endpoint.counts()["in_flight"]:  # until the endpoint has seen that nobody waits any more
+    while endpoint.counts()["in_flight"]:  # until the endpoint has noticed the closed connections
         time.sleep(0.005)
 
 

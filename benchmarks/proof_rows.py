@@ -3,12 +3,12 @@
     python -m benchmarks.proof_rows data/learning_proof/train --walls 60 --seed 1000
     python -m benchmarks.proof_rows data/learning_proof/closeups --walls 60 --seed 1000 --closeups
 
-The walls, what hangs on them and where it hangs are the embedded source's (``pipelines/sources/demo/scenes.py``). A
+The walls, what hangs on them and where it hangs are the embedded source's (``pipelines/demo/images/scenes.py``). A
 question names the region, in pixels of the piece, because a model of a quarter of a million weights cannot search a
 wall. What is left to learn: copy four numbers into a program, run it, and tell one of five colours from what it shows.
 
 ``--closeups`` makes rows that teach the colours alone, as every model knows them that one would start from: the region
-is the picture, and nothing has to be looked up in it.
+is the image, and nothing has to be looked up in it.
 
 Rows go the way of all rows: intake, the family ``crop`` (prepared, drafted, executed, checked, kept), ``publish``;
 closeups go through the family ``direct``.
@@ -24,20 +24,19 @@ from random import Random
 
 from PIL import Image
 
-from pipelines.closeups import MARGIN
-from pipelines.digest import digest
-from pipelines.engine import Family, intake
-from pipelines.geometry import Box
-from pipelines.policies import OraclePolicy
-from pipelines.publish import publish
-from pipelines.recipes import load_recipes
+from pipelines.demo.images import DEMO_VERSION
+from pipelines.demo.images.material import TEXTURE_LICENSE, joint_license, jpeg_bytes
+from pipelines.demo.images.scenes import TOPICS, Placed, hung
+from pipelines.demo.images.walls import lit
+from pipelines.generation.engine import Family, intake
+from pipelines.generation.recipes import MARGIN, load_recipes
+from pipelines.models.policies import oracle_policy
+from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Truth, TruthBox
-from pipelines.sources.base import SourceRow
-from pipelines.sources.demo import DEMO_VERSION
-from pipelines.sources.demo.material import TEXTURE_LICENSE, joint_license, jpeg_bytes
-from pipelines.sources.demo.scenes import TOPICS, Placed, hung
-from pipelines.sources.demo.walls import lit
-from pipelines.workspace import Workspace
+from pipelines.records.digest import digest
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
+from pipelines.storage.workspace import Workspace
 
 PIECE = (480, 360)
 VIEWS = 2
@@ -75,17 +74,17 @@ class StreetSigns:
         """All of them: there is one shard."""
         for number in range(_SIGNS, _SIGNS + self.n_walls * len(TOPICS), len(TOPICS)):
             wall = hung(number, self.seed)
-            picture = lit(wall.scene.canvas, wall.rng)
+            image = lit(wall.scene.canvas, wall.rng)
             license = joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in wall.photographs)])
             for place, sign in enumerate(wall.scene.placed["sign"]):
                 region = _region(sign)
-                if min(region) < LEAST or not region.fits(*picture.size):
+                if min(region) < LEAST or not region.fits(*image.size):
                     continue
                 if self.closeups:
-                    yield _closeup(f"wall/{self.seed}/{number}/{place}", picture, sign, region, license)
+                    yield _closeup(f"wall/{self.seed}/{number}/{place}", image, sign, region, license)
                     continue
                 for view in range(VIEWS):
-                    yield _row(f"wall/{self.seed}/{number}/{place}/{view}", picture, sign, region, license)
+                    yield _row(f"wall/{self.seed}/{number}/{place}/{view}", image, sign, region, license)
 
 
 def shipped(home: Path, source: StreetSigns) -> Path:
@@ -93,13 +92,16 @@ def shipped(home: Path, source: StreetSigns) -> Path:
     recipe = load_recipes()["direct" if source.closeups else "crop"]
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         intake(workspace, source, 0, source.shard)
-        family, oracle = Family(workspace, recipe, source.shard), OraclePolicy(recipe.oracle, revision=recipe.digest)
+        family, oracle = (
+            Family(workspace, recipe, source.shard),
+            oracle_policy(recipe.family, revision=recipe.digest),
+        )
         family.draft(oracle)
         family.run(oracle)
         family.check()
         family.keep()
         family.collect_rejects()
-        _, made = publish(workspace, recipe, [source.shard])
+        _, made = SftDataset(workspace, recipe, [source.shard]).publish()
     return made.folder
 
 

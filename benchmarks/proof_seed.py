@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from train.program import guarded
+from train.runs.command_line import guarded
 
 MODELS = ("untrained", "unmasked", "masked", "grpo")
 DIGITS = r"</?[a-z_]+>|(?<!\d)\d(?=\d{2}(?!\d))|(?<=\D\d)\d(?=\d(?!\d))|(?<=\D\d\d)\d(?!\d)"
@@ -29,7 +29,7 @@ DIGITS = r"</?[a-z_]+>|(?<!\d)\d(?=\d{2}(?!\d))|(?<=\D\d)\d(?=\d(?!\d))|(?<=\D\d
 SPREAD = 0.1
 """Of the random weights: with Qwen's 0.02 a model this small does not learn to see in the time there is."""
 MAX_PIXELS = 4 * 28 * 28
-"""A picture is four tokens: the fewer there are, the sooner a colour is learned."""
+"""An image is four tokens: the fewer there are, the sooner a colour is learned."""
 LONGEST_TURN, LONGEST_ROLLOUT, MAX_ROUNDS = 64, 240, 2
 
 
@@ -101,10 +101,10 @@ class Course:
 
     def finetune(self, name: str, rows: Path, *, start: str, steps: int) -> None:
         """SFT with or without masks."""
+        from train.finetuning.settings import SftSettings
         from train.sft import finetune
-        from train.sft_settings import Arguments
 
-        arguments = Arguments(
+        arguments = SftSettings(
             max_steps=steps,
             batch_size=8,
             learning_rate=3e-3,
@@ -117,7 +117,7 @@ class Course:
     def reinforce(self, start: str = "masked", name: str = "grpo", rows: Path | None = None, **given: Any) -> Any:
         """GRPO from ``start``; returns its history."""
         from train.grpo import reinforce
-        from train.rollouts.settings import Arguments
+        from train.rl.methods import settings_of
 
         terms = {
             "max_steps": self.scale.grpo_steps,
@@ -134,15 +134,15 @@ class Course:
             "max_pixels": MAX_PIXELS,
             "seed": self.seed,
         }
-        arguments = Arguments.of("thyme", **terms | given)
+        arguments = settings_of("thyme", **terms | given)
         return reinforce(rows or self.rows, self.folder / start, self.folder / name, arguments)
 
     def evaluated(self, name: str) -> dict[str, Any]:
         """Shares of greedy rollouts on held-out rows; of the last model with the controls."""
         from train.evaluate import evaluate
-        from train.evaluation.settings import Settings
+        from train.evaluation.settings import EvaluationSettings
 
-        settings = Settings(
+        settings = EvaluationSettings(
             output=self.folder / f"evaluations/{name}",
             model=str(self.folder / name),
             datasets=(self.held_out,),

@@ -17,12 +17,12 @@ from typing import Any
 import aiohttp
 
 from benchmarks.rl_shards import open_workspace
-from pipelines.judges.ballots import SCHEMA
-from pipelines.policies import Endpoint, OpenAIPolicy
-from pipelines.rl.asking import turn_of
-from pipelines.rl.shard import Shard
+from pipelines.generation.stage import Shard
+from pipelines.models.policies import Endpoint, OpenAIPolicy
+from pipelines.rl.candidates import turn_of
 from pipelines.rl.suitability import PROMPT, VOTES, Suitability
-from pipelines.workspace import Workspace
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.judges.policy import SCHEMA
 
 CONCURRENCY = 256
 N_VOTES = 8

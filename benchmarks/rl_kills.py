@@ -23,12 +23,12 @@ from benchmarks.mock_endpoint import MockEndpoint
 from benchmarks.rl_client import N_VOTES
 from benchmarks.rl_runs import Way
 from benchmarks.rl_shards import open_workspace, partition, write_shards
-from pipelines.policies import Endpoint, OpenAIPolicy
+from pipelines.generation.stage import Shard
+from pipelines.models.policies import Endpoint, OpenAIPolicy
 from pipelines.records import CheckedLabel, RLCandidate, Votes
 from pipelines.rl import labels
 from pipelines.rl.candidates import ASSET as CANDIDATES
 from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.shard import Shard
 from pipelines.rl.suitability import Suitability
 
 SEED = 20261121
@@ -97,7 +97,7 @@ def killed(endpoint: MockEndpoint, folder: Path, way: Way, *, n_rows: int, n_kil
 
 
 def _prepare(home: Path, n_rows: int) -> None:
-    """The problems, and labels that nobody doubts."""
+    """The problems, and undisputed labels."""
     write_shards(home, n_rows)
     with open_workspace(home) as workspace:
         shard = Shard(workspace, partition(0))
@@ -128,7 +128,7 @@ def _live_until(endpoint: MockEndpoint, home: Path, way: Way, n_durable: float) 
     assert process.pid is not None
     os.killpg(process.pid, signal.SIGKILL)
     process.join()
-    while endpoint.counts()["in_flight"]:  # until the endpoint has seen that nobody waits any more
+    while endpoint.counts()["in_flight"]:  # until the endpoint has noticed the closed connections
         time.sleep(0.003)
 
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from pipelines.generation.stage import Shard
 from pipelines.records import Grader, RLCandidate, Sample, Truth, Usage
 from pipelines.rl import candidates
-from pipelines.rl.shard import Shard
-from pipelines.workspace import Workspace
+from pipelines.storage.workspace import Workspace
 
 ROWS_PER_SHARD = 2_500
 WARM_UP = "warm-0000"

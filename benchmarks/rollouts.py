@@ -20,11 +20,11 @@ from typing import Annotated, Any
 
 import typer
 
-from train.program import ENVIRONMENT
+from train.runs.command_line import ENVIRONMENT
 
 N_ROLLOUTS, N_STEPS = 8, 5
 SEED = 0
-"""Of both: the same questions, with the same pictures, in the same order."""
+"""Of both: the same questions, with the same images, in the same order."""
 SECOND = "<think>It is red.</think>\n<answer>red</answer><|im_end|>"
 
 
@@ -76,11 +76,11 @@ class _Script:
 def of_darkroom(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
     """``train.grpo``'s trainer."""
     from train.grpo import build_trainer
-    from train.models import load_processor
-    from train.rollouts.settings import Arguments, named_method
+    from train.models.loading import load_processor
+    from train.rl.methods import named_method, settings_of
 
     processor = load_processor(model)
-    arguments = Arguments.of(
+    arguments = settings_of(
         "thyme",
         max_steps=N_STEPS,
         generations=N_ROLLOUTS,
@@ -97,11 +97,9 @@ def of_trl(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
     """TRL's trainer with Darkroom's sandbox as its environment."""
     from trl.trainer.grpo_config import GRPOConfig
 
-    from train.models import device_arguments, load_model, load_processor, suppressed_tokens
-    from train.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
-    from train.rollouts.mixed import MixedGRPOTrainer
-    from train.rollouts.prompts import prompts
-    from train.templates import template
+    from train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
+    from train.rl.rollouts.environment import RESPONSE_TEMPLATE, MixedGRPOTrainer, SandboxEnvironment
+    from train.rl.rollouts.prompts import prompts
 
     processor = load_processor(model)
     processor.chat_template = template("grpo")
@@ -141,7 +139,7 @@ def main(
     """Measure what programs cost a batch of rollouts, against TRL's own loop."""
     os.environ.update(ENVIRONMENT)
     warnings.filterwarnings("ignore")
-    from train.rollouts.prompts import open_prompts
+    from train.rl.rollouts.prompts import open_prompts
     from train.tiny import build, dataset_texts
 
     rows = open_prompts(dataset)
@@ -160,13 +158,13 @@ def main(
 
 
 def _run(build_one: Callable[..., Any], rows: Any, model: Path, folder: Path, seconds: float) -> tuple[float, Any]:
-    from train.rollouts.workshop import WORKSHOP
+    from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
     trainer, processor = build_one(rows, model, folder / "steps")
     try:
         return measured(trainer, processor, seconds)
     finally:
-        WORKSHOP.close()
+        PROMPT_GROUPS.close()
 
 
 if __name__ == "__main__":

@@ -61,14 +61,14 @@ def make_photo(path: Path) -> None:
     """A photograph's entropy without a download: blurred blobs, edges, sensor noise. 0.85 MB, always the same."""
     rng = np.random.default_rng(20261121)
     coarse = rng.integers(0, 256, (30, 40, 3), dtype=np.uint8)
-    picture = cv2.resize(coarse, _SIZE, interpolation=cv2.INTER_CUBIC)
+    image = cv2.resize(coarse, _SIZE, interpolation=cv2.INTER_CUBIC)
     draw = random.Random(1)
     for _ in range(60):
         corner = (draw.randrange(_SIZE[0]), draw.randrange(_SIZE[1]))
         colour = [draw.randrange(256) for _ in range(3)]
-        cv2.circle(picture, corner, draw.randrange(10, 120), colour, draw.choice([2, 6, -1]))
-    noise = rng.normal(0, 5, picture.shape)
-    pixels = np.clip(picture + noise, 0, 255).astype(np.uint8)
+        cv2.circle(image, corner, draw.randrange(10, 120), colour, draw.choice([2, 6, -1]))
+    noise = rng.normal(0, 5, image.shape)
+    pixels = np.clip(image + noise, 0, 255).astype(np.uint8)
     Image.fromarray(pixels).save(path, quality=_JPEG_QUALITY)
 
 

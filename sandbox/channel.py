@@ -22,7 +22,7 @@ class Channel:
         self._stream.close()
 
     def expect_silence(self) -> None:
-        """Raises ProtocolViolation where bytes wait that nobody asked for, EOFError where the other side is gone."""
+        """Raises ProtocolViolation where unrequested bytes wait, EOFError where the other side is gone."""
         poll = select.poll()  # select() cannot take descriptors above 1023
         poll.register(self._stream, select.POLLIN)
         if poll.poll(0):

@@ -12,7 +12,7 @@ from sandbox.errors import SandboxError
 from sandbox.limits import Limits
 from sandbox.observation import Observation
 from sandbox.pool import SandboxPool
-from sandbox.tiers import TIER_VARIABLE, Tier
+from sandbox.protections import TIER_VARIABLE, Tier
 
 app = typer.Typer(
     name="sandbox",

@@ -57,7 +57,7 @@ def delegated_parent(place: Place) -> Path:
         raise CgroupUnusable(f"this process is in {place.own} itself, and a cgroup with processes limits no children")
     parent = place.own.parent
     if not _is_marked(parent) and not _is_top_of_container(parent, place):
-        raise CgroupUnusable(f"nobody has delegated {parent}, the parent of the cgroup of this process")
+        raise CgroupUnusable(f"{parent}, the parent of the cgroup of this process, is not delegated")
     return parent
 
 
@@ -108,7 +108,7 @@ def _attribute(folder: Path, name: str) -> bytes | None:
 
 
 def _is_top_of_container(folder: Path, place: Place) -> bool:
-    """The kernel's own root, which was given to nobody, has no type."""
+    """The kernel's own root, which is delegated to no user, has no type."""
     return folder == place.mount and (folder / "cgroup.type").exists() and os.access(folder, os.W_OK)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from sandbox._guest.config import RepairMode
 from sandbox._guest.scan import ScanMode
 from sandbox.limits import Limits
-from sandbox.tiers import Tier, choose_tier
+from sandbox.protections import Tier, choose_tier
 
 _LIBRARIES = (
     "numpy",

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from sandbox.cgroups import reason_for_none
 from sandbox.process import BOOTSTRAP, LIBRARIES
-from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, remedy
-from sandbox.tiers import Tier
+from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, Tier, remedy
 
 _PROBE_SECONDS = 60
 _PROBE = BOOTSTRAP + "from sandbox._guest.probe import main; main()"
@@ -51,7 +50,7 @@ def diagnose() -> list[Finding]:
 
 
 def describe_machine() -> str:
-    """For a report of a fault: `Linux 6.12.1, x86_64, Landlock ABI 6`."""
+    """For a report of an error: `Linux 6.12.1, x86_64, Landlock ABI 6`."""
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     if not sys.platform.startswith("linux"):
         return system

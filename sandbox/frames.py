@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
+from sandbox._guest.frames import HEADER
 from sandbox.errors import ProtocolViolation
 from sandbox.limits import Limits
 from sandbox.neutral import neutralise
 from sandbox.observation import STATUSES, Artefact, Edit, Status
-from sandbox.wire import HEADER
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def encode_request(nonce: int, code: str) -> bytes:
 
 
 def encode_start(nonce: int, *, seed: int) -> bytes:
-    """What a session is told before its first call: one that was started ahead did not know its seed."""
+    """What a session receives before its first call: one that was started ahead has no seed yet."""
     payload = json.dumps({"seed": seed}).encode()
     return HEADER.pack(nonce, len(payload)) + payload
 

@@ -16,15 +16,14 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 from sandbox._guest.config import WORK_FOLDER, SessionRequest
-from sandbox.attest import attest
 from sandbox.cgroups import TreeCgroup
 from sandbox.clock import ProcessClock
 from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
 from sandbox.limits import Limits
-from sandbox.pidfd import is_doomed, open_parent, pid_of
+from sandbox.pidfd import attest, is_doomed, open_parent, pid_of
+from sandbox.protections import Tier
 from sandbox.session import Admission, Session
-from sandbox.tiers import Tier
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16

@@ -22,9 +22,9 @@ from sandbox.group import Group, GroupTerms
 from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from sandbox.limits import Limits
 from sandbox.process import ZygoteProcess
+from sandbox.protections import Tier, choose_tier
 from sandbox.session import Admission
 from sandbox.stats import Meter, PoolStats, processes_below
-from sandbox.tiers import Tier, choose_tier
 
 _MAX_INPUTS = 64
 _START_SECONDS = 30.0

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 from sandbox._guest.config import ZygoteConfig
 from sandbox.errors import SandboxClosed, SandboxUnavailable
-from sandbox.protections import advice
-from sandbox.tiers import Tier
+from sandbox.protections import Tier, advice
 
 _PACKAGE = Path(__file__).parent
 # a bare package, so that the host's half is never imported on the other side

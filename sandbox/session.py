@@ -16,6 +16,7 @@ from typing import Self
 from PIL import Image
 
 from sandbox._guest.config import INTERRUPT
+from sandbox._guest.frames import HEADER
 from sandbox.cgroups import SessionCgroup, TreeCgroup
 from sandbox.channel import Channel
 from sandbox.clock import Deadline, ProcessClock, wall_deadline
@@ -36,7 +37,6 @@ from sandbox.limits import Limits
 from sandbox.observation import Observation, ShownImage, Status
 from sandbox.pidfd import has_ended, pid_of, wait_for_end
 from sandbox.stats import Meter
-from sandbox.wire import HEADER
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16

@@ -1,4 +1,4 @@
-"""Takes the README's pictures of the annotation pages: a server of its own, a wall of pictures, three people's work.
+"""Takes the README's images of the annotation pages: a server of its own, a wall of images, three people's work.
 
 python -m scripts.annotation_screenshots docs/images
 """
@@ -13,14 +13,13 @@ from typing import Annotated
 
 import typer
 
-from annotation.campaign import Campaign
-from annotation.connection import connect, studio_home
-from annotation.journal import Journal
-from annotation.pool import materialize_pool
-from annotation.server import wait_until_ready
-from annotation.sync import Sync
-from pipelines.geometry import Box
-from pipelines.workspace import Workspace
+from annotation.label_studio.server import connect, server_of, wait_until_ready
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.image_pool import materialize_pool
+from annotation.rounds.journal import Journal
+from annotation.rounds.sync import Sync
+from pipelines.records.geometry import Box
+from pipelines.storage.workspace import Workspace
 from scripts.screenshots import browser
 from tests.e2e.labelling import Labelling, pool_of, write_campaign
 from tests.e2e.visitor import Point, visitor
@@ -35,7 +34,7 @@ ZOOMED = Box(40, 180, 1000, 800)
 """What is enlarged stays where its left upper corner is."""
 
 
-def main(folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/images")) -> None:
+def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] = Path("docs/images")) -> None:
     """Writes annotate_refused.png, annotate.png and cross_check.png into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     environments = Workspace.from_environment().environments
@@ -57,7 +56,7 @@ def serving(home: Path, environments: Path) -> Iterator[Workspace]:
     write_campaign(home, (SCENE,))
     environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
     with Workspace.from_environment(environment) as workspace:
-        server = studio_home(workspace)
+        server = server_of(workspace)
         try:
             wait_until_ready(server.start(), report=lambda seconds: None)
             materialize_pool(workspace, Campaign.load(workspace.annotation), workspace.annotation)
@@ -113,7 +112,7 @@ def _check(page: Labelling, workspace: Workspace, folder: Path) -> None:
 def _save(page: Labelling, path: Path) -> None:
     page.visitor.point(Point(1, 1))
     page.frame()
-    page.visitor.picture().save(path, optimize=True)
+    page.visitor.image().save(path, optimize=True)
     print(path)
 
 

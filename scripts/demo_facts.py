@@ -1,7 +1,7 @@
-"""What people could ask of the demo's images and nobody else has: the facts behind the bundled recording.
+"""Questions about the demo's images that the demo does not contain: the facts behind the bundled recording.
 
-Every fact is taken from where the picture is made (what hangs on a wall, the bar that decides a chart), never from
-looking at pixels.
+Every fact comes from the code that draws the image (the objects on a wall, the highest bar of a chart), never from
+pixels.
 """
 
 from __future__ import annotations
@@ -9,89 +9,91 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from annotation.submissions import Fields
-from pipelines.geometry import Box
-from pipelines.sources.base import SourceRow
-from pipelines.sources.demo.charts import charts
-from pipelines.sources.demo.photographs import photographs
-from pipelines.sources.demo.scenes import Hung, Placed, hung, scenes
+from annotation.rounds.submissions import RecordFields
+from pipelines.demo.images.charts import charts
+from pipelines.demo.images.photographs import photographs
+from pipelines.demo.images.scenes import Hung, Placed, hung, scenes
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
 
 N_SCENES = 24
-"""As many as the demo has."""
-ASKED_ANEW = {
+"""Number of scenes in the demo."""
+REPHRASED = {
     "chart/02": "Look at the point that lies highest: which species of iris is it?",
     "chart/03": "What is the number of the participant whose marker lies highest?",
     "chart/04": "What is the number of the participant with the tallest bar?",
     "photo/coffee": "Which piece of cutlery lies beside the cup?",
     "photo/rocket": "What stands upright between the towers?",
 }
-"""Other rows of the demo, in other words."""
+"""Rows of the demo with a new question."""
 
 
-class Known(NamedTuple):
-    """A row of the demo, and a record that is true of its picture."""
+class ImageFact(NamedTuple):
+    """A row of the demo, and a true record about its image."""
 
     row: SourceRow
-    fields: Fields
+    fields: RecordFields
 
 
-def facts() -> Iterator[Known]:
+def facts() -> Iterator[ImageFact]:
     """A record for every scene, and for some charts and photographs."""
     for number, lazy in enumerate(scenes(N_SCENES, 0)):
-        yield Known(lazy.build(), _of_scene(number, hung(number, 0)))
+        yield ImageFact(lazy.build(), _of_scene(number, hung(number, 0)))
     for lazy in (*charts(0), *photographs(0)):
-        if lazy.name in ASKED_ANEW:
+        if lazy.name in REPHRASED:
             row = lazy.build()
             boxes = tuple(box.box for box in row.truth.boxes)
             category = "chart" if row.category == "chart" else "object"
-            yield Known(row, Fields(ASKED_ANEW[lazy.name], _answer(row), category, None, boxes))
+            yield ImageFact(row, RecordFields(REPHRASED[lazy.name], _answer(row), category, None, boxes))
 
 
 def _answer(row: SourceRow) -> str:
-    """In words, also where the row wants a letter."""
+    """The answer in words, also where the row expects a letter."""
     chosen = [choice.partition(". ")[2] for choice in row.choices if choice.startswith(f"{row.answer}. ")]
     return chosen[0] if chosen else row.answer
 
 
-def _of_scene(number: int, wall: Hung) -> Fields:
-    """About something that the scene's own question is not about; the kinds of questions take turns."""
-    turned = [*KINDS[number % len(KINDS) :], *KINDS[: number % len(KINDS)]]
-    kind, ask = next((kind, ask) for kind, ask in turned if kind in wall.scene.placed and kind != wall.topic.kind)
-    things = wall.scene.placed[kind]
-    return ask(things, things[number % len(things)])
+def _of_scene(number: int, wall: Hung) -> RecordFields:
+    """About another kind of object than the scene's own question; the kinds rotate."""
+    rotated = [*KINDS[number % len(KINDS) :], *KINDS[: number % len(KINDS)]]
+    kind, ask = next((kind, ask) for kind, ask in rotated if kind in wall.scene.placed and kind != wall.topic.kind)
+    objects = wall.scene.placed[kind]
+    return ask(objects, objects[number % len(objects)])
 
 
-def _about(thing: Placed, question: str, answer: str, category: str) -> Fields:
-    asked = question.format(picture=thing.photograph.phrase, look=thing.target.look)
-    return Fields(asked, answer, category, None, (thing.box,))
+def _about(placed: Placed, question: str, answer: str, category: str) -> RecordFields:
+    text = question.format(image=placed.photograph.phrase, look=placed.target.look)
+    return RecordFields(text, answer, category, None, (placed.box,))
 
 
-def _one(question: str, category: str) -> Callable[[Sequence[Placed], Placed], Fields]:
-    return lambda things, thing: _about(thing, question, thing.target.value, category)
+def _one(question: str, category: str) -> Callable[[Sequence[Placed], Placed], RecordFields]:
+    return lambda objects, placed: _about(placed, question, placed.target.value, category)
 
 
-def _location(things: Sequence[Placed], thing: Placed) -> Fields:
+def _location(objects: Sequence[Placed], placed: Placed) -> RecordFields:
     question = "Find the badge with the {look}: on the picture of what is it?"
-    return _about(thing, question, thing.photograph.phrase, "location")
+    return _about(placed, question, placed.photograph.phrase, "location")
 
 
-def _how_many(name: str) -> Callable[[Sequence[Placed], Placed], Fields]:
-    def ask(things: Sequence[Placed], thing: Placed) -> Fields:
-        boxes: tuple[Box, ...] = tuple(each.box for each in things)
-        return Fields(f"How many {name} are there in the whole image?", str(len(boxes)), "quantity", len(boxes), boxes)
+def _how_many(name: str) -> Callable[[Sequence[Placed], Placed], RecordFields]:
+    def ask(objects: Sequence[Placed], placed: Placed) -> RecordFields:
+        boxes: tuple[Box, ...] = tuple(each.box for each in objects)
+        return RecordFields(
+            f"How many {name} are there in the whole image?", str(len(boxes)), "quantity", len(boxes), boxes
+        )
 
     return ask
 
 
-KINDS: tuple[tuple[str, Callable[[Sequence[Placed], Placed], Fields]], ...] = (
-    ("plate", _one("Which number does the plate below the picture of {picture} have?", "ocr")),
+KINDS: tuple[tuple[str, Callable[[Sequence[Placed], Placed], RecordFields]], ...] = (
+    ("plate", _one("Which number does the plate below the picture of {image} have?", "ocr")),
     ("badge", _location),
     ("tag", _how_many("price tags")),
-    ("pictogram", _one("What does the little square sign on the right of the picture of {picture} show?", "object")),
-    ("bars", _one("Which column is tallest on the chart card on the right of the picture of {picture}?", "chart")),
-    ("clock", _one("Read the time off the clock on the right of the picture of {picture}.", "attribute")),
-    ("sign", _one("Read the street sign on the right of the picture of {picture}: what does it say?", "ocr")),
-    ("badge", _one("In what colour is the badge on the picture of {picture} printed?", "attribute")),
+    ("pictogram", _one("What does the little square sign on the right of the picture of {image} show?", "object")),
+    ("bars", _one("Which column is tallest on the chart card on the right of the picture of {image}?", "chart")),
+    ("clock", _one("Read the time off the clock on the right of the picture of {image}.", "attribute")),
+    ("sign", _one("Read the street sign on the right of the picture of {image}: what does it say?", "ocr")),
+    ("badge", _one("In what colour is the badge on the picture of {image} printed?", "attribute")),
     ("plate", _how_many("number plates")),
-    ("tag", _one("What does the picture of {picture} cost?", "ocr")),
+    ("tag", _one("What does the picture of {image} cost?", "ocr")),
 )

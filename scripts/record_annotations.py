@@ -1,9 +1,9 @@
-"""Makes the bundled recording: a campaign on the demo's images, played by simulated people on a real Label Studio.
+"""Records the bundled campaign: simulated annotators work on the demo's images in a real Label Studio.
 
-python -m scripts.record_annotations annotation/recorded/demo.json
+python -m scripts.record_annotations annotation/recordings/demo.json
 
-What they hand in is true of the images (``scripts/demo_facts.py``) but for the mistakes that ``PLAN`` has them make,
-all of which somebody else finds. Needs Label Studio's environment, which it installs where there is none.
+Their submissions are true of the images (``scripts/demo_facts.py``), except for the mistakes in ``PLAN``, which a
+later round finds. Installs Label Studio's environment if it is missing.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ import httpx
 import typer
 import yaml
 
-from annotation.campaign import Campaign
-from annotation.connection import connect, studio_home
-from annotation.gold import plant
-from annotation.journal import Journal
-from annotation.pool import POOL
-from annotation.recording import BUNDLED, record, write_recording
-from annotation.server import wait_until_ready
-from annotation.stages import AnnotationStages
-from annotation.studio import Studio
-from annotation.submissions import Fields, Frame, read
-from annotation.sync import Sync
-from annotation.tasks import results
-from pipelines.geometry import Box
+from annotation.label_studio.client import LabelStudioClient
+from annotation.label_studio.server import connect, server_of, wait_until_ready
+from annotation.recordings.format import BUNDLED, record, write_recording
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.journal import Journal
+from annotation.rounds.label_studio_tasks import results
+from annotation.rounds.planted_errors import plant
+from annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from annotation.rounds.sync import Sync
+from annotation.rounds.tables import AnnotationStages
 from pipelines.records import ImageRef, PoolImage
-from pipelines.workspace import Workspace
+from pipelines.records.geometry import Box
+from pipelines.storage.workspace import Workspace
 from scripts.demo_facts import facts
 
 CAMPAIGN = {"name": "demo", "min_side": 500, "gold_share": 0.1}
@@ -60,23 +59,23 @@ ROUNDS = {"annotator": ("annotate", "rework", "cross_check"), "expert": ("accept
 
 @dataclass
 class Desk:
-    """What everybody knows: the records that are true, by the image's sha256, in the order of ``PLAN``."""
+    """What all simulated people share: the true records by the image's sha256, in the order of ``PLAN``."""
 
     items: list[PoolImage]
-    truths: dict[str, Fields]
-    done: set[tuple[int, str]] = field(default_factory=set)
+    truths: dict[str, RecordFields]
+    events: set[tuple[int, str]] = field(default_factory=set)
     late: dict[int, tuple[httpx.Client, int]] = field(default_factory=dict)
-    """Of which image who wrote which annotation, to change it later."""
+    """By image: the client and annotation of an author who edits it later."""
 
     def number(self, task: Mapping[str, Any]) -> int:
-        """Which image it is."""
+        """The number of a task's image."""
         sha256 = task["data"]["image"].rpartition("/")[2]
         return next(number for number, item in enumerate(self.items) if item.image.sha256 == sha256)
 
-    def is_first(self, number: int, what: str) -> bool:
-        """Whether that happens to the image for the first time."""
-        is_first = (number, what) not in self.done
-        self.done.add((number, what))
+    def is_first(self, number: int, event: str) -> bool:
+        """Whether the event is the image's first of its kind."""
+        is_first = (number, event) not in self.events
+        self.events.add((number, event))
         return is_first
 
 
@@ -86,8 +85,8 @@ def main(out: Annotated[Path, typer.Argument(help="The file to write.")] = BUNDL
     with tempfile.TemporaryDirectory() as home:
         environment = {"DARKROOM_HOME": home, "DARKROOM_ENVIRONMENTS": str(environments)}
         with Workspace.from_environment(environment) as workspace:
-            desk = _furnish(workspace)
-            server = studio_home(workspace)
+            desk = _prepare(workspace)
+            server = server_of(workspace)
             try:
                 wait_until_ready(server.start(), report=lambda seconds: None)
                 with connect(workspace, {}) as studio, Journal(workspace.annotation) as journal:
@@ -99,12 +98,12 @@ def main(out: Annotated[Path, typer.Argument(help="The file to write.")] = BUNDL
     print(out)
 
 
-def _furnish(workspace: Workspace) -> Desk:
-    """Images and rules, as a pool that names their rows and licences."""
+def _prepare(workspace: Workspace) -> Desk:
+    """Writes the pool and the campaign's rules."""
     items, truths = [], {}
     for row, fields in facts():
         (data,) = row.images
-        assert isinstance(data, bytes), f"{row.row} has a picture"
+        assert isinstance(data, bytes), f"{row.row} has an image"
         image = workspace.images.ingest(data)
         items.append(PoolImage(image, "demo", row.row, row.license))
         truths[image.sha256] = fields
@@ -115,8 +114,8 @@ def _furnish(workspace: Workspace) -> Desk:
     return Desk(items, truths)
 
 
-def _play(workspace: Workspace, studio: Studio, journal: Journal, desk: Desk) -> None:
-    """One after the other, until nothing waits."""
+def _play(workspace: Workspace, studio: LabelStudioClient, journal: Journal, desk: Desk) -> None:
+    """Everybody works in turn until no record waits."""
     team = {f"annotator{number}@example.org": "annotator" for number in range(1, 6)}
     team |= {f"expert{number}@example.org": "expert" for number in range(1, 3)}
     people = [_Person(studio, email, role, desk) for email, role in team.items()]
@@ -126,43 +125,46 @@ def _play(workspace: Workspace, studio: Studio, journal: Journal, desk: Desk) ->
         Sync(journal, studio, campaign).run(desk.items)
         _change_late(journal, desk)
         projects = {
-            round: found[0] for rounds in ROUNDS.values() for round in rounds if (found := journal.project(round))
+            round: project.project_id
+            for rounds in ROUNDS.values()
+            for round in rounds
+            if (project := journal.project(round))
         }
         n_done = sum(person.work(projects) for person in people)
-        kept = stages.read().kept
-        print({stage: sum(one.state.stage == stage for one in kept) for stage in ("waiting", "accepted", "rejected")})
-        if not n_done and not any(one.state.stage == "waiting" for one in kept):
+        states = [record.state for record in stages.read().records]
+        print({stage: sum(state.stage == stage for state in states) for stage in ("waiting", "accepted", "rejected")})
+        if not n_done and not any(state.stage == "waiting" for state in states):
             return
 
 
 def _change_late(journal: Journal, desk: Desk) -> None:
-    """Somebody has second thoughts about a record that is being checked."""
+    """Authors edit records whose check has begun."""
     for number in list(desk.late):
         client, annotation_id = desk.late.pop(number)
         item = desk.items[number]
         changed = replace(desk.truths[item.image.sha256], question=VAGUE)
-        said = client.patch(f"/api/annotations/{annotation_id}/", json={"result": results(changed, item.image)})
-        assert said.status_code == 200, said.text[:300]
+        response = client.patch(f"/api/annotations/{annotation_id}/", json={"result": results(changed, item.image)})
+        assert response.status_code == 200, response.text[:300]
 
 
 class _Person:
     """One simulated person, logged in."""
 
-    def __init__(self, studio: Studio, email: str, role: str, desk: Desk) -> None:
+    def __init__(self, studio: LabelStudioClient, email: str, role: str, desk: Desk) -> None:
         token = studio.add_person(email, role=role, password="a secret of the recording")["token"]
         headers = {"Authorization": f"Token {token}"}
         self._client = httpx.Client(base_url=studio.url, headers=headers, timeout=120, trust_env=False)
         self._role, self._desk = role, desk
 
     def work(self, projects: Mapping[str, int]) -> int:
-        """Four tasks at most, so that everybody gets some; returns how many."""
+        """At most four tasks, so that everybody gets some; returns their number."""
         n_done = 0
         for round in ROUNDS[self._role]:
-            while n_done < 4 and round in projects and self._one(round, projects[round]):
+            while n_done < 4 and round in projects and self._work_on_next(round, projects[round]):
                 n_done += 1
         return n_done
 
-    def _one(self, round: str, project: int) -> bool:
+    def _work_on_next(self, round: str, project: int) -> bool:
         answer = self._client.post("/api/dm/actions", params={"id": "next_task", "project": project}, json={})
         if answer.status_code == 404:
             return False
@@ -179,17 +181,17 @@ class _Person:
             assert refused.status_code == 403, refused.text[:300]
         checks = round in ("cross_check", "accept")
         result = self._checked(task, number, round) if checks else self._written(number, round)
-        made = self._submit(path, {"result": result, "lead_time": seconds})
+        annotation_id = self._submit(path, {"result": result, "lead_time": seconds})
         if round == "annotate" and plan == "twice":
             self._submit(path, {"result": result, "lead_time": seconds + 3})
         if round == "annotate" and plan == "late":
-            self._desk.late[number] = (self._client, made)
+            self._desk.late[number] = (self._client, annotation_id)
         return True
 
     def _submit(self, path: str, body: Mapping[str, Any]) -> int:
-        said = self._client.post(path, json=body)
-        assert said.status_code == 201, said.text[:300]
-        return int(said.json()["id"])
+        response = self._client.post(path, json=body)
+        assert response.status_code == 201, response.text[:300]
+        return int(response.json()["id"])
 
     def _written(self, number: int, round: str, **changed: Any) -> list[dict[str, Any]]:
         item, plan = self._desk.items[number], PLAN.get(number, "")
@@ -207,32 +209,32 @@ class _Person:
 
     def _checked(self, task: Mapping[str, Any], number: int, round: str) -> list[dict[str, Any]]:
         item, plan = self._desk.items[number], PLAN.get(number, "")
-        truth, shown = self._desk.truths[item.image.sha256], _shown(task, item.image)
-        said = [_text("blind_answer", truth.answer)] if round == "cross_check" else []
+        truth, record = self._desk.truths[item.image.sha256], _prefilled(task, item.image)
+        own_answer = [_text("blind_answer", truth.answer)] if round == "cross_check" else []
         if plan == "easy":
             easy = _text("comment", "It is the first thing that anybody sees.")
-            return [*said, _choice("verdict", "reject"), _choice("reason", "too_easy"), easy]
-        if round == "accept" and shown.question == VAGUE:
+            return [*own_answer, _choice("verdict", "reject"), _choice("reason", "too_easy"), easy]
+        if round == "accept" and record.question == VAGUE:
             return [_choice("verdict", "reject"), _choice("reason", "ambiguous")]
-        is_right = replace(shown, question="", boxes=()) == replace(truth, question="", boxes=())
-        if is_right and set(shown.boxes) == set(truth.boxes):
-            boxes = [one for one in results(shown, item.image) if one["from_name"] == "box"]
-            return [*said, _choice("verdict", "accept"), *boxes]
-        return [*said, _choice("verdict", "fix"), *results(replace(truth, question=shown.question), item.image)]
+        is_right = replace(record, question="", boxes=()) == replace(truth, question="", boxes=())
+        if is_right and set(record.boxes) == set(truth.boxes):
+            boxes = [entry for entry in results(record, item.image) if entry["from_name"] == "box"]
+            return [*own_answer, _choice("verdict", "accept"), *boxes]
+        return [*own_answer, _choice("verdict", "fix"), *results(replace(truth, question=record.question), item.image)]
 
 
-def _shown(task: Mapping[str, Any], image: ImageRef) -> Fields:
-    """The record that the task is prefilled with."""
+def _prefilled(task: Mapping[str, Any], image: ImageRef) -> RecordFields:
+    """The record in the task's prediction."""
     raw = {"id": 0, "completed_by": 0, "result": task["predictions"][0]["result"]}
-    return read(raw, round="annotate", frame=Frame(image.width, image.height, 1.0)).fields
+    return read_submission(raw, round="annotate", rules=ImageRules(image.width, image.height, 1.0)).fields
 
 
-def _text(name: str, said: str) -> dict[str, Any]:
-    return {"id": name, "from_name": name, "to_name": "image", "type": "textarea", "value": {"text": [said]}}
+def _text(name: str, text: str) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": "textarea", "value": {"text": [text]}}
 
 
-def _choice(name: str, chosen: str) -> dict[str, Any]:
-    return {"id": name, "from_name": name, "to_name": "image", "type": "choices", "value": {"choices": [chosen]}}
+def _choice(name: str, option: str) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": "choices", "value": {"choices": [option]}}
 
 
 if __name__ == "__main__":

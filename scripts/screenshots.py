@@ -1,8 +1,8 @@
-"""Takes the README's pictures: the asset graph, an asset's page, a trajectory. Needs chromium; starts everything else.
+"""Takes the README's screenshots: the asset graph, an asset's page, a trajectory. Needs chromium.
 
     python scripts/screenshots.py docs/images
 
-Works on the workspace that DARKROOM_HOME names, where `make demo` has run.
+Reads the workspace of DARKROOM_HOME after `make demo`, and starts the Dagster webserver itself.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import Annotated, Any
 import typer
 import websockets
 
-from assets.home import prepare_dagster_home
-from pipelines.gallery import write_gallery
-from pipelines.workspace import Workspace
+from assets.runs.instance import prepare_dagster_home
+from pipelines.publishing.gallery import write_gallery
+from pipelines.storage.workspace import Workspace
 
 Call = Callable[..., Awaitable[Any]]
 START_SECONDS = 90
@@ -41,8 +41,8 @@ RATES = "/assets/pass_rates?view=partitions&partition=demo_rl-0000"
 
 
 def main(
-    folder: Annotated[Path, typer.Argument(help="Where the pictures go.")] = Path("docs/images"),
-    partition: Annotated[str, typer.Option(help="Which partition the asset's page shows.")] = "demo-0000",
+    folder: Annotated[Path, typer.Argument(help="Folder for the images.")] = Path("docs/images"),
+    partition: Annotated[str, typer.Option(help="Partition on the asset's page.")] = "demo-0000",
 ) -> None:
     """Writes asset_graph.png, asset_page.png, pass_rates.png and trajectory.png into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def main(
 
 @contextmanager
 def webserver() -> Iterator[str]:
-    """Dagster's webserver on this graph, on a free port; stopped by its process group."""
+    """Dagster's webserver on this graph, on a free port; its process group is killed at the end."""
     port = free_port()
     command = [
         sys.executable,
@@ -85,13 +85,13 @@ def webserver() -> Iterator[str]:
 @contextmanager
 def browser() -> Iterator[int]:
     """A headless chromium; yields the port of its debugging protocol."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
+    executable = shutil.which("chromium") or shutil.which("google-chrome")
+    if executable is None:
         raise SystemExit("chromium is not installed; `make screenshots` installs it")
     port = free_port()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [
-            program,
+            executable,
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
@@ -114,17 +114,17 @@ def browser() -> Iterator[int]:
 async def tab(port: int, size: tuple[int, int]) -> AsyncIterator[Call]:
     """The browser's first tab, at ``size``: a function that calls a method of the debugging protocol."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
-        found = next(tab for tab in json.load(answer) if tab["type"] == "page")
-    async with websockets.connect(found["webSocketDebuggerUrl"], max_size=None) as connection:
+        page = next(tab for tab in json.load(answer) if tab["type"] == "page")
+    async with websockets.connect(page["webSocketDebuggerUrl"], max_size=None) as connection:
         numbers = iter(range(1, 10_000))
 
         async def call(method: str, **params: Any) -> Any:
             number = next(numbers)
             await connection.send(json.dumps({"id": number, "method": method, "params": params}))
             while True:
-                said = json.loads(await connection.recv())
-                if said.get("id") == number:
-                    return said["result"]
+                message = json.loads(await connection.recv())
+                if message.get("id") == number:
+                    return message["result"]
 
         width, height = size
         await call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -133,9 +133,9 @@ async def tab(port: int, size: tuple[int, int]) -> AsyncIterator[Call]:
 
 
 async def take(port: int, address: str, size: tuple[int, int], text: str, element: str, path: Path) -> None:
-    """Opens ``address``, waits until ``text`` is there and the page stands still, and saves a picture.
+    """Opens ``address``, waits until it shows ``text`` and stops changing, and saves an image.
 
-    ``element`` is a CSS selector for what to show of the page; empty for all of the window.
+    ``element``: CSS selector of the part to show; empty: the whole window.
     """
     async with tab(port, size) as call:
         await call("Page.navigate", url=address)
@@ -150,29 +150,29 @@ async def bounds(call: Call, element: str) -> dict[str, float]:
     script = (
         f"(box => [box.x, box.y, box.width, box.height])(document.querySelector({element!r}).getBoundingClientRect())"
     )
-    found = await call("Runtime.evaluate", expression=script, returnByValue=True)
-    return dict(zip(("x", "y", "width", "height"), found["result"]["value"], strict=True)) | {"scale": 1}
+    box = await call("Runtime.evaluate", expression=script, returnByValue=True)
+    return dict(zip(("x", "y", "width", "height"), box["result"]["value"], strict=True)) | {"scale": 1}
 
 
 async def until_shown(call: Call, text: str, address: str) -> None:
-    """Waits for ``text``, then for two equal readings of the page in which nothing is still being fetched.
+    """Waits for ``text``, then for two equal readings of the page after it stopped fetching.
 
-    Raises ``TimeoutError`` with what was there.
+    Raises ``TimeoutError`` with the text of the page.
     """
     deadline, before = time.monotonic() + START_SECONDS, ""
     while time.monotonic() < deadline:
         await asyncio.sleep(2)
         reading = await call("Runtime.evaluate", expression="document.body.innerText", returnByValue=True)
-        seen = reading["result"].get("value", "")
-        if text in seen and seen == before and "fetching" not in seen:
+        page = reading["result"].get("value", "")
+        if text in page and page == before and "fetching" not in page:
             return
-        before = seen
+        before = page
     raise TimeoutError(f"{address} did not show {text!r} in {START_SECONDS} s; it showed {before[:400]!r}")
 
 
 @contextmanager
 def running(command: list[str]) -> Iterator[None]:
-    """A process of its own group, killed whole at the end; its output is shown when it dies too early."""
+    """A process in its own group, which is killed at the end; prints its output if it ends too early."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -190,20 +190,20 @@ def running(command: list[str]) -> Iterator[None]:
 
 
 def wait_for(url: str) -> None:
-    """Waits until something answers at ``url``."""
+    """Waits until a server answers at ``url``."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             urllib.request.urlopen(url, timeout=5).close()
             return
-        except (urllib.error.URLError, ConnectionError, TimeoutError) as fault:
+        except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"nothing answered at {url} in {START_SECONDS} s") from fault
+                raise TimeoutError(f"no answer at {url} in {START_SECONDS} s") from error
             time.sleep(0.3)
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+    """A free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

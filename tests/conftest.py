@@ -16,8 +16,8 @@ from hypothesis import settings
 from PIL import Image, ImageDraw
 
 from pipelines.records import Truth, TruthBox
-from pipelines.sources.base import BadRow, SourceRow
-from pipelines.workspace import Workspace
+from pipelines.sources import BadRow, SourceRow
+from pipelines.storage.workspace import Workspace
 
 # a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -60,7 +60,7 @@ def textured(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
 
 
 def signed(seed: int, text: str, box: tuple[int, int, int, int]) -> bytes:
-    """A textured picture with ``text`` on a small sign, as JPEG bytes."""
+    """A textured image with ``text`` on a small sign, as JPEG bytes."""
     image = textured(seed)
     draw = ImageDraw.Draw(image)
     draw.rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=(250, 250, 250))
@@ -72,7 +72,7 @@ def signed(seed: int, text: str, box: tuple[int, int, int, int]) -> bytes:
 
 @dataclass(frozen=True)
 class SmallSource:
-    """``n_rows`` pictures with a sign; row 1 has no box, and the last row's image is damaged."""
+    """``n_rows`` images with a sign; row 1 has no box, and the last row's image is damaged."""
 
     n_rows: int = 6
     name: str = "small"
@@ -109,7 +109,7 @@ def small_source() -> SmallSource:
 @pytest.fixture(scope="session")
 def crop_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home in which the small source became the dataset ``crop``: made once, never changed, copied by ``shipped``."""
-    from tests.pipelines.shipping import ship  # the sandbox's tests need nothing of what it imports
+    from tests.pipelines.publishing.shipping import ship  # the sandbox's tests need nothing of what it imports
 
     home = tmp_path_factory.mktemp("crop_home")
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as opened:

@@ -1,4 +1,4 @@
-"""The README is checked against the code: every command, target, variable and picture that it names is there."""
+"""The README is checked against the code: every command, target, variable and image that it names is there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 import typer.main
 
 from assets.cli import app
-from assets.launching.launcher import SETTINGS as LAUNCH_SETTINGS
-from pipelines.policies.variables import SETTINGS, Role
+from assets.launching import LauncherResource
+from pipelines.models.policies.settings import EndpointSettings, Role
+from pipelines.storage.settings import WorkspaceSettings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -46,22 +47,19 @@ def test_every_module_that_the_readme_runs_is_there() -> None:
         assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists(), module
 
 
-def test_every_setting_is_in_the_readme_and_in_the_code() -> None:
+def test_every_setting_is_on_the_settings_page_and_in_the_code() -> None:
     code = "\n".join(path.read_text() for path in SOURCES)
     used = {name for name in re.findall(r"\bDARKROOM_[A-Z_]+\b", code) if not name.endswith("_")}
-    used -= {"DARKROOM_EXCHANGE"}  # the launcher's, for the program that it launches: nobody sets it
-    used |= {f"DARKROOM_{role}" for role in get_args(Role)} | {f"DARKROOM_POLICY_{ending}" for ending in SETTINGS}
-    used |= {f"DARKROOM_LAUNCH_{ending}" for ending in LAUNCH_SETTINGS}
-    documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", README)) - {"DARKROOM_JUDGE_URL"}
-    for first, prefix in (("DARKROOM_POLICY_URL", "DARKROOM_POLICY"), ("DARKROOM_LAUNCH", "DARKROOM_LAUNCH")):
-        row = re.search(rf"`{first}`(.*)", README)
-        assert row is not None
-        documented |= {f"{prefix}{suffix}" for suffix in re.findall(r"`(_[A-Z_]+)`", row[1])}
+    used -= {"DARKROOM_EXCHANGE"}  # set by the launcher for the program that it launches, never by a user
+    used |= {f"DARKROOM_{role}" for role in get_args(Role)}
+    used |= {*EndpointSettings.variables("DARKROOM_POLICY").values(), *WorkspaceSettings.variables("DARKROOM").values()}
+    used |= set(LauncherResource.variables("DARKROOM_LAUNCH").values())
+    documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", (ROOT / "docs" / "settings.md").read_text()))
     assert used == documented
 
 
 @pytest.mark.parametrize("name", re.findall(r"\]\((docs/[^)]+)\)", README))
-def test_every_picture_and_page_of_the_readme_is_there(name: str) -> None:
+def test_every_image_and_page_of_the_readme_is_there(name: str) -> None:
     assert (ROOT / name).stat().st_size > 0
 
 

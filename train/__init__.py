@@ -1,1 +1,1 @@
-"""TRL hand-off: SFT and GRPO programs that read the materialised datasets and use the same sandbox."""
+"""Training with TRL: SFT and GRPO on the shipped datasets, with the same sandbox, and evaluation."""

@@ -1,9 +1,9 @@
-"""Evaluation of a policy with its tools: right answers, what its programs do, and whether they matter.
+"""Evaluate a policy with its tools: accuracy, what its code does, and whether the answer depends on it.
 
     python -m train.evaluate --model data/checkpoints/grpo --dataset data/datasets/rl/all --output data/evaluations/grpo
 
-Every rollout goes through the one loop that made the training data, with the sandbox and the ledger: an evaluation that
-was killed goes on where it was. The output folder is described in ``train/evaluation/output.py``.
+Rollouts use the same loop, sandbox and ledger as data generation: an interrupted evaluation resumes where it
+stopped. The output folder is described in ``train/evaluation/output.py``.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from train.evaluation.settings import Settings, check
-from train.faults import TrainFault
-from train.program import guarded, recipe_values
+from train.evaluation.settings import EvaluationSettings, check
+from train.runs import TrainError
+from train.runs.command_line import Values, config_option, guarded, takes_settings
 
 if TYPE_CHECKING:
-    from pipelines.images import ImageStore
-    from pipelines.workspace import Workspace
-    from train.evaluation.course import Done
-    from train.evaluation.playing import Contestant
-    from train.evaluation.questions import Asked
-    from train.reporting import Report
+    from pipelines.storage.images import ImageStore
+    from pipelines.storage.workspace import Workspace
+    from train.evaluation.evaluation_run import EvaluationOutcome
+    from train.evaluation.questions import QuestionSet
+    from train.evaluation.rollouts import EvaluatedPolicy
+    from train.runs.job import RunReporter
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationReport:
-    """A finished evaluation: the folder, and what its ``report.json`` holds. ``reused``: there was nothing to do."""
+    """A finished evaluation: its folder and the content of ``report.json``. ``reused``: it was already complete."""
 
     folder: Path
     made: Mapping[str, Any]
@@ -41,47 +41,49 @@ class EvaluationReport:
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers, over all benchmarks."""
+        """Proportion of right answers over all benchmarks."""
         return float(self.made["results"]["all"]["accuracy"]["right"]["mean"])
 
     @property
     def complete(self) -> bool:
-        """Whether every rollout could be had."""
+        """Whether no rollout failed."""
         return not self.made["n_failed"]
 
 
-def evaluate(settings: Settings, report: Report | None = None, *, force: bool = False) -> EvaluationReport:
-    """Evaluates and writes ``settings.output``. Raises ``TrainFault`` for what cannot be evaluated."""
-    from pipelines.workspace import Workspace
-    from train.evaluation.contestants import open_contestant
+def evaluate(
+    settings: EvaluationSettings, report: RunReporter | None = None, *, force: bool = False
+) -> EvaluationReport:
+    """Evaluates and writes ``settings.output``. Raises ``TrainError`` for what cannot be evaluated."""
+    from pipelines.storage.workspace import Workspace
+    from train.evaluation.evaluated_policies import open_policy
     from train.evaluation.output import read_report
-    from train.reporting import Report
+    from train.runs.job import RunReporter
 
     check(settings)
     _require_own(settings.output)
-    report = report or Report()
+    report = report or RunReporter()
     workspace = Workspace.from_environment()
     if settings.home is not None:
         workspace = Workspace.from_environment({**os.environ, "DARKROOM_HOME": str(settings.home)})
     with workspace:
-        contestant = open_contestant(settings, workspace.images)
-        asked = _asked(settings, workspace)
-        inputs = _inputs(settings, contestant, asked)
-        made = None if force else read_report(settings.output, inputs)
-        if made is not None:
+        evaluated = open_policy(settings, workspace.images)
+        question_sets = _asked(settings, workspace)
+        inputs = _inputs(settings, evaluated, question_sets)
+        record = None if force else read_report(settings.output, inputs)
+        if record is not None:
             report.line(f"{settings.output} is complete for these inputs: nothing to do (--force evaluates again)")
-            return EvaluationReport(settings.output, made, reused=True)
-        return _evaluated(settings, workspace, contestant, asked, inputs, report)
+            return EvaluationReport(settings.output, record, reused=True)
+        return _evaluated(settings, workspace, evaluated, question_sets, inputs, report)
 
 
-def metadata(found: EvaluationReport) -> dict[str, Any]:
-    """What the page of the asset ``evaluation`` shows: figures, tables, charts, where it lies (for Dagster Pipes)."""
+def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
+    """Metadata of the asset ``evaluation`` for Dagster Pipes: figures, tables, charts, path."""
     from train.evaluation.tables import accuracy_table
-    from train.history import embedded
+    from train.runs.history import embedded
 
-    everything = found.made["results"]["all"]
+    everything = evaluation.made["results"]["all"]
     code, right = everything["code"], everything["accuracy"]["right"]
-    charts = [embedded(path.read_bytes(), path.stem) for path in sorted(found.folder.glob("*.png"))]
+    charts = [embedded(path.read_bytes(), path.stem) for path in sorted(evaluation.folder.glob("*.png"))]
     values = {
         "accuracy": (right["mean"], "float"),
         "accuracy_95": (f"{right['low']:.1%} – {right['high']:.1%}", "text"),
@@ -89,49 +91,56 @@ def metadata(found: EvaluationReport) -> dict[str, Any]:
         "rollouts": (everything["accuracy"]["n_rollouts"], "int"),
         "tool_use": (code["tool_use"]["mean"], "float"),
         "code_pass_rate": (code["pass_rate"], "float"),
-        "failed_rollouts": (found.made["n_failed"], "int"),
-        "by_benchmark": (accuracy_table(found.made["results"]), "md"),
+        "failed_rollouts": (evaluation.made["n_failed"], "int"),
+        "by_benchmark": (accuracy_table(evaluation.made["results"]), "md"),
         "charts": ("\n\n".join(charts), "md"),
-        "seconds": (found.made["seconds"], "float"),
-        "report": (str((found.folder / "report.html").resolve()), "path"),
+        "seconds": (evaluation.made["seconds"], "float"),
+        "report": (str((evaluation.folder / "report.html").resolve()), "path"),
     }
-    for who, told in everything["faithfulness"].items():
-        values[f"faithful_by_{who}"] = (told["parts_only"]["over_all"]["mean"], "float")
+    for who, faithfulness in everything["faithfulness"].items():
+        values[f"faithful_by_{who}"] = (faithfulness["parts_only"]["over_all"]["mean"], "float")
     return {name: {"raw_value": value, "type": kind} for name, (value, kind) in values.items()}
 
 
 def _evaluated(
-    settings: Settings,
+    settings: EvaluationSettings,
     workspace: Workspace,
-    contestant: Contestant,
-    asked: Sequence[Asked],
+    evaluated: EvaluatedPolicy,
+    question_sets: Sequence[QuestionSet],
     inputs: str,
-    report: Report,
+    report: RunReporter,
 ) -> EvaluationReport:
-    from train.evaluation.contestants import open_judge, vision_of
-    from train.evaluation.course import Course
+    from train.evaluation.evaluated_policies import open_judge, vision_of
+    from train.evaluation.evaluation_run import EvaluationRun
     from train.evaluation.output import write_output
 
     start = time.monotonic()
     judge = open_judge(settings, workspace.images)
-    report.line(f"{sum(len(one.questions) for one in asked)} questions, {settings.rollouts} rollout(s) each")
-    done = Course(workspace, settings, contestant, judge, vision_of(settings), report).run(asked)
-    if not done.findings.played:
-        raise TrainFault(f"no question could be asked: {dict(Counter(done.unasked))}")
-    made = _made(settings, contestant, asked, done, inputs, seconds=time.monotonic() - start)
-    write_output(settings.output, made, done.findings, contestant, workspace.images, shown=settings.shown)
-    return EvaluationReport(settings.output, made)
+    n_questions = sum(len(question_set.questions) for question_set in question_sets)
+    report.line(f"{n_questions} questions, {settings.rollouts} rollout(s) each")
+    outcome = EvaluationRun(workspace, settings, evaluated, judge, vision_of(settings), report).run(question_sets)
+    if not outcome.findings.played:
+        raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
+    record = _made(settings, evaluated, question_sets, outcome, inputs, seconds=time.monotonic() - start)
+    write_output(settings.output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
+    return EvaluationReport(settings.output, record)
 
 
 def _made(
-    settings: Settings, contestant: Contestant, asked: Sequence[Asked], done: Done, inputs: str, *, seconds: float
+    settings: EvaluationSettings,
+    evaluated: EvaluatedPolicy,
+    question_sets: Sequence[QuestionSet],
+    outcome: EvaluationOutcome,
+    inputs: str,
+    *,
+    seconds: float,
 ) -> dict[str, Any]:
     from pipelines.records import Usage, to_row
     from train.evaluation.results import results
 
-    found, identity = done.findings, contestant.policy.identity
-    protocols = sorted({contestant.protocol_of(one.question).name for one in found.played})
-    modes = sorted({one.task.mode for one in found.played})
+    findings, identity = outcome.findings, evaluated.policy.identity
+    protocols = sorted({evaluated.protocol_of(rollout.question).name for rollout in findings.played})
+    modes = sorted({rollout.task.mode for rollout in findings.played})
     return {
         "program": "evaluate",
         "inputs": inputs,
@@ -141,146 +150,109 @@ def _made(
             **identity.as_json(),
             "protocol": ", ".join(protocols),
             "mode": ", ".join(modes),
-            "max_rounds": contestant.max_rounds,
+            "max_rounds": evaluated.max_rounds,
             "rollouts": settings.rollouts,
         },
-        "asked": [{"name": one.name, "n": len(one.questions), "left_out": dict(one.left_out)} for one in asked],
-        "unasked": {reason: n // settings.rollouts for reason, n in Counter(done.unasked).items()},
-        "n_failed": len(found.failed),
-        "failures": dict(Counter(str(one.rollout.fault.reason) for one in found.failed if one.rollout.fault)),
-        "results": results(found),
-        "usage": to_row(sum((one.rollout.usage for one in found.played), Usage())),
+        "asked": [
+            {"name": rollout.name, "n": len(rollout.questions), "left_out": dict(rollout.left_out)}
+            for rollout in question_sets
+        ],
+        "unasked": {reason: n // settings.rollouts for reason, n in Counter(outcome.unasked).items()},
+        "n_failed": len(findings.failed),
+        "failures": dict(
+            Counter(str(rollout.rollout.error.reason) for rollout in findings.failed if rollout.rollout.error)
+        ),
+        "results": results(findings),
+        "usage": to_row(sum((rollout.rollout.usage for rollout in findings.played), Usage())),
         "seconds": round(seconds, 2),
     }
 
 
-def _asked(settings: Settings, workspace: Workspace) -> list[Asked]:
-    from pipelines.sources import Catalog, SourceFault
+def _asked(settings: EvaluationSettings, workspace: Workspace) -> list[QuestionSet]:
+    from pipelines.sources import SourceError
+    from pipelines.sources.catalog import Catalog
     from train.evaluation.benchmarks import opened
     from train.evaluation.questions import of_benchmark, of_dataset, of_source
 
     store: ImageStore = workspace.images
-    asked = [of_dataset(folder, store, split=settings.split, limit=settings.limit) for folder in settings.datasets]
+    question_sets = [
+        of_dataset(folder, store, split=settings.split, limit=settings.limit) for folder in settings.datasets
+    ]
     for name, path in settings.benchmarks:
-        asked.append(of_benchmark(name, opened(name, path), store, limit=settings.limit))
+        question_sets.append(of_benchmark(name, opened(name, path), store, limit=settings.limit))
     for name in settings.sources:
         try:
             source = Catalog(workspace.sources).open(name)
-        except SourceFault as fault:
-            raise TrainFault(str(fault)) from fault
-        asked.append(of_source(source, store, limit=settings.limit))
-    return _distinct(asked)
+        except SourceError as error:
+            raise TrainError(str(error)) from error
+        question_sets.append(of_source(source, store, limit=settings.limit))
+    return _distinct(question_sets)
 
 
-def _distinct(asked: Sequence[Asked]) -> list[Asked]:
-    """Two origins of one name would be one benchmark in every table: the later is told apart by its number."""
+def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
+    """Numbers question sets of the same name, which would merge into one benchmark in every table."""
     names: Counter[str] = Counter()
-    told: list[Asked] = []
-    for one in asked:
-        names[one.name] += 1
-        name = one.name if names[one.name] == 1 else f"{one.name} ({names[one.name]})"
-        questions = tuple(replace(question, benchmark=name) for question in one.questions)
-        told.append(replace(one, name=name, questions=questions))
-    return told
+    distinct: list[QuestionSet] = []
+    for question_set in question_sets:
+        names[question_set.name] += 1
+        name = (
+            question_set.name if names[question_set.name] == 1 else f"{question_set.name} ({names[question_set.name]})"
+        )
+        questions = tuple(replace(question, benchmark=name) for question in question_set.questions)
+        distinct.append(replace(question_set, name=name, questions=questions))
+    return distinct
 
 
-def _inputs(settings: Settings, contestant: Contestant, asked: Sequence[Asked]) -> str:
+_EVALUATION_CODE = tuple(
+    f"pipelines.{room}" for room in ("generation", "models", "records", "storage", "verification", "vision")
+)
+"""The rooms of ``pipelines`` that decide an evaluation's rollouts and grades."""
+
+
+def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_sets: Sequence[QuestionSet]) -> str:
     import sandbox
-    from pipelines.digest import digest, digest_files
-    from pipelines.stages import code_digest
+    from pipelines.records.digest import digest, digest_files
+    from pipelines.storage.stage import code_digest
 
     here = Path(__file__).parent
-    code = digest_files([*(here / "evaluation").rglob("*.py"), here / "local.py"], here)
-    questions = [[one.name, [question.sample.sample_id for question in one.questions]] for one in asked]
-    who = contestant.policy.identity.as_json()
-    return digest([settings.as_json(), who, questions, code, code_digest(), sandbox.sandbox_digest()])
+    code = digest_files([*(here / "evaluation").rglob("*.py"), here / "models" / "local_policy.py"], here)
+    questions = [
+        [question_set.name, [question.sample.sample_id for question in question_set.questions]]
+        for question_set in question_sets
+    ]
+    who = evaluated.policy.identity.as_json()
+    return digest([settings.as_json(), who, questions, code, code_digest(*_EVALUATION_CODE), sandbox.sandbox_digest()])
 
 
 def _require_own(output: Path) -> None:
-    """The output is replaced whole: a folder with anything else in it is not touched."""
+    """Raises ``TrainError`` for a folder with other content: the output is replaced as a whole."""
     if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not (output / "report.json").is_file())):
-        raise TrainFault(f"{output} exists and is no evaluation; name a new folder with --output")
+        raise TrainError(f"{output} exists and is no evaluation; name a new folder with --output")
 
 
 def _pairs(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
     """``vstar_bench=PATH`` as name and path."""
-    found = [value.partition("=") for value in values]
-    if wrong := [name for name, _, path in found if not name or not path]:
-        raise TrainFault(
+    pairs = [value.partition("=") for value in values]
+    if wrong := [name for name, _, path in pairs if not name or not path]:
+        raise TrainError(
             f"a benchmark is given as NAME=PATH, like vstar_bench=downloads/vstar_bench; found {wrong[0]!r}"
         )
-    return tuple((name, Path(path)) for name, _, path in found)
+    return tuple((name, Path(path)) for name, _, path in pairs)
 
 
-_DEFAULT = Settings(output=Path())
-
-
+@takes_settings
 def main(
-    output: Annotated[Path, typer.Option(help="Folder of the report; replaced whole when the evaluation is done.")],
-    model: Annotated[str, typer.Option(help="Folder of a checkpoint; with --url, the name of a model there.")] = "",
-    url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint, with /v1. Key: OPENAI_API_KEY.")] = "",
-    oracle: Annotated[
-        str, typer.Option(help="A family, like `crop`: its oracle knows the truth. A sanity check.")
-    ] = "",
-    dataset: Annotated[
-        list[Path] | None, typer.Option(help="Folder of an RL dataset, or of an SFT dataset. May be given again.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="Of datasets: validation, train or all.")] = _DEFAULT.split,
-    benchmark: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=PATH: vstar_bench, hr_bench_4k, hr_bench_8k, mmstar or infovqa with its download; or a name of "
-            "yours with a YAML file. May be given again."
-        ),
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="A source of the catalog, like `demo`. May be given again.")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            help="YAML file with values for any of these flags, as in `rollouts: 4`; the command line wins.",
-            callback=recipe_values,
-            is_eager=True,
-        ),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many rows of each.")] = None,
-    protocol: Annotated[str, typer.Option(help="thyme, pyvision or tool_call; SFT rows bring theirs.")] = "thyme",
-    mode: Annotated[
-        str, typer.Option(help="The protocol's prompt: free; tool_call also forced and forbidden.")
-    ] = "free",
-    rollouts: Annotated[int, typer.Option(min=1, help="Per question, for avg@k and pass@k.")] = _DEFAULT.rollouts,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 takes the likeliest token.")] = _DEFAULT.temperature,
-    top_p: Annotated[float, typer.Option(min=0.01, max=1.0, help="Of sampling.")] = _DEFAULT.top_p,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest turn.")] = _DEFAULT.max_tokens,
-    max_rounds: Annotated[int, typer.Option(min=0, help="Programs that a rollout may run.")] = _DEFAULT.max_rounds,
-    max_pixels: Annotated[
-        int | None, typer.Option(min=784, help="Scale pictures down to so many pixels; default: the model's own limit.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Conversations generated at once.")] = _DEFAULT.batch_size,
-    seed: Annotated[int, typer.Option(help="Seed of all rollouts.")] = _DEFAULT.seed,
-    judge_url: Annotated[str, typer.Option(help="Endpoint of a judge that sees: free answers, faithfulness.")] = "",
-    judge_model: Annotated[str, typer.Option(help="The judge's name there.")] = "",
-    judge_votes: Annotated[int, typer.Option(min=1, help="Votes on every picture.")] = _DEFAULT.judge_votes,
-    whole_share: Annotated[
-        float, typer.Option(min=0.01, max=1.0, help="A crop of more than this share of a picture is no crop.")
-    ] = _DEFAULT.whole_share,
-    cover: Annotated[
-        float, typer.Option(min=0.01, max=1.0, help="Share of a target's box that a crop must show.")
-    ] = _DEFAULT.cover,
-    controls: Annotated[
-        int, typer.Option(min=0, help="Play so many rollouts again with blank and swapped pictures. 0: none.")
-    ] = _DEFAULT.controls,
-    shown: Annotated[int, typer.Option(min=0, help="Rollouts in the gallery.")] = _DEFAULT.shown,
-    home: Annotated[Path | None, typer.Option(help="Workspace with ledger and images; default: DARKROOM_HOME.")] = None,
+    output: Annotated[Path, typer.Option(help="Folder of the report; replaced as a whole when the evaluation ends.")],
+    settings: Annotated[Values, EvaluationSettings],
+    config: Annotated[Path | None, config_option("rollouts: 4")] = None,
     force: Annotated[bool, typer.Option("--force", help="Evaluate even if the output is complete.")] = False,
 ) -> None:
     """Evaluate a model that thinks with images.
 
     Right answers by benchmark and category with 95 % intervals, avg@k and
-    pass@k, what its programs do and how often they run, what it looks at,
+    pass@k, what its code does and how often it runs, what it looks at,
     and whether that matters: faithfulness by truth boxes and by a judge,
-    and controls in which its pictures are blanked or swapped.
+    and controls in which its images are blanked or swapped.
 
     A sanity check that needs no model, in a minute:
     python -m train.evaluate --oracle crop --source demo --output OUT
@@ -293,53 +265,25 @@ def main(
     python -m train.evaluate --url http://127.0.0.1:8000/v1 --model NAME
     --benchmark vstar_bench=FOLDER --rollouts 4 --temperature 0.7 --output OUT
 
-    Killed? Run the same command: what was written and executed is on the
-    ledger of the workspace (DARKROOM_HOME) and is not paid for again.
+    Interrupted? Run the same command: model calls and executions are on the
+    ledger of the workspace (DARKROOM_HOME) and are not paid for again.
     """
     with guarded():
-        settings = Settings(
-            output=output,
-            model=model,
-            url=url,
-            oracle=oracle,
-            datasets=tuple(dataset or ()),
-            split=split,
-            benchmarks=_pairs(benchmark or ()),
-            sources=tuple(source or ()),
-            limit=limit,
-            protocol=protocol,
-            mode=mode,
-            rollouts=rollouts,
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=max_tokens,
-            max_rounds=max_rounds,
-            max_pixels=max_pixels,
-            batch_size=batch_size,
-            seed=seed,
-            judge_url=judge_url,
-            judge_model=judge_model,
-            judge_votes=judge_votes,
-            whole_share=whole_share,
-            cover=cover,
-            controls=controls,
-            shown=shown,
-            home=home,
-        )
-        _report(settings, force=force)
+        benchmarks = _pairs(settings.pop("benchmarks", ()))
+        _report(EvaluationSettings(output=output, benchmarks=benchmarks, **settings), force=force)
 
 
-def _report(settings: Settings, *, force: bool) -> None:
+def _report(settings: EvaluationSettings, *, force: bool) -> None:
     from train.evaluation.tables import accuracy_table
-    from train.reporting import reporting
+    from train.runs.job import reporting
 
     with reporting() as report:
-        found = evaluate(settings, report, force=force)
-        report.line(accuracy_table(found.made["results"]))
-        if not found.complete:
-            report.line(f"not complete: {found.made['n_failed']} rollouts failed; run the same command again")
-        report.line(f"{found.folder / 'report.html'}")
-        report.materialized(metadata(found))
+        evaluation = evaluate(settings, report, force=force)
+        report.line(accuracy_table(evaluation.made["results"]))
+        if not evaluation.complete:
+            report.line(f"not complete: {evaluation.made['n_failed']} rollouts failed; run the same command again")
+        report.line(f"{evaluation.folder / 'report.html'}")
+        report.materialized(metadata(evaluation))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ same seed and texts give the same bytes.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -19,11 +17,12 @@ from uuid import uuid4
 
 import typer
 
-from pipelines.digest import digest
-from pipelines.prompts import bundled_prompt
-from train.conversations import conversation
-from train.models import VISION_TOKENS
-from train.program import guarded
+from pipelines.models.prompts import bundled_prompt
+from pipelines.records.digest import digest
+from pipelines.storage.atomic_write import replace_folder
+from train.examples.encoding import conversation
+from train.models.loading import VISION_TOKENS
+from train.runs.command_line import guarded
 
 QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -90,16 +89,18 @@ def build(
     _model(tokenizer, seed, arch, spread).save_pretrained(part)
     _processor(tokenizer, arch).save_pretrained(part)
     (part / MARKER).write_text(json.dumps({"recipe": recipe, "seed": seed}))
-    shutil.rmtree(out, ignore_errors=True)
-    os.replace(part, out)
+    replace_folder(out, part)
     return True
 
 
 def dataset_texts(*folders: Path) -> Iterator[str]:
     """Everything that is said in shipped datasets, for the tokenizer."""
-    from train.rows import rows_without_pixels
+    from pipelines.publishing.dataset_reader import read_files
+    from train.examples.datasets import dataset_files, require_columns
 
-    for row in (row for folder in folders for row in rows_without_pixels(folder)):
+    files = dataset_files(*folders)
+    require_columns(files, "trajectories")
+    for row in read_files(files, without=("images", "videos")):
         for message in conversation(row, layout="turns").messages:
             yield "".join(part.get("text", "") for part in message["content"])
 
@@ -140,12 +141,12 @@ def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
 
     token = tokenizer.convert_tokens_to_ids
     end, pad = token("<|im_end|>"), token("<|endoftext|>")
-    drawn = {"initializer_range": spread}
+    initializer = {"initializer_range": spread}
     config = AutoConfig.for_model(
         arch,
-        text_config=_text_config(len(tokenizer), ARCHITECTURES[arch], end=end, pad=pad) | drawn,
-        vision_config=_vision_config(ARCHITECTURES[arch]) | drawn,
-        **drawn,
+        text_config=_text_config(len(tokenizer), ARCHITECTURES[arch], end=end, pad=pad) | initializer,
+        vision_config=_vision_config(ARCHITECTURES[arch]) | initializer,
+        **initializer,
         image_token_id=token("<|image_pad|>"),
         video_token_id=token("<|video_pad|>"),
         vision_start_token_id=token("<|vision_start|>"),
@@ -194,7 +195,7 @@ def _text_config(n_tokens: int, arch: Arch, *, end: int, pad: int) -> dict[str, 
 def _processor(tokenizer: Any, arch: ArchName) -> Any:
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-    from train.image_only import ImageOnlyProcessor
+    from train.models.image_only import ImageOnlyProcessor
 
     patch = ARCHITECTURES[arch].patch
     unit = (2 * patch) ** 2

@@ -1,1 +1,69 @@
-"""The commands of `darkroom annotate` beside the server and the rounds (``annotation/cli.py``)."""
+"""The commands of `darkroom annotate` (wired in ``annotation/cli.py``): their terminal, and errors as messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from annotation.rounds.campaign import Campaign
+    from annotation.rounds.journal import Journal
+    from annotation.rounds.tables import AnnotationStages
+    from pipelines.storage.workspace import Workspace
+
+CONSOLE = Console()
+
+
+class OpenCampaign(NamedTuple):
+    """A workspace with its campaign and journal."""
+
+    workspace: Workspace
+    campaign: Campaign
+    journal: Journal
+
+    def stages(self) -> AnnotationStages:
+        from annotation.label_studio.server import find_task_url
+        from annotation.rounds.tables import AnnotationStages
+
+        return AnnotationStages(self.workspace, self.campaign, self.journal, find_task_url(self.workspace))
+
+
+@contextmanager
+def open_workspace() -> Iterator[Workspace]:
+    """Prints errors that a user can fix, and exits with status 1."""
+    from annotation import AnnotationError
+    from pipelines.models.serving.processes import ServingError
+    from pipelines.selection.decontamination import DecontaminationError
+    from pipelines.storage.tables import TableMissing
+    from pipelines.storage.workspace import Workspace
+
+    try:
+        with Workspace.from_environment() as workspace:
+            yield workspace
+    except (AnnotationError, DecontaminationError, ServingError, TableMissing) as error:
+        Console(stderr=True).print(Text.assemble(("error: ", "bold red"), str(error)))
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def open_campaign() -> Iterator[OpenCampaign]:
+    from annotation.rounds.campaign import Campaign
+    from annotation.rounds.journal import Journal
+
+    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
+        yield OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)
+
+
+def print_progress(stages: AnnotationStages) -> None:
+    """How many records are accepted, rejected, and waiting by round."""
+    counts = Counter(
+        f"waiting for {row.state.round}" if row.state.stage == "waiting" else row.state.stage
+        for row in stages.read().records
+    )
+    CONSOLE.print("  ".join(f"{label} {n:,}" for label, n in counts.items()), highlight=False)

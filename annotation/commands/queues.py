@@ -1,4 +1,4 @@
-"""Commands of the queues of single verdicts: review, verify, suitability."""
+"""Commands of the queues: review, verify, suitability."""
 
 from __future__ import annotations
 
@@ -8,42 +8,40 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from annotation.commands.terminal import CONSOLE, open_workspace
+from annotation.commands import CONSOLE, open_campaign
 
 if TYPE_CHECKING:
-    from annotation.handover import Synced
+    from annotation.rounds.task_exchange import SyncCounts
 
-RowsOption = Annotated[int | None, typer.Option(min=1, help="So many, chosen by the campaign's seed; default: all.")]
+RowsOption = Annotated[int | None, typer.Option(min=1, help="Size of the seeded sample; default: all.")]
 
 
 def review(
-    rows: Annotated[int, typer.Option(min=1, help="Of each family, chosen by the campaign's seed.")] = 20,
+    rows: Annotated[int, typer.Option(min=1, help="Size of the seeded sample of each family.")] = 20,
     family: Annotated[
         list[str] | None, typer.Option("--family", help="Only this family; can be repeated. Default: all.")
     ] = None,
 ) -> None:
-    """Hand accepted trajectories out to experts, and take their verdicts in.
+    """Hand out accepted trajectories to experts, and pull their verdicts.
 
-    What experts reject is left out when the datasets ship, the card says how many they accept, and
-    `darkroom calibrate` measures judges against them (<home>/annotation/reviews.jsonl). Run it again to take verdicts
-    in; more --rows later keep what was chosen.
+    Rows that experts reject are not published, the card reports their acceptance rate, and `darkroom calibrate`
+    measures judges against them (`DARKROOM_HOME/annotation/reviews.jsonl`). Run it again to pull verdicts; a larger
+    --rows extends the sample.
     """
-    from annotation.campaign import Campaign
-    from annotation.connection import connect
-    from annotation.journal import Journal
-    from annotation.queues import read_verdicts
-    from annotation.review import ROUND, ReviewQueue
-    from pipelines.recipes import load_recipes
-    from pipelines.reviews import acceptance, read_reviews
+    from annotation.label_studio.server import connect
+    from annotation.queues.base import read_verdicts
+    from annotation.queues.review import ROUND, ReviewQueue
+    from pipelines.generation.recipes import load_recipes
+    from pipelines.publishing.judge_stats import acceptance, read_reviews
 
-    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
+    with open_campaign() as (workspace, campaign, journal):
         recipes = [recipe for name, recipe in load_recipes().items() if not family or name in family]
-        queue = ReviewQueue(workspace, Campaign.load(workspace.annotation), journal)
+        queue = ReviewQueue(workspace, campaign, journal)
         with connect(workspace) as studio:
-            synced = queue.sync(studio, recipes, n_rows=rows)
+            counts = queue.sync(studio, recipes, n_rows=rows)
         queue.materialize(recipes)
         CONSOLE.print(
-            f"went out: {sum(synced.imported.values()):,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}"
+            f"handed out: {sum(counts.imported.values()):,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}"
         )
         table = Table("family", "reviewed", "accepted", "95 % interval")
         for recipe in recipes:
@@ -54,65 +52,63 @@ def review(
 
 
 def verify(
-    source: Annotated[str, typer.Argument(help="Whose samples; `darkroom materialize` took them in.")],
+    source: Annotated[str, typer.Argument(help="A source imported by `darkroom materialize`.")],
     rows: RowsOption = None,
     disputed: Annotated[
-        bool, typer.Option("--disputed", help="Those whose labels `checked_labels` found disputed, instead.")
+        bool, typer.Option("--disputed", help="Only rows whose labels `checked_labels` found disputed.")
     ] = False,
 ) -> None:
-    """Have people say whether image, question and answer of a source's samples belong together.
+    """Let people judge whether image, question and answer of a source's samples belong together.
 
-    Run it again to take verdicts in; more --rows later keep what was chosen.
+    Run it again to pull verdicts; a larger --rows extends the sample.
     """
-    from annotation.campaign import Campaign
-    from annotation.connection import connect
-    from annotation.journal import Journal
-    from annotation.queues import read_verdicts
-    from annotation.verification import ROUND, VerificationQueue
+    from annotation.label_studio.server import connect
+    from annotation.queues.base import read_verdicts
+    from annotation.queues.verification import ROUND, VerificationQueue
 
-    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
-        queue = VerificationQueue(workspace, Campaign.load(workspace.annotation), journal, source)
+    with open_campaign() as (workspace, campaign, journal):
+        queue = VerificationQueue(workspace, campaign, journal, source)
         with connect(workspace) as studio:
             if disputed:
-                synced, left_out = queue.sync_disputed(studio, queue.disputed())
-                CONSOLE.print(f"disputed without an image, left out: {len(left_out):,}", highlight=False)
+                counts, skipped = queue.sync_disputed(studio, queue.disputed())
+                CONSOLE.print(f"disputed rows without an image: {len(skipped):,} skipped", highlight=False)
             else:
-                synced = queue.sync(studio, n_rows=rows)
+                counts = queue.sync(studio, n_rows=rows)
         queue.materialize()
-        _print_queue(synced, read_verdicts(journal, ROUND).n_waiting, queue.counts())
+        _print_queue(counts, read_verdicts(journal, ROUND).n_waiting, queue.counts())
 
 
 def suitability(
-    source: Annotated[str, typer.Argument(help="Whose problems; `darkroom materialize` took them in.")],
+    source: Annotated[str, typer.Argument(help="A source imported by `darkroom materialize`.")],
     rows: RowsOption = None,
     category: Annotated[str, typer.Option(help="Only problems of this category; default: all.")] = "",
 ) -> None:
-    """Have people say whether a drawing would help with a source's maths problems, blind to what models voted.
+    """Let people judge whether a drawing would help with a source's maths problems, without the models' votes.
 
-    Run it again to take in what they said; more --rows later keep what was chosen. <home>/annotation/suitability.jsonl
-    holds their words as labels. With 20 of them it says how far the models' vote agrees, beyond chance.
+    Run it again to pull labels; a larger --rows extends the sample. `DARKROOM_HOME/annotation/suitability.jsonl` holds
+    the labels. From 20 on, the command reports how well the models' vote agrees with people (kappa).
     """
-    from annotation.campaign import Campaign
-    from annotation.connection import connect
-    from annotation.journal import Journal
-    from annotation.queues import read_verdicts
-    from annotation.suitability import ROUND, SuitabilityQueue
-    from pipelines.judges.calibration import CalibrationFault
+    from annotation.label_studio.server import connect
+    from annotation.queues.base import read_verdicts
+    from annotation.queues.suitability import ROUND, SuitabilityQueue
+    from pipelines.verification.judges.calibration import CalibrationError
 
-    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
-        queue = SuitabilityQueue(workspace, Campaign.load(workspace.annotation), journal, source, category)
+    with open_campaign() as (workspace, campaign, journal):
+        queue = SuitabilityQueue(workspace, campaign, journal, source, category)
         with connect(workspace) as studio:
-            synced = queue.sync(studio, n_rows=rows)
+            counts = queue.sync(studio, n_rows=rows)
         queue.materialize()
-        _print_queue(synced, read_verdicts(journal, ROUND).n_waiting, queue.counts())
+        _print_queue(counts, read_verdicts(journal, ROUND).n_waiting, queue.counts())
         try:
-            found = queue.agreement()
-        except CalibrationFault as fault:
-            CONSOLE.print(f"the vote against people: {fault}", highlight=False)
+            vote = queue.agreement()
+        except CalibrationError as error:
+            CONSOLE.print(f"the models' vote against people: {error}", highlight=False)
         else:
-            CONSOLE.print(f"the vote against {found.n_labels} labels of people: kappa {found.kappa}", highlight=False)
+            CONSOLE.print(
+                f"the models' vote against {vote.n_labels} labels of people: kappa {vote.kappa}", highlight=False
+            )
 
 
-def _print_queue(synced: Synced, n_waiting: int, counts: Counter[str]) -> None:
-    said = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(counts.items())) or "no verdict yet"
-    CONSOLE.print(f"went out: {sum(synced.imported.values()):,}; waiting: {n_waiting:,}; {said}", highlight=False)
+def _print_queue(counts: SyncCounts, n_waiting: int, verdicts: Counter[str]) -> None:
+    summary = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(verdicts.items())) or "no verdict yet"
+    CONSOLE.print(f"handed out: {sum(counts.imported.values()):,}; waiting: {n_waiting:,}; {summary}", highlight=False)

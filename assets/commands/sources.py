@@ -1,83 +1,186 @@
-"""Commands about sources: the public datasets that are known, adding one, looking at one."""
+"""``darkroom ingest`` and ``darkroom sources``: your own images, and the public datasets that are ready to add."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
+from rich.table import Table
 
-from assets.commands.faults import CONSOLE, faults_as_messages
+from assets.commands import CONSOLE, errors_as_messages, print_line
+from pipelines.sources.columns import BoxFrame, Columns
+
+if TYPE_CHECKING:
+    from pipelines.sources.catalog import SourceConfig
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Public datasets as sources: which are known, with their columns mapped; adding one; looking at one.\n\n"
-    "Your own images and questions: `darkroom ingest`. What a source's file may say: docs/sources.md.",
+    help="Public datasets as sources, with their columns mapped: list them, add one, show one.\n\n"
+    "For your own images and questions: `darkroom ingest`. The format of a source's file: docs/sources.md.",
 )
+
+_Shards = Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster.")]
 
 
 @app.command(name="list")
 def list_sources() -> None:
-    """The public datasets that are known, and which of them are added: hub name, rows, questions, licence.
+    """List the public datasets, and which of them were added: hub name, rows, questions, licence.
 
-    Rows and licence are what a dataset's card says; `darkroom sources show NAME` tells where its columns were read.
-    Sources marked `files` have images or videos beside their questions: download them, then add them with --path.
+    Rows and licence are from the dataset's card; `darkroom sources show NAME` gives the origin of the column mapping.
+    Sources marked `files` keep images or videos beside their questions: download them, then add them with --path.
     """
-    from assets.source_tables import print_sources
-    from pipelines.sources import Catalog
-    from pipelines.sources.public import public_sources
-    from pipelines.workspace import Workspace
+    from pipelines.sources.catalog import Catalog, public_sources
+    from pipelines.storage.workspace import Workspace
 
-    with faults_as_messages(), Workspace.from_environment() as workspace:
-        print_sources(CONSOLE, public_sources(), Catalog(workspace.sources).configs())
+    with errors_as_messages(), Workspace.from_environment() as workspace:
+        CONSOLE.print(sources_table(public_sources(), Catalog(workspace.sources).configs()), highlight=False)
+        print_line("Next: darkroom sources show NAME, darkroom sources add NAME")
 
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="Which one; `darkroom sources list` names them.")],
+    name: Annotated[str, typer.Argument(help="Name of the dataset, as in `darkroom sources list`.")],
     path: Annotated[
         Path | None,
-        typer.Option(help="Where it was downloaded to: its folder, or a parquet file. Default: read from the hub."),
+        typer.Option(help="The downloaded dataset: its folder, or a parquet file. Default: read it from the hub."),
     ] = None,
     shards: Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster; at most one per file.")] = 1,
 ) -> None:
-    """Add a public dataset as a source: its file, DARKROOM_HOME/sources/NAME.yaml, is yours to change.
+    """Add a public dataset as a source; its file, DARKROOM_HOME/sources/NAME.yaml, can be edited.
 
-    Nothing is downloaded by this. A row that does not fit the mapping is set aside with its column and what was found;
-    a column that is not there stops the source with the columns that are. Examples:
+    Nothing is downloaded yet. A row that does not fit the mapping is rejected with its column and value; a missing
+    column stops the source and lists the columns that exist.
 
     `darkroom sources add mmk12 --shards 3`
 
     `darkroom sources add visual_probe --path downloads/VisualProbe_train`
     """
-    from pipelines.sources import Catalog, SourceFault
-    from pipelines.sources.public import placed
-    from pipelines.workspace import Workspace
+    from pipelines.sources import SourceError
+    from pipelines.sources.catalog import Catalog, placed
+    from pipelines.storage.workspace import Workspace
 
-    with faults_as_messages(), Workspace.from_environment() as workspace:
+    with errors_as_messages(), Workspace.from_environment() as workspace:
         config, catalog = placed(name, path, n_shards=shards), Catalog(workspace.sources)
         if name in catalog.configs():
-            raise SourceFault(f"{name} is added already; change {catalog.folder / name}.yaml, or delete it first")
-        file = catalog.add(name, config)
-        CONSOLE.print(f"Source: {file}", highlight=False, soft_wrap=True)
-        CONSOLE.print(f"Next:   darkroom materialize {name}   (an open UI shows it after a reload)", highlight=False)
+            raise SourceError(f"{name} is added already; edit {catalog.folder / name}.yaml, or delete it first")
+        _print_added(name, catalog.add(name, config))
 
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A public dataset, or a source that was added.")]) -> None:
-    """The file of a source: yours if it was added, else the bundled one.
+    """Print the YAML file of a source: yours if it was added, else the bundled one.
 
-    It says what the dataset is and cites it, where its columns were read and whether that was its card, what is to be
-    unpacked, which of its parts are benchmarks, and how its columns are mapped.
+    It describes and cites the dataset, gives the origin of its column mapping, what to unpack, and which of its parts
+    are benchmarks.
     """
-    from pipelines.sources import Catalog
-    from pipelines.sources.public import public_file, public_source
-    from pipelines.workspace import Workspace
+    from pipelines.sources.catalog import Catalog, public_file
+    from pipelines.storage.workspace import Workspace
 
-    with faults_as_messages(), Workspace.from_environment() as workspace:
+    with errors_as_messages(), Workspace.from_environment() as workspace:
         catalog = Catalog(workspace.sources)
-        if name in catalog.configs():
-            text = (catalog.folder / f"{name}.yaml").read_text(encoding="utf-8")
-        else:
-            public_source(name)
-            text = public_file(name)
-        CONSOLE.print(text.rstrip(), markup=False, highlight=False, soft_wrap=True)
+        is_added = name in catalog.configs()
+        text = (catalog.folder / f"{name}.yaml").read_text(encoding="utf-8") if is_added else public_file(name)
+        print_line(text.rstrip())
+
+
+def ingest(
+    folder: Annotated[Path, typer.Argument(help="Folder with the images or videos.", exists=True, file_okay=False)],
+    questions: Annotated[
+        Path | None, typer.Option(help="JSON lines, one question each; default: FOLDER/metadata.jsonl.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the source; default: the folder's name.")] = None,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with the image's path (or a list), relative to FOLDER; default: image, none with --videos."
+        ),
+    ] = None,
+    videos: Annotated[
+        str | None, typer.Option(help="Column with the video's path (or a list), relative to FOLDER.")
+    ] = None,
+    question: Annotated[str, typer.Option(help="Column with the question.")] = "question",
+    answer: Annotated[str, typer.Option(help="Column with the answer.")] = "answer",
+    choices: Annotated[str | None, typer.Option(help="Column with the list of choices, if any.")] = None,
+    boxes: Annotated[str | None, typer.Option(help="Column with the target's box or boxes, if any.")] = None,
+    box_frame: Annotated[str, typer.Option(help=f"Format of the boxes: {', '.join(get_args(BoxFrame))}.")] = "corners",
+    category: Annotated[str | None, typer.Option(help="Column with the category, if any.")] = None,
+    license: Annotated[str, typer.Option(help="Licence of the images and questions, for the dataset card.")] = "",
+    shards: _Shards = 1,
+) -> None:
+    """Add your own images or videos, and questions about them, as a source.
+
+    Every row becomes a sample, or is rejected with its file, line and reason; bad rows do not stop the run.
+
+    `darkroom ingest photos --questions photos/questions.jsonl --boxes bbox --box-frame xywh`
+    """
+    from pipelines.sources import SourceError
+    from pipelines.sources.catalog import SourceConfig
+
+    with errors_as_messages():
+        if box_frame not in get_args(BoxFrame):
+            raise SourceError(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
+        columns = Columns(
+            images=image or (None if videos else "image"),
+            videos=videos,
+            question=question,
+            answer=answer,
+            choices=choices,
+            boxes=boxes,
+            box_frame=box_frame,  # type: ignore[arg-type]  # checked above
+            category=category,
+        )
+        config = SourceConfig(
+            kind="jsonl",
+            path=str(folder.absolute()),
+            questions=str(questions.absolute()) if questions else None,
+            columns=columns,
+            n_shards=shards,
+            license=license,
+        )
+        _ingest(name or folder.absolute().name.lower().replace("-", "_"), config)
+
+
+def _ingest(name: str, config: "SourceConfig") -> None:
+    """Materialises the source's samples, then adds it. Raises ``SourceError`` when it cannot be read at all."""
+    from assets.terminal.summary import print_intake
+    from pipelines.generation import engine
+    from pipelines.generation.stage import SAMPLES
+    from pipelines.sources.catalog import Catalog, check_name, partition_key
+    from pipelines.storage.tables import TableKey
+    from pipelines.storage.workspace import Workspace
+
+    with Workspace.from_environment() as workspace:
+        check_name(name)
+        source = config.open(name)
+        keys = [TableKey(SAMPLES, partition_key(name, shard)) for shard in range(config.n_shards)]
+        for shard, key in enumerate(keys):
+            with CONSOLE.status(f"{key.partition} …"):
+                engine.intake(workspace, source, shard, key.partition)
+        path = Catalog(workspace.sources).add(name, config)
+        print_intake(CONSOLE, workspace, keys)
+        _print_added(name, path)
+
+
+def _print_added(name: str, path: Path) -> None:
+    print_line(f"Source: {path}")
+    print_line(f"Next:   darkroom materialize {name}   (reload an open UI to see it)")
+
+
+def sources_table(public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"]) -> Table:
+    """Public datasets by name, then the sources of the user."""
+    from pipelines.sources.catalog import needs_folder
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("name", no_wrap=True, min_width=max(map(len, [*public, *added]), default=0))  # to be copied
+    for column in ("hub", "rows", "questions", "licence", "from", "added"):
+        table.add_column(column, overflow="fold")
+    for name, config in public.items():
+        if (about := config.about) is not None:
+            origin = "files" if needs_folder(config) else "hub"
+            cells = (about.hub, about.rows, about.asks, config.license or "not stated", origin)
+            table.add_row(name, *cells, "yes" if name in added else "")
+    for name, config in added.items():
+        if name not in public:
+            table.add_row(name, config.path, "", "", config.license or "not stated", config.kind, "yes")
+    return table

@@ -1,85 +1,115 @@
-"""Where training runs: settings from the environment (``DARKROOM_LAUNCH…``); the launchpad changes them for one run."""
+"""What is launched and where: a program of ``train/`` with its command line, and the launcher's settings.
+
+Settings come from the environment (``DARKROOM_LAUNCH…``); the launchpad changes them for one run.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Self
 
 import dagster as dg
-from pydantic import Field, ValidationError
 
-from assets.launching.job import LaunchFault
+from assets.launching.jobs import LaunchError
+from pipelines.storage.settings import EnvironmentSettings, SettingsError, setting
 
+Value = str | int | float | bool | Path | Sequence[str] | None
 Kind = Literal["local", "ray", "slurm", "kubernetes"]
-
-SETTINGS = {
-    "PYTHON": "python",
-    "FOLDER": "folder",
-    "PROCESSES": "n_processes",
-    "GPUS": "n_gpus",
-    "URL": "url",
-    "OPTIONS": "options",
-    "SUBMIT": "submit",
-    "IMAGE": "image",
-    "CLAIM": "claim",
-    "WAIT_HOURS": "wait_hours",
-}
-"""Endings of variables, and the fields that they set."""
+PREFIX = "DARKROOM_LAUNCH"
 
 
-class LauncherResource(dg.ConfigurableResource):
+class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):  # type: ignore[misc]  # two kinds of `model_config`
     """Where training runs.
 
     ``local``: on this machine. ``ray``: as a job of a Ray cluster. ``slurm`` and ``kubernetes``: the job is written
-    beside the output and handed over; the run waits until whoever starts it reports back. All but ``local`` need the
-    workspace (DARKROOM_HOME) at the same path on every machine.
+    beside the output for you to submit; the run waits for its messages. All but ``local`` need the workspace
+    (DARKROOM_HOME) at the same path on every machine.
     """
 
-    kind: Kind = Field(default="local", description="local, ray, slurm or kubernetes (DARKROOM_LAUNCH).")
-    python: str = Field(
-        default=sys.executable, description="The Python with Darkroom in it, where the program runs (…_PYTHON)."
+    kind: Kind = setting("", "local", description="`local`, `ray`, `slurm` or `kubernetes`.")
+    python: str = setting(
+        "_PYTHON", sys.executable, description="Python with Darkroom on the other machine; default: this Python."
     )
-    folder: str = Field(
-        default=str(Path(__file__).resolve().parents[2]),
-        description="Where the program is started on the other machine; default: this checkout (…_FOLDER).",
+    folder: str = setting(
+        "_FOLDER",
+        str(Path(__file__).resolve().parents[2]),
+        description="Folder in which the program starts on the other machine; default: this checkout.",
     )
-    n_processes: int = Field(
-        default=1, ge=1, description="Processes of `accelerate launch`, one for each GPU; 1: none (…_PROCESSES)."
+    n_processes: int = setting(
+        "_PROCESSES", 1, ge=1, description="Processes of `accelerate launch`, one per GPU; 1: without it."
     )
-    n_gpus: int = Field(default=0, ge=0, description="GPUs that a cluster is asked for (…_GPUS).")
-    url: str = Field(default="http://127.0.0.1:8265", description="Ray's dashboard, which takes jobs (…_URL).")
-    options: str = Field(
-        default="", description="More options of sbatch, as in `--partition=a100 --time=24:00:00` (…_OPTIONS)."
+    n_gpus: int = setting("_GPUS", 0, ge=0, description="GPUs to request from a cluster.")
+    url: str = setting("_URL", "http://127.0.0.1:8265", description="Ray: URL of the dashboard, which accepts jobs.")
+    options: str = setting(
+        "_OPTIONS", "", description="Slurm: more options of sbatch, as in `--partition=a100 --time=24:00:00`."
     )
-    submit: bool = Field(
-        default=False, description="Run sbatch here; otherwise somebody starts the written job (…_SUBMIT)."
-    )
-    image: str = Field(default="", description="Kubernetes: the container image with Darkroom in it (…_IMAGE).")
-    claim: str = Field(default="", description="Kubernetes: the volume claim that holds DARKROOM_HOME (…_CLAIM).")
-    wait_hours: float = Field(
-        default=168.0,
+    submit: bool = setting("_SUBMIT", False, description="Slurm: run sbatch here; otherwise you submit the script.")
+    image: str = setting("_IMAGE", "", description="Kubernetes: container image with Darkroom.")
+    claim: str = setting("_CLAIM", "", description="Kubernetes: volume claim that holds DARKROOM_HOME.")
+    wait_hours: float = setting(
+        "_WAIT_HOURS",
+        168.0,
         ge=0,
-        description="How long a run waits for a job that was handed over; 0: it ends at once with the command "
-        "(…_WAIT_HOURS).",
+        description="Hours to wait for a job that you submit; 0: the run ends at once and prints the command.",
     )
 
     @classmethod
-    def from_settings(cls, environment: Mapping[str, str] = os.environ) -> LauncherResource:
-        """What the environment says. Raises ``LaunchFault`` with the variable that is wrong."""
-        given: dict[str, Any] = {
-            field: environment[f"DARKROOM_LAUNCH_{ending}"]
-            for ending, field in SETTINGS.items()
-            if environment.get(f"DARKROOM_LAUNCH_{ending}")
-        }
-        if environment.get("DARKROOM_LAUNCH"):
-            given["kind"] = environment["DARKROOM_LAUNCH"]
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The settings of ``DARKROOM_LAUNCH…``. Raises ``LaunchError``, naming the variable that is wrong."""
         try:
-            return cls.model_validate(given)
-        except ValidationError as fault:
-            first = fault.errors()[0]
-            ending = next((e for e, field in SETTINGS.items() if field == first["loc"][0]), "")
-            name = f"DARKROOM_LAUNCH_{ending}".rstrip("_")
-            raise LaunchFault(f"{name} is {first['input']!r}: {first['msg']}") from fault
+            return cls.read(environment, PREFIX)
+        except SettingsError as error:
+            raise LaunchError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program of ``train/`` with its arguments, and the folder that it writes."""
+
+    module: str
+    output: Path
+    arguments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, module: str, output: Path, flags: Mapping[str, Value]) -> Self:
+        """``flags`` by name as in Python: ``{"max_steps": 3, "lora": 0, "resume": True}``.
+
+        None, False and "" omit a flag; True passes its name alone; a list repeats it for each value.
+        """
+        words = [word for name, value in {**flags, "output": output}.items() for word in _words(name, value)]
+        return cls(module, output, tuple(words))
+
+    def command(self, python: str, *, n_processes: int = 1) -> list[str]:
+        """The command line, by ``python -m`` or, for several processes, by ``accelerate launch``."""
+        if n_processes == 1:
+            return [python, "-m", self.module, *self.arguments]
+        accelerate = (
+            *("-m", "accelerate.commands.launch"),
+            *("--num_processes", str(n_processes)),
+            *("--num_machines", "1"),
+            *("--mixed_precision", "no"),  # the program itself chooses bfloat16 on a GPU
+            *("--dynamo_backend", "no"),
+            *("--main_process_port", "0"),  # any that is free
+            "--module",
+        )
+        return [python, *accelerate, self.module, *self.arguments]
+
+    @property
+    def name(self) -> str:
+        """Short, for schedulers: ``darkroom-sft``."""
+        return f"darkroom-{self.module.rpartition('.')[2]}"
+
+
+def _words(name: str, value: Value) -> list[str]:
+    flag = f"--{name.replace('_', '-')}"
+    if value is None or value is False or value == "":
+        return []
+    if value is True:
+        return [flag]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [word for element in value for word in (flag, element)]
+    return [flag, str(value)]

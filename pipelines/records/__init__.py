@@ -1,4 +1,5 @@
-"""The records, as frozen dataclasses; ``pipelines/schemas.py`` has them as pyarrow schemas. Nowhere else are schemas.
+"""The records, as frozen dataclasses; ``pipelines/records/schemas.py`` has them as pyarrow schemas. Nowhere else are
+schemas.
 
 A ``Sample`` is a question about images with what is known to be true; a ``Trajectory`` is one rollout on it; a
 ``Reject`` is a row that a stage took out, with the reason. Tables carry ``ImageRef`` (the bytes lie once in the image
@@ -9,28 +10,30 @@ byte for byte.
 from pipelines.records.annotation import (
     Annotated,
     AnnotationEvent,
-    Change,
+    FieldChange,
     PoolImage,
     PreAnnotation,
     Review,
     SuitabilityReview,
     Verification,
 )
-from pipelines.records.rejects import Disposition, Reject
+from pipelines.records.reject_reasons import Disposition, Reject
 from pipelines.records.rl import (
     CheckedLabel,
     Difficulty,
     Grader,
     GraderKind,
+    Majority,
     PassRate,
     RLCandidate,
     RLRow,
     SuitabilityLabel,
     SuitabilityVotes,
     ToolNecessity,
+    Votes,
 )
-from pipelines.records.rows import from_row, to_row
 from pipelines.records.samples import ImageRef, Sample, Truth, TruthBox, VideoRef
+from pipelines.records.schemas import from_row, to_row
 from pipelines.records.trajectories import (
     Check,
     Draft,
@@ -43,18 +46,17 @@ from pipelines.records.trajectories import (
     Trajectory,
     Usage,
 )
-from pipelines.records.votes import Majority, Votes
 
 __all__ = [
     "Annotated",
     "AnnotationEvent",
-    "Change",
     "Check",
     "CheckedLabel",
     "Difficulty",
     "Disposition",
     "Draft",
     "Edit",
+    "FieldChange",
     "Grader",
     "GraderKind",
     "ImageRef",

@@ -34,7 +34,7 @@ class PreAnnotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FieldChange:
     """What a checker or an expert changed of a record: a field, before and after (boxes as JSON)."""
 
     name: str
@@ -57,8 +57,8 @@ class AnnotationEvent:
     blind_answer: str
     """What a checker answered before seeing the record's answer."""
     blind_match: bool | None
-    """Whether that was the record's answer; None where nobody was asked."""
-    changes: tuple[Change, ...]
+    """Whether that was the record's answer; None where no checker answered."""
+    changes: tuple[FieldChange, ...]
     task_id: int
     annotation_id: int
 

@@ -1,10 +1,24 @@
-"""A sample, and what it shows."""
+"""A sample, what it shows, and what its source knows beyond the answer: privileged, JSON in ``Truth.details``.
+
+    {"moments": [{"label": "street sign", "first": 17, "end": 29, "video": 0}]}
+    {"worked": {"idea": "…", "steps": ["…"], "programs": ["…"], "seen": "…", "drawn": false}}
+
+``moments`` are the frames of a video that a question is about, counted from 0; ``end`` lies just behind the last one.
+``worked`` is how a problem is solved: an idea, the steps in words, code that computes (the first) and verifies (the
+second, if any), and what is seen then.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from pipelines.geometry import Box
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import Reason, RowError
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +90,81 @@ class Sample:
     truth: Truth
     category: str
     videos: tuple[VideoRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalSegment:
+    """Frames ``first`` to ``end`` (exclusive) of ``sample.videos[video]``."""
+
+    label: str
+    first: int
+    end: int
+    video: int = 0
+
+
+class _Moment(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    label: str = ""
+    first: int = Field(ge=0)
+    end: int
+    video: int = Field(default=0, ge=0)
+
+
+class _Details(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    moments: list[_Moment] = []
+
+
+def as_details(moments: Sequence[TemporalSegment]) -> str:
+    """The moments as ``Truth.details`` holds them."""
+    return json.dumps({"moments": [asdict(moment) for moment in moments]})
+
+
+def temporal_segments(sample: Sample) -> tuple[TemporalSegment, ...]:
+    """The sample's moments, in its truth's order; none where its truth names none.
+
+    Raises ``ValueError`` for a moment that no video of the sample has.
+    """
+    if not sample.truth.details:
+        return ()
+    try:
+        details = _Details.model_validate_json(sample.truth.details).moments
+    except ValidationError as error:
+        raise ValueError(f"the truth's details are not moments: {error.errors()[0]['msg']}") from error
+    moments = tuple(TemporalSegment(moment.label, moment.first, moment.end, moment.video) for moment in details)
+    for moment in moments:
+        n_frames = sample.videos[moment.video].n_frames if moment.video < len(sample.videos) else 0
+        if not moment.first < moment.end <= n_frames:
+            raise ValueError(f"no video has the moment {moment}: its frames are 0 to {n_frames - 1}")
+    return moments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSolution:
+    """How one problem is solved. ``drawn``: its first program draws a figure."""
+
+    idea: str
+    steps: tuple[str, ...]
+    programs: tuple[str, ...]
+    seen: str
+    drawn: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``truth.details``."""
+        return asdict(self)
+
+
+def details_of(sample: Sample) -> dict[str, Any]:
+    """``truth.details`` as an object; empty where there are none."""
+    details = json.loads(sample.truth.details) if sample.truth.details else {}
+    return details if isinstance(details, dict) else {}
+
+
+def reference_solution(sample: Sample) -> ReferenceSolution:
+    """How the sample is solved. Raises ``RowError`` (unsuitable) where its source does not say: only a model can."""
+    solution = details_of(sample).get("worked")
+    if solution is None:
+        raise RowError(Reason.UNSUITABLE, "the source knows no program for this problem; only a model can write one")
+    return ReferenceSolution(**{**solution, "steps": tuple(solution["steps"]), "programs": tuple(solution["programs"])})

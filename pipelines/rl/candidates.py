@@ -2,28 +2,80 @@
 
 What costs nothing comes first: a grader that cannot tell the sample's answer from corrupted ones, a near-duplicate, a
 row of a benchmark. Then a judge votes: does the question belong to these images (Thyme, §4.1), and can it be answered
-from them without looking facts up (CodeV, §5.1, which takes OK-VQA out)?
+from them without looking facts up (CodeV, §5.1, which takes OK-VQA out)? All RL stages put their samples to policies,
+and grade answers, as this module does.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pipelines.checks.base import Flaw, record
-from pipelines.checks.votes import by_votes
-from pipelines.grading import grader_of, require_apart
-from pipelines.judges.ballots import SCHEMA, yes_or_no
-from pipelines.policies.base import Policy
-from pipelines.records import Check, RLCandidate, Sample, Usage
-from pipelines.rejects import Reason, RowFault
-from pipelines.rl.asking import turn_of
-from pipelines.rl.shard import Refused, Shard
-from pipelines.screening import Screening
-from pipelines.tables import TableKey
-from pipelines.voting import poll
+from pipelines.generation.drafting import CONVERSATION_CODE
+from pipelines.generation.stage import Rejection, Shard, Stage
+from pipelines.models.messages import ImagePart, message
+from pipelines.models.policies.base import Completion, CompletionRequest, Policy
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.self_consistency import Vote, collect_votes
+from pipelines.models.tasks import Task, image_sizes, question_text
+from pipelines.records import Check, Grader, RLCandidate, Sample, Usage
+from pipelines.records.answers import final_answer
+from pipelines.records.digest import digest, seed_from
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.selection.screening import Screening
+from pipelines.verification.checks.base import Flaw, by_votes, record
+from pipelines.verification.grading import grade, grader_of, require_discrimination
+from pipelines.verification.grading.judged import grade_judged
+from pipelines.verification.judges.policy import SCHEMA, yes_or_no
+
+GRADING_CODE = (
+    *CONVERSATION_CODE,
+    __name__,
+    "pipelines.verification.grading",
+    "pipelines.verification.judges",
+)
+"""What decides how an answer is asked for and graded."""
+_MAX_SAID = 200
+
+
+def turn_of(sample: Sample, stage: str, *, schema: Mapping[str, Any] | None = None) -> CompletionRequest:
+    """The sample in the words of the prompt ``stage``; the seed is the first answer's."""
+    prompt = bundled_prompt(stage)
+    slots = {"question": question_text(sample), "sizes": image_sizes(sample.images)}
+    system, user = prompt.render(**{name: slots[name] for name in prompt.slots})
+    messages = (message("system", system), message("user", *map(ImagePart, sample.images), user))
+    seed = seed_of(stage, sample.sample_id)
+    task = Task(digest([stage, sample.sample_id]), stage, sample, sample.images, {}, messages, seed)
+    return CompletionRequest(messages, (), seed, task, schema=schema)
+
+
+def seed_of(stage: str, sample_id: str) -> int:
+    """The seed of the first answer; those of the others follow it."""
+    return seed_from("rl", stage, sample_id)
+
+
+def graded(sample: Sample, grader: Grader, judge: Policy | None) -> Callable[[Completion], Awaitable[Vote]]:
+    """Reads an answer as a ballot: yes where it is the sample's, invalid where it is none."""
+
+    async def read(completion: Completion) -> Vote:
+        answer = final_answer(completion.text)
+        if answer is None or not completion.finished:
+            return Vote(None, completion.text[-_MAX_SAID:])
+        return await ballot_of(answer, sample, grader, judge)
+
+    return read
+
+
+async def ballot_of(answer: str, sample: Sample, grader: Grader, judge: Policy | None) -> Vote:
+    """Whether ``answer`` is the sample's answer, by its grader; free text by ``judge``, without one by its words."""
+    excerpt = answer[:_MAX_SAID]
+    if grader.kind == "judged" and judge is not None:
+        judged = await grade_judged(answer, sample, judge)
+        return Vote(judged.grade.right, excerpt, judged.votes.usage if judged.votes else Usage())
+    return Vote((await asyncio.to_thread(grade, answer, sample, grader)).right, excerpt)
+
 
 ASSET = "rl_candidates"
 BELONGS_TOGETHER, SELF_CONTAINED = "belongs_together", "self_contained"
@@ -32,52 +84,53 @@ _FLAWS = {BELONGS_TOGETHER: Flaw.MISMATCHED, SELF_CONTAINED: Flaw.NEEDS_KNOWLEDG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class Candidates(Stage[Sample, Sample, RLCandidate]):
     """The selection, with the judge whose ``n_votes`` decide; a majority of yes lets a sample pass."""
 
     judge: Policy | None
     n_votes: int = 1
     screening: Screening | None = None
-    faults: Callable[[], Mapping[str, RowFault]] = dict
+    errors: Callable[[], Mapping[str, RowError]] = dict
     """What the screening finds of this shard's samples; asked only where the shard is worked on."""
 
     asset: ClassVar[str] = ASSET
     kind: ClassVar[type[RLCandidate]] = RLCandidate
+    code: ClassVar[Sequence[str]] = (
+        *GRADING_CODE,
+        __name__,
+        "pipelines.selection",
+        "pipelines.verification.checks.base",
+        "pipelines.vision",
+    )
     roles: ClassVar[Sequence[str]] = ("judge",)
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """For the digest of the inputs and the card."""
         benchmarks = "" if self.screening is None else self.screening.fingerprint
         return {"n_votes": self.n_votes, "version": VERSION, "benchmarks": benchmarks}
 
-    def upstream(self, shard: Shard) -> Sequence[TableKey]:
-        """Nothing but the samples."""
-        return ()
-
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, Sample]]:
-        """Every sample."""
         return [(sample, sample) for sample in shard.samples().values()]
 
-    async def measure(self, sample: Sample, row: Sample, shard: Shard) -> RLCandidate | Refused:
+    async def measure(self, sample: Sample, row: Sample) -> RLCandidate | Rejection:
         """The grader, then the votes, as far as none says no."""
-        if (fault := self.faults().get(sample.sample_id)) is not None:
-            raise fault
+        if (error := self.errors().get(sample.sample_id)) is not None:
+            raise error
         grader = grader_of(sample)
-        await asyncio.to_thread(require_apart, sample, grader)
+        await asyncio.to_thread(require_discrimination, sample, grader)
         checks: list[Check] = []
         usage = Usage()
         for name in self._asked(sample):
-            check, paid = await self._screened(sample, name)
-            usage += paid
+            check, cost = await self._screened(sample, name)
+            usage += cost
             checks.append(check)
-            found = RLCandidate(sample.sample_id, grader, tuple(checks), usage)
+            candidate = RLCandidate(sample.sample_id, grader, tuple(checks), usage)
             if not check.passed:
-                return Refused(RowFault(Reason.CHECK_FAILED, check.detail), found, check.name)
+                return Rejection(RowError(Reason.CHECK_FAILED, check.detail), candidate, check.name)
         return RLCandidate(sample.sample_id, grader, tuple(checks), usage)
 
     def _asked(self, sample: Sample) -> Sequence[str]:
-        """A judge is shown pictures: of a video it could say nothing, and a text is about nothing else."""
+        """A judge is shown images: of a video it could say nothing, and a text is about nothing else."""
         if self.judge is None or sample.videos:
             return ()
         return (BELONGS_TOGETHER, SELF_CONTAINED) if sample.images else ()
@@ -85,5 +138,5 @@ class Candidates:
     async def _screened(self, sample: Sample, name: str) -> tuple[Check, Usage]:
         assert self.judge is not None
         turn = turn_of(sample, name, schema=SCHEMA)
-        votes = await poll(self.judge, turn, yes_or_no, n_votes=self.n_votes, what=name)
+        votes = await collect_votes(self.judge, turn, yes_or_no, n_votes=self.n_votes, what=name)
         return record(by_votes(votes, _FLAWS[name]), name=name, version=VERSION), votes.usage

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.funnel import Step
+import polars as pl
+
+from pipelines.generation.funnel import FunnelStep, funnel_step
+from pipelines.generation.stage import Shard
 from pipelines.records import (
     PassRate,
     Reject,
-    RLCandidate,
     SuitabilityVotes,
     Usage,
     Votes,
     from_row,
 )
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
-from pipelines.rl.shard import Shard
-from pipelines.workspace import Workspace
+from pipelines.storage.workspace import Workspace
 
 STAGES = (
     candidates.ASSET,
@@ -37,7 +38,7 @@ STAGES = (
 class StageFacts:
     """One stage over all shards. ``models``: who was asked, by role; ``settings`` as they were set."""
 
-    step: Step
+    step: FunnelStep
     n_in: int
     usage: Usage
     models: Mapping[str, str]
@@ -72,47 +73,46 @@ def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> li
     """The votes of one stage, those of rows that it took out among them."""
     kinds = {pass_rates.ASSET: PassRate, suitability.VOTES: SuitabilityVotes}
     kind: Any = kinds[asset]
-    found: list[Votes] = []
+    votes: list[Votes] = []
     for shard in shards_with(workspace, partitions, asset):
         tables, key = shard.workspace.tables, shard.key(asset)
-        found += [row.votes for row in tables.read(key, kind)]
-        found += list(_votes_of(tables.read_rejects(key)))
-    return found
+        votes += [row.votes for row in tables.read(key, kind)]
+        votes += list(_votes_of(tables.read_rejects(key)))
+    return votes
 
 
 def polled(votes: Sequence[Votes]) -> Polled:
     """The sums."""
     return Polled(
         n_rows=len(votes),
-        n_ballots=sum(one.n for one in votes),
-        n_invalid=sum(one.n_invalid for one in votes),
-        n_saved=sum(one.n_saved for one in votes),
-        n_tied=sum(one.majority == "tie" for one in votes),
-        mean_agreement=sum(one.agreement for one in votes) / len(votes) if votes else 0.0,
-        by_yes=dict(sorted(Counter(one.n_yes for one in votes).items())),
+        n_ballots=sum(row.n for row in votes),
+        n_invalid=sum(row.n_invalid for row in votes),
+        n_saved=sum(row.n_saved for row in votes),
+        n_tied=sum(row.majority == "tie" for row in votes),
+        mean_agreement=sum(row.agreement for row in votes) / len(votes) if votes else 0.0,
+        by_yes=dict(sorted(Counter(row.n_yes for row in votes).items())),
     )
 
 
 def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[str]:
     """Candidates by the kind of their grader."""
-    shards = shards_with(workspace, partitions, candidates.ASSET)
-    rows = (row for shard in shards for row in workspace.tables.read(shard.key(candidates.ASSET), RLCandidate))
-    return Counter(row.grader.kind for row in rows)
+    keys = [shard.key(candidates.ASSET) for shard in shards_with(workspace, partitions, candidates.ASSET)]
+    tables = [pl.read_parquet(workspace.tables.path(key), columns=["grader"]) for key in keys]
+    return Counter(kind for table in tables for kind in table["grader"].struct.field("kind"))
 
 
 def _votes_of(rejects: Iterable[Reject]) -> Iterable[Votes]:
-    for one in rejects:
-        row = json.loads(one.row)
+    for reject in rejects:
+        row = json.loads(reject.row)
         if isinstance(row, dict) and "votes" in row:
             yield from_row(Votes, row["votes"])
 
 
 def _stage(shards: Sequence[Shard], asset: str) -> StageFacts:
     facts = [shard.workspace.tables.facts(shard.key(asset)) for shard in shards]
-    reasons = sum((Counter(fact["reasons"]) for fact in facts), Counter[str]())
     notes = facts[-1].get("notes", {})
     return StageFacts(
-        step=Step(asset, sum(fact["n_out"] for fact in facts), dict(sorted(reasons.items()))),
+        step=funnel_step(asset, facts),
         n_in=sum(fact["n_in"] for fact in facts),
         usage=sum((from_row(Usage, fact["usage"]) for fact in facts), Usage()),
         models=notes.get("models", {}),

@@ -1,7 +1,8 @@
 """Labels that can be trusted: a judge answers every question again, and where most answers differ people decide.
 
 CodeV cleans labels by a larger model and by hand (§5.1). A disputed label waits for a person
-(``annotation/verification.py``); what the person says stands, in the table ``verifications`` of the sample's source.
+(``annotation/queues/verification.py``); what the person says stands, in the table ``verifications`` of the sample's
+source.
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from pipelines.policies.base import Policy
+from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
+from pipelines.models.policies.base import Policy
+from pipelines.models.self_consistency import collect_votes
 from pipelines.records import CheckedLabel, RLCandidate, Sample, Verification
-from pipelines.rejects import Reason, RowFault
+from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.rl import candidates
-from pipelines.rl.asking import graded, turn_of
-from pipelines.rl.shard import Refused, Shard
-from pipelines.tables import TableKey, Tables
-from pipelines.voting import poll
+from pipelines.rl.candidates import GRADING_CODE, graded, turn_of
+from pipelines.storage.tables import TableKey, Tables
 
 ASSET, PROMPT = "checked_labels", "relabel"
 VERIFICATIONS = ("verifications",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedLabels:
+class CheckedLabels(Stage[Sample, RLCandidate, CheckedLabel]):
     """``judge`` answers ``n_answers`` times; the label stands when more than half of them are the label."""
 
     judge: Policy
@@ -35,25 +36,22 @@ class CheckedLabels:
 
     asset: ClassVar[str] = ASSET
     kind: ClassVar[type[CheckedLabel]] = CheckedLabel
+    code: ClassVar[Sequence[str]] = (__name__, *GRADING_CODE)
+    reads: ClassVar[Sequence[str]] = (*SAMPLES, candidates.ASSET)
     roles: ClassVar[Sequence[str]] = ("judge",)
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """For the digest of the inputs and the card."""
-        said = sorted([one.sample_id, one.verdict, one.reviewer] for one in self.said.values())
-        return {"n_answers": self.n_answers, "stop_early": self.stop_early, "verifications": said}
-
-    def upstream(self, shard: Shard) -> Sequence[TableKey]:
-        """The candidates."""
-        return (shard.key(candidates.ASSET),)
+        verdicts = sorted([row.sample_id, row.verdict, row.reviewer] for row in self.said.values())
+        return {"n_answers": self.n_answers, "stop_early": self.stop_early, "verifications": verdicts}
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, RLCandidate]]:
         """Every candidate but those about a video, which no judge is shown."""
         return [(sample, row) for sample, row in shard.joined(candidates.ASSET, RLCandidate) if not sample.videos]
 
-    async def measure(self, sample: Sample, row: RLCandidate, shard: Shard) -> CheckedLabel | Refused:
+    async def measure(self, sample: Sample, row: RLCandidate) -> CheckedLabel | Rejection:
         """The judge's answers against the label, then people's word."""
-        votes = await poll(
+        votes = await collect_votes(
             self.judge,
             turn_of(sample, PROMPT),
             graded(sample, row.grader, self.judge),
@@ -62,25 +60,25 @@ class CheckedLabels:
             what=PROMPT,
         )
         verified = self.said.get(sample.sample_id)
-        found = CheckedLabel(sample.sample_id, votes, verified.reviewer if verified else "")
+        label = CheckedLabel(sample.sample_id, votes, verified.reviewer if verified else "")
         if verified is not None and verified.verdict == "mismatch":
             evidence = f"{verified.reviewer} says that image, question and answer do not match: {verified.comment}"
-            return Refused(RowFault(Reason.WRONG_LABEL, evidence), found)
+            return Rejection(RowError(Reason.WRONG_LABEL, evidence), label)
         if verified is not None and verified.verdict == "match":
-            return found
+            return label
         if self._stands(votes.n_yes, votes.n_no):
-            return found
+            return label
         answers = ", ".join(dict.fromkeys(answer for answer in votes.reasons if answer))
         evidence = f"the label is {sample.answer!r}; {votes.n_yes} of {votes.n} answers are: {answers}"
-        return Refused(RowFault(Reason.LABEL_DISPUTED, evidence), found)
+        return Rejection(RowError(Reason.LABEL_DISPUTED, evidence), label)
 
     def _stands(self, n_yes: int, n_no: int) -> bool:
-        """Of all answers that were wanted: one that is none does not confirm the label."""
+        """Of all answers that were wanted: an invalid one does not confirm the label."""
         return 2 * n_yes > self.n_answers
 
 
 def read_verifications(tables: Tables, sources: Sequence[str]) -> dict[str, Verification]:
-    """What people said of the samples of ``sources``, by sample; nothing where nobody was asked."""
+    """The verifications of the samples of ``sources`` by people, by sample."""
     keys = [TableKey(VERIFICATIONS, source) for source in sources]
     rows = [row for key in keys if tables.exists(key) for row in tables.read(key, Verification)]
     return {row.sample_id: row for row in rows}
@@ -89,4 +87,4 @@ def read_verifications(tables: Tables, sources: Sequence[str]) -> dict[str, Veri
 def disputed(tables: Tables, key: TableKey) -> dict[str, str]:
     """The samples of one shard whose label waits for a person, with what was found."""
     rejects = tables.read_rejects(key)
-    return {one.sample_id: one.evidence for one in rejects if one.reason == Reason.LABEL_DISPUTED}
+    return {reject.sample_id: reject.evidence for reject in rejects if reject.reason == Reason.LABEL_DISPUTED}

@@ -12,21 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import sandbox
-from pipelines.digest import digest, seed_from
-from pipelines.execution import RecordedGroup, Sandboxes
-from pipelines.policies.base import Completion, Policy, PolicyFault, Turn
-from pipelines.policies.samples import samples
-from pipelines.protocols import ToolCall
-from pipelines.protocols.base import Protocol
+from pipelines.generation.rollout import Rollout, rollout
+from pipelines.generation.sandbox_sessions import RecordedGroup, Sandboxes
+from pipelines.generation.stage import SAMPLES, Shard, Stage
+from pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError, samples
+from pipelines.models.protocols import ToolCall
+from pipelines.models.protocols.base import Protocol
+from pipelines.models.self_consistency import Vote
+from pipelines.models.tasks import Task, question_text
 from pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Usage, Votes
-from pipelines.rejects import Reason, RowFault
+from pipelines.records.digest import digest, seed_from
+from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.rl import candidates, pass_rates
-from pipelines.rl.asking import ballot_of
-from pipelines.rl.shard import Shard
-from pipelines.rollout import Rollout, rollout
-from pipelines.tables import TableKey
-from pipelines.tasks import Task, question_text
-from pipelines.voting import Ballot
+from pipelines.rl.candidates import GRADING_CODE, ballot_of
 
 ASSET = "tool_necessity"
 MAX_ROUNDS = 4
@@ -35,7 +33,7 @@ MODES: tuple[Mode, ...] = ("forced", "forbidden")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolNecessities:
+class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
     """``student`` is rolled out ``n_forced`` and ``n_forbidden`` times; ``judge`` grades free text."""
 
     student: Policy
@@ -47,11 +45,17 @@ class ToolNecessities:
 
     asset: ClassVar[str] = ASSET
     kind: ClassVar[type[ToolNecessity]] = ToolNecessity
+    code: ClassVar[Sequence[str]] = (
+        __name__,
+        "pipelines.generation.rollout",
+        "pipelines.generation.sandbox_sessions",
+        *GRADING_CODE,
+    )
+    reads: ClassVar[Sequence[str]] = (*SAMPLES, candidates.ASSET, pass_rates.ASSET)
     roles: ClassVar[Sequence[str]] = ("student", "judge")
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """For the digest of the inputs and the card."""
         return {
             "n_forced": self.n_forced,
             "n_forbidden": self.n_forbidden,
@@ -59,17 +63,13 @@ class ToolNecessities:
             "sandbox": sandbox.sandbox_digest(self.sandboxes.limits),
         }
 
-    def upstream(self, shard: Shard) -> Sequence[TableKey]:
-        """The pass rates, and the candidates with their graders."""
-        return (shard.key(candidates.ASSET), shard.key(pass_rates.ASSET))
-
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, RLCandidate]]:
         """The rows with images whose pass rate leaves something to learn."""
-        left = {row.sample_id for _, row in shard.joined(pass_rates.ASSET, PassRate)}
-        found = shard.joined(candidates.ASSET, RLCandidate)
-        return [(sample, row) for sample, row in found if row.sample_id in left and sample.images]
+        rated = {row.sample_id for _, row in shard.joined(pass_rates.ASSET, PassRate)}
+        rows = shard.joined(candidates.ASSET, RLCandidate)
+        return [(sample, row) for sample, row in rows if row.sample_id in rated and sample.images]
 
-    async def measure(self, sample: Sample, row: RLCandidate, shard: Shard) -> ToolNecessity:
+    async def measure(self, sample: Sample, row: RLCandidate) -> ToolNecessity:
         """Both kinds of rollouts."""
         forced = await self._votes(sample, row, "forced", self.n_forced)
         forbidden = await self._votes(sample, row, "forbidden", self.n_forbidden)
@@ -78,24 +78,26 @@ class ToolNecessities:
     async def _votes(self, sample: Sample, row: RLCandidate, mode: Mode, n: int) -> Votes:
         task = _task(sample, mode, self.protocol)
         try:
-            openings = await samples(self.student, Turn(task.opening, self.protocol.stop, task.seed, task), n)
-        except PolicyFault as fault:
-            raise RowFault(Reason.POLICY_FAILED, f"tool necessity, {mode}: {fault}") from fault
+            openings = await samples(
+                self.student, CompletionRequest(task.opening, self.protocol.stop, task.seed, task), n
+            )
+        except PolicyError as error:
+            raise RowError(Reason.POLICY_FAILED, f"tool necessity, {mode}: {error}") from error
         async with self.sandboxes.group(sample.images) as group:
-            made = [await self._rolled_out(task, opening, number, group) for number, opening in enumerate(openings)]
-        ballots = [await self._ballot(one, sample, row, mode) for one in made]
+            rollouts = [await self._rolled_out(task, opening, number, group) for number, opening in enumerate(openings)]
+        ballots = [await self._ballot(rolled_out, sample, row, mode) for rolled_out in rollouts]
         return Votes(
             judge=self.student.identity.model,
             ballots=tuple(ballot.says for ballot in ballots),
             n_wanted=n,
             reasons=tuple(ballot.reason[:300] for ballot in ballots),
-            usage=sum([one.usage for one in made] + [ballot.usage for ballot in ballots], Usage()),
+            usage=sum([rolled_out.usage for rolled_out in rollouts] + [ballot.usage for ballot in ballots], Usage()),
         )
 
     async def _rolled_out(self, task: Task, opening: Completion, number: int, group: RecordedGroup) -> Rollout:
         task = replace(task, seed=task.seed + number)
         async with group.session(seed=task.seed) as session:
-            made = await rollout(
+            rolled_out = await rollout(
                 task,
                 policy=self.student,
                 protocol=self.protocol,
@@ -103,17 +105,17 @@ class ToolNecessities:
                 max_rounds=MAX_ROUNDS if task.mode == "forced" else 0,
                 opening=opening,
             )
-        if made.fault is not None and made.fault.reason in (Reason.POLICY_FAILED, Reason.SANDBOX_FAILED):
-            raise made.fault
-        return made
+        if rolled_out.error is not None and rolled_out.error.reason in (Reason.POLICY_FAILED, Reason.SANDBOX_FAILED):
+            raise rolled_out.error
+        return rolled_out
 
-    async def _ballot(self, made: Rollout, sample: Sample, row: RLCandidate, mode: Mode) -> Ballot:
+    async def _ballot(self, rolled_out: Rollout, sample: Sample, row: RLCandidate, mode: Mode) -> Vote:
         """No vote where there is no answer, and where tools were not used as they had to be."""
-        if made.fault is not None:
-            return Ballot(None, str(made.fault))
-        if mode == "forced" and not made.rounds:
-            return Ballot(None, f"no tool was used: {made.answer}")
-        return await ballot_of(made.answer, sample, row.grader, self.judge)
+        if rolled_out.error is not None:
+            return Vote(None, str(rolled_out.error))
+        if mode == "forced" and not rolled_out.rounds:
+            return Vote(None, f"no tool was used: {rolled_out.answer}")
+        return await ballot_of(rolled_out.answer, sample, row.grader, self.judge)
 
 
 def necessity_seed(mode: Mode, sample_id: str) -> int:

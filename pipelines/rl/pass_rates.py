@@ -1,7 +1,7 @@
 """Pass rates: how often the model to be trained answers a question rightly (CodeV, §5.1 and appendix 9).
 
 It answers eight times. Where more than nine in ten answers are right, all rollouts get the same reward and teach
-nothing: the row is taken out. Rows that it never solves stay, and say so. The counts are kept of all, of the rejects
+nothing: the row is rejected. Rows that it never solves stay, and say so. The counts are kept of all, of the rejects
 too.
 """
 
@@ -11,24 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pipelines.policies.base import Policy
+from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
+from pipelines.models.policies.base import Policy
+from pipelines.models.self_consistency import collect_votes
 from pipelines.records import CheckedLabel, PassRate, RLCandidate, Sample
-from pipelines.rejects import Reason, RowFault
+from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.rl import candidates, labels
-from pipelines.rl.asking import graded, turn_of
-from pipelines.rl.shard import Refused, Shard
-from pipelines.tables import TableKey
-from pipelines.voting import poll
+from pipelines.rl.candidates import GRADING_CODE, graded, turn_of
 
 ASSET = PROMPT = "pass_rates"
 Band = Literal["too easy", "never solved", "between"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassRates:
+class PassRates(Stage[Sample, RLCandidate, PassRate]):
     """``student`` answers ``n_answers`` times; ``judge`` grades free text.
 
-    Above ``max_rate`` a row is taken out; one that is never solved, only if ``drop_unsolved``. ``stop_early``: no
+    Above ``max_rate`` a row is rejected; one that is never solved, only if ``drop_unsolved``. ``stop_early``: no
     further answers once it is certain which of the three a row is; its rate is then that of the answers that there are.
     """
 
@@ -41,27 +40,24 @@ class PassRates:
 
     asset: ClassVar[str] = ASSET
     kind: ClassVar[type[PassRate]] = PassRate
+    code: ClassVar[Sequence[str]] = (__name__, *GRADING_CODE)
+    reads: ClassVar[Sequence[str]] = (*SAMPLES, candidates.ASSET, labels.ASSET)
     roles: ClassVar[Sequence[str]] = ("student", "judge")
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """For the digest of the inputs and the card."""
         names = ("n_answers", "max_rate", "drop_unsolved", "stop_early")
         return {name: getattr(self, name) for name in names}
-
-    def upstream(self, shard: Shard) -> Sequence[TableKey]:
-        """The labels, and the candidates with their graders."""
-        return (shard.key(candidates.ASSET), shard.key(labels.ASSET))
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, RLCandidate]]:
         """Every candidate whose label was checked."""
         checked = {row.sample_id for _, row in shard.joined(labels.ASSET, CheckedLabel)}
-        found = shard.joined(candidates.ASSET, RLCandidate)
-        return [(sample, row) for sample, row in found if row.sample_id in checked]
+        rows = shard.joined(candidates.ASSET, RLCandidate)
+        return [(sample, row) for sample, row in rows if row.sample_id in checked]
 
-    async def measure(self, sample: Sample, row: RLCandidate, shard: Shard) -> PassRate | Refused:
+    async def measure(self, sample: Sample, row: RLCandidate) -> PassRate | Rejection:
         """The student's answers."""
-        votes = await poll(
+        votes = await collect_votes(
             self.student,
             turn_of(sample, "pass_rate"),
             graded(sample, row.grader, self.judge),
@@ -70,18 +66,18 @@ class PassRates:
             what="pass rate",
         )
         band = self._band(votes.n_yes, votes.n_no + votes.n_invalid)
-        found = PassRate(sample.sample_id, votes, band == "never solved")
+        pass_rate = PassRate(sample.sample_id, votes, band == "never solved")
         solved = f"{votes.n_yes} of {votes.n} answers of {votes.judge} are right"
         if band == "too easy":
-            return Refused(
-                RowFault(Reason.TOO_EASY, f"{solved}; above {self.max_rate:.0%} a row teaches nothing"), found
+            return Rejection(
+                RowError(Reason.TOO_EASY, f"{solved}; above {self.max_rate:.0%} a row teaches nothing"), pass_rate
             )
         if band == "never solved" and self.drop_unsolved:
-            return Refused(RowFault(Reason.NEVER_SOLVED, solved), found)
-        return found
+            return Rejection(RowError(Reason.NEVER_SOLVED, solved), pass_rate)
+        return pass_rate
 
     def _band(self, n_right: int, n_wrong: int) -> Band:
-        """Of all answers that were wanted: one that is none is not right, and counts as asked."""
+        """Of all answers that were wanted: an invalid one is not right, and counts."""
         if not n_right:
             return "never solved"
         return "too easy" if n_right / self.n_answers > self.max_rate else "between"

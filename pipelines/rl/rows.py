@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from pipelines.grading import grader_of, require_apart
+from pipelines.generation.stage import Shard
 from pipelines.records import (
     Difficulty,
     PassRate,
@@ -20,8 +20,8 @@ from pipelines.records import (
     ToolNecessity,
 )
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
-from pipelines.rl.shard import Shard
-from pipelines.tables import TableKey
+from pipelines.storage.tables import TableKey
+from pipelines.verification.grading import grader_of, require_discrimination
 
 R = TypeVar("R")
 FILTERS = (labels.ASSET, pass_rates.ASSET, suitability.LABELS)
@@ -42,7 +42,7 @@ def difficulty_of(rate: PassRate | None) -> Difficulty:
 def public_rows(shard: Shard) -> Iterator[RLRow]:
     """The rows of one shard of a source. Raises ``TableMissing`` for a stage that was not materialised."""
     tables = shard.workspace.tables
-    out = {one.sample_id for asset in FILTERS for one in tables.read_rejects(shard.key(asset))}
+    out = {reject.sample_id for asset in FILTERS for reject in tables.read_rejects(shard.key(asset))}
     rates = _by_sample(shard, pass_rates.ASSET, PassRate)
     priors = _by_sample(shard, necessity.ASSET, ToolNecessity)
     suitable = _by_sample(shard, suitability.LABELS, SuitabilityLabel)
@@ -62,9 +62,9 @@ def public_rows(shard: Shard) -> Iterator[RLRow]:
 
 
 def annotated_row(sample: Sample) -> RLRow:
-    """The row of a question that people wrote. Raises ``RowFault`` (grader_cannot_tell)."""
+    """The row of a question that people wrote. Raises ``RowError`` (grader_cannot_tell)."""
     grader = grader_of(sample)
-    require_apart(sample, grader)
+    require_discrimination(sample, grader)
     return RLRow(sample, grader, "annotated", "unknown", None, None, None)
 
 

@@ -7,20 +7,23 @@ asked about: where there is an image, there is nothing to draw.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pipelines.judges.ballots import SCHEMA, yes_or_no
-from pipelines.policies.base import Policy
-from pipelines.records import RLCandidate, Sample, SuitabilityLabel, SuitabilityVotes
-from pipelines.records.votes import majority
-from pipelines.rejects import Reason, RowFault
+from pipelines.generation.drafting import CONVERSATION_CODE
+from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage
+from pipelines.models.policies.base import Policy
+from pipelines.models.self_consistency import collect_votes
+from pipelines.records import RLCandidate, Sample, SuitabilityLabel, SuitabilityReview, SuitabilityVotes
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.rl import majority
 from pipelines.rl import candidates
-from pipelines.rl.asking import turn_of
-from pipelines.rl.shard import Refused, Shard
-from pipelines.tables import TableKey
-from pipelines.voting import poll
+from pipelines.rl.candidates import turn_of
+from pipelines.storage.tables import TableKey, Tables
+from pipelines.verification.judges.calibration import Calibration, CalibrationError, calibrate
+from pipelines.verification.judges.policy import SCHEMA, yes_or_no
 
 PROMPT = "suitability"
 VOTES, LABELS = "suitability_votes", "suitability_labels"
@@ -28,7 +31,7 @@ Tie = Literal["yes", "no", "reject"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suitability:
+class Suitability(Stage[Sample, RLCandidate, SuitabilityVotes]):
     """The votes: ``judge`` is asked ``n_votes`` times, or, to ``stop_early``, until the majority is certain."""
 
     judge: Policy
@@ -37,62 +40,59 @@ class Suitability:
 
     asset: ClassVar[str] = VOTES
     kind: ClassVar[type[SuitabilityVotes]] = SuitabilityVotes
+    code: ClassVar[Sequence[str]] = (
+        "pipelines.rl.candidates",
+        __name__,
+        *CONVERSATION_CODE,
+        "pipelines.verification.judges",
+    )
+    reads: ClassVar[Sequence[str]] = (*SAMPLES, candidates.ASSET)
     roles: ClassVar[Sequence[str]] = ("judge",)
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """For the digest of the inputs and the card."""
         return {"n_votes": self.n_votes, "stop_early": self.stop_early}
-
-    def upstream(self, shard: Shard) -> Sequence[TableKey]:
-        """The candidates."""
-        return (shard.key(candidates.ASSET),)
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, RLCandidate]]:
         """The problems in words."""
-        found = shard.joined(candidates.ASSET, RLCandidate)
-        return [(sample, row) for sample, row in found if not sample.images and not sample.videos]
+        rows = shard.joined(candidates.ASSET, RLCandidate)
+        return [(sample, row) for sample, row in rows if not sample.images and not sample.videos]
 
-    async def measure(self, sample: Sample, row: RLCandidate, shard: Shard) -> SuitabilityVotes | Refused:
+    async def measure(self, sample: Sample, row: RLCandidate) -> SuitabilityVotes | Rejection:
         """The votes on one problem."""
         turn = turn_of(sample, PROMPT, schema=SCHEMA)
         verdict = majority if self.stop_early else None
-        votes = await poll(self.judge, turn, yes_or_no, n_votes=self.n_votes, verdict=verdict, what=PROMPT)
-        found = SuitabilityVotes(sample.sample_id, votes)
+        votes = await collect_votes(self.judge, turn, yes_or_no, n_votes=self.n_votes, verdict=verdict, what=PROMPT)
+        row_votes = SuitabilityVotes(sample.sample_id, votes)
         if votes.n_invalid == votes.n:
-            return Refused(RowFault(Reason.NO_VOTE, f"none of {votes.n} answers is a vote"), found)
-        return found
+            return Rejection(RowError(Reason.NO_VOTE, f"none of {votes.n} answers is a vote"), row_votes)
+        return row_votes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuitabilityLabels:
+class SuitabilityLabels(Stage[Sample, SuitabilityVotes, SuitabilityLabel]):
     """What the votes come to; ``tie`` says what as many votes on either side are taken for."""
 
     tie: Tie = "no"
 
     asset: ClassVar[str] = LABELS
     kind: ClassVar[type[SuitabilityLabel]] = SuitabilityLabel
-    roles: ClassVar[Sequence[str]] = ()
+    code: ClassVar[Sequence[str]] = (__name__,)
+    reads: ClassVar[Sequence[str]] = (*SAMPLES, VOTES)
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """For the digest of the inputs and the card."""
         return {"tie": self.tie}
 
-    def upstream(self, shard: Shard) -> Sequence[TableKey]:
-        """The votes."""
-        return (shard.key(VOTES),)
-
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, SuitabilityVotes]]:
-        """All of them."""
         return shard.joined(VOTES, SuitabilityVotes)
 
-    async def measure(self, sample: Sample, row: SuitabilityVotes, shard: Shard) -> SuitabilityLabel | Refused:
+    async def measure(self, sample: Sample, row: SuitabilityVotes) -> SuitabilityLabel | Rejection:
         """The majority."""
         votes = row.votes
         side = self.tie if votes.majority == "tie" else votes.majority
         if side == "reject":
-            return Refused(RowFault(Reason.TIED, f"{votes.n_yes} say yes and {votes.n_no} say no"), row)
+            return Rejection(RowError(Reason.TIED, f"{votes.n_yes} say yes and {votes.n_no} say no"), row)
         return SuitabilityLabel(
             sample_id=sample.sample_id,
             suitable=side == "yes",
@@ -102,3 +102,40 @@ class SuitabilityLabels:
             n_invalid=votes.n_invalid,
             judge=votes.judge,
         )
+
+
+REVIEWS = ("suitability_reviews",)
+
+
+def reviews_key(source: str) -> TableKey:
+    """Where people's words on a source's problems lie."""
+    return TableKey(REVIEWS, source)
+
+
+def labels_of(tables: Tables, sources: Sequence[str]) -> dict[str, bool]:
+    """What people say of each problem; one on which they are divided, or cannot tell, is not there."""
+    balances: dict[str, int] = defaultdict(int)
+    for source in sources:
+        key = reviews_key(source)
+        for row in tables.read(key, SuitabilityReview) if tables.exists(key) else ():
+            balances[row.sample_id] += {"yes": 1, "no": -1, "unsure": 0}[row.verdict]
+    return {sample_id: balance > 0 for sample_id, balance in balances.items() if balance}
+
+
+def agreement(shards: Sequence[Shard], sources: Sequence[str]) -> Calibration:
+    """The votes against people, by majority. Raises ``CalibrationError`` for fewer than 20 problems with both."""
+    scored: list[tuple[float, bool]] = []
+    for shard in shards:
+        labels = labels_of(shard.workspace.tables, sources)
+        rows = shard.workspace.tables.read(shard.key(VOTES), SuitabilityVotes)
+        scored += [(row.votes.share, labels[row.sample_id]) for row in rows if row.sample_id in labels]
+    return calibrate([share for share, _ in scored], [label for _, label in scored])
+
+
+def agreement_in_words(shards: Sequence[Shard], sources: Sequence[str]) -> str:
+    """For cards and pages: the kappa with its interval, or why there is none."""
+    try:
+        calibration = agreement(shards, sources)
+    except CalibrationError as error:
+        return f"not measured ({error})"
+    return f"Cohen's kappa {calibration.kappa} on {calibration.n_labels} problems"

@@ -1,7 +1,66 @@
-"""Sources of samples: the embedded one, and those that users add (files, Hugging Face datasets) by a column mapping."""
+"""Sources of samples: the embedded one, and those that users add (files, Hugging Face datasets) by a column mapping.
 
-from pipelines.sources.base import BadRow, Source, SourceRow
-from pipelines.sources.catalog import Catalog, SourceConfig, partition_key
-from pipelines.sources.faults import SourceFault
+A source yields rows by shard, with images and videos as undecoded bytes. It neither decodes nor checks; intake
+(``pipelines/sources/ingest.py``) turns its rows into samples or rejects.
+"""
 
-__all__ = ["BadRow", "Catalog", "Source", "SourceConfig", "SourceFault", "SourceRow", "partition_key"]
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pipelines.records import Truth
+from pipelines.records.reject_reasons import Reason
+
+
+class SourceError(Exception):
+    """The whole source is wrong: a missing file, a mapping that does not fit. No row can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """One row of a source. ``row`` is its place, for people: ``questions.jsonl:7``, ``train/12``."""
+
+    row: str
+    images: tuple[bytes, ...]
+    question: str
+    answer: str
+    choices: tuple[str, ...] = ()
+    truth: Truth = Truth()
+    category: str = ""
+    license: str = ""
+    videos: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that could not be read: its place, the typed reason, the evidence, and the content that was read."""
+
+    row: str
+    reason: Reason
+    evidence: str
+    content: dict[str, Any]
+
+
+class Source(Protocol):
+    """Rows by shard. Reading a shard twice gives the same rows in the same order."""
+
+    @property
+    def name(self) -> str:
+        """The source's name, part of its partition keys."""
+        ...
+
+    @property
+    def n_shards(self) -> int:
+        """How many shards there are; shards are numbered from 0."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of everything that determines the rows (files, sizes, times, revision, mapping, seed)."""
+        ...
+
+    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
+        """The rows of one shard, streamed."""
+        ...

@@ -1,64 +1,69 @@
-"""The catalog: the embedded sources and every source that a user added, one YAML file each below ``<home>/sources``.
+"""The catalog of sources: bundled ones, and those that users added, one YAML file each below ``<home>/sources``.
 
 kind: jsonl
 questions: /data/streets/questions.jsonl
 path: /data/streets
 columns: {images: image, question: question, answer: answer, boxes: boxes}
 n_shards: 4
+
+The public datasets of RL prompts are such files too, below ``pipelines/sources/public``, with a description:
+
+public_sources()["mmk12"].about.hub      # "FanqingM/MMK12"
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipelines.sources.base import Source
+from pipelines.sources import Source, SourceError
 from pipelines.sources.columns import Columns
-from pipelines.sources.demo import DemoSource
-from pipelines.sources.demo_rl import DemoRLSource
-from pipelines.sources.faults import SourceFault
 from pipelines.sources.jsonl import JsonLinesSource
-from pipelines.whole import write_whole
+from pipelines.storage.atomic_write import write_whole
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
-"""The names of the sources that are always there: for trajectories, and for RL prompts."""
+"""The names of the bundled sources: for trajectories, and for RL prompts."""
 
-_EMBEDDED: Mapping[str, Callable[[], Source]] = {EMBEDDED: DemoSource, EMBEDDED_RL: DemoRLSource}
+SOURCES = "darkroom.sources"
+"""The group of entry points: a source's name, and what opens it without arguments. A package adds sources with it."""
 
+_PUBLIC = Path(__file__).parent / "public"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-class About(BaseModel):
-    """What is known of a public dataset, for people: no row depends on it."""
+class DatasetInfo(BaseModel):
+    """A description of a public dataset, for people: no row depends on it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     hub: str
     """Its name on the hub."""
     rows: str
-    """How many, as its card says."""
+    """Their number, from its card."""
     asks: str
-    """What kind of questions it has."""
+    """The kind of its questions."""
     columns_from: str
     """Where its columns were read."""
     on_card: bool = False
-    """Whether that was its card; if not, its first shard tells."""
+    """Whether that was its card; if not, it was its first shard."""
     get: str = ""
-    """What is to be unpacked beside its questions, where images are files of their own; then it needs a local path."""
+    """What to unpack beside its questions, where images are separate files; then it needs a local path."""
     remarks: str = ""
 
 
 class SourceConfig(BaseModel):
-    """One source as its file has it."""
+    """A source's YAML file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    about: About | None = None
+    about: DatasetInfo | None = None
     kind: Literal["jsonl", "parquet", "huggingface"]
     path: str
     questions: str | tuple[str, ...] | None = None
@@ -75,13 +80,13 @@ class SourceConfig(BaseModel):
     license: str = ""
 
     def open(self, name: str) -> Source:
-        """The source. Raises ``SourceFault`` when its files are not there."""
+        """The source. Raises ``SourceError`` when its files are missing."""
         if self.kind == "jsonl":
-            named = (self.questions,) if isinstance(self.questions, str) else self.questions or ("metadata.jsonl",)
-            questions = [Path(self.path) / file for file in named]  # an absolute path stays what it is
+            files = (self.questions,) if isinstance(self.questions, str) else self.questions or ("metadata.jsonl",)
+            questions = [Path(self.path) / file for file in files]  # an absolute path stays absolute
             folder = Path(self.folder or self.path)
             return JsonLinesSource(name, questions, folder, self.columns, n_shards=self.n_shards, license=self.license)
-        # `datasets` takes a second to import, which no command waits for that reads no such source
+        # `datasets` takes a second to import, which only these sources need
         from pipelines.sources.tabular import TabularSource
 
         return TabularSource(
@@ -109,23 +114,33 @@ def source_of(partition: str) -> str:
     return partition.rpartition("-")[0]
 
 
+@cache
+def _embedded() -> Mapping[str, EntryPoint]:
+    return {entry.name: entry for entry in sorted(entry_points(group=SOURCES))}
+
+
+def _open_embedded(name: str) -> Source:
+    source: Source = _embedded()[name].load()()
+    return source
+
+
 def check_name(name: str) -> None:
-    """Raises ``SourceFault`` unless ``name`` can be a source's: it becomes part of file names and partition keys."""
-    if not _NAME.fullmatch(name) or name in _EMBEDDED:
-        raise SourceFault(
+    """Raises ``SourceError`` for an invalid name: it becomes part of file names and partition keys."""
+    if not _NAME.fullmatch(name) or name in _embedded():
+        raise SourceError(
             f"a source is named in lower case letters, digits and '_', like 'streets', and not "
-            f"{' or '.join(map(repr, _EMBEDDED))}; found {name!r}"
+            f"{' or '.join(map(repr, _embedded()))}; found {name!r}"
         )
 
 
 class Catalog:
-    """Sources by name, with the partitions that their shards are."""
+    """Sources by name, and their shards as partitions."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def add(self, name: str, config: SourceConfig) -> Path:
-        """Writes a source's file, whole. Raises ``SourceFault`` for a name that cannot be one."""
+        """Writes a source's file. Raises ``SourceError`` for an invalid name."""
         check_name(name)
         path = self.folder / f"{name}.yaml"
         config_as_yaml = yaml.safe_dump(
@@ -135,7 +150,7 @@ class Catalog:
         return path
 
     def configs(self) -> dict[str, SourceConfig]:
-        """The added sources. Raises ``SourceFault`` that names the file and the field."""
+        """The added sources. Raises ``SourceError`` that names the file and the field."""
         paths = sorted(self.folder.glob("*.yaml"))
         for path in paths:
             check_name(path.stem)
@@ -143,33 +158,82 @@ class Catalog:
 
     def open(self, name: str) -> Source:
         """One source."""
-        if name in _EMBEDDED:
-            return _EMBEDDED[name]()
+        if name in _embedded():
+            return _open_embedded(name)
         configs = self.configs()
         if name not in configs:
-            raise SourceFault(f"there is no source {name!r}; there are {', '.join([*_EMBEDDED, *configs])}")
+            raise SourceError(f"there is no source {name!r}; there are {', '.join([*_embedded(), *configs])}")
         return configs[name].open(name)
 
     def partitions(self) -> dict[str, tuple[str, int]]:
-        """Every partition with its source and shard: the embedded sources' first, then the added ones' by name."""
-        return dict(self._partitions())
-
-    def _partitions(self) -> Iterator[tuple[str, tuple[str, int]]]:
-        shards: Mapping[str, int] = {
-            **{name: embedded().n_shards for name, embedded in _EMBEDDED.items()},
-            **{name: config.n_shards for name, config in self.configs().items()},
+        """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""
+        shards = {name: _open_embedded(name).n_shards for name in _embedded()}
+        shards |= {name: config.n_shards for name, config in self.configs().items()}
+        return {
+            partition_key(name, shard): (name, shard) for name, n_shards in shards.items() for shard in range(n_shards)
         }
-        for name, n_shards in shards.items():
-            yield from ((partition_key(name, shard), (name, shard)) for shard in range(n_shards))
 
 
 def read_config(path: Path) -> SourceConfig:
-    """One file. Raises ``SourceFault`` that names the file and the field."""
+    """One file. Raises ``SourceError`` that names the file and the field."""
     try:
         return SourceConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except ValidationError as fault:
-        first = fault.errors()[0]
+    except ValidationError as error:
+        first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise SourceFault(f"{path}: {field}: {first['msg']}") from fault
-    except (yaml.YAMLError, UnicodeDecodeError) as fault:
-        raise SourceFault(f"{path} is not YAML: {fault}") from fault
+        raise SourceError(f"{path}: {field}: {first['msg']}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path} is not YAML: {error}") from error
+
+
+def public_sources() -> dict[str, SourceConfig]:
+    """Every bundled file by its name, in the order of the names."""
+    return {path.stem: read_config(path) for path in sorted(_PUBLIC.glob("*.yaml"))}
+
+
+def public_source(name: str) -> SourceConfig:
+    """One of them. Raises ``SourceError`` that lists the names there are."""
+    sources = public_sources()
+    if name not in sources:
+        raise SourceError(f"there is no public source {name!r}; there are {', '.join(sources)}")
+    return sources[name]
+
+
+def public_file(name: str) -> str:
+    """The bundled file, with its comments."""
+    public_source(name)
+    return (_PUBLIC / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceConfig:
+    """The public source ``name`` on the hub, or downloaded to ``path``, a folder or a parquet file.
+
+    Raises ``SourceError`` for a path that does not fit it, and without a path where it needs a folder.
+    """
+    config = public_source(name)
+    if path is None:
+        _check_hub_is_enough(name, config)
+        return config.model_copy(update={"n_shards": n_shards})
+    if path.suffix == ".parquet" and path.is_file() and config.kind == "huggingface":
+        changes = {"kind": "parquet", "path": str(path.absolute()), "files": (), "split": "train"}
+        return config.model_copy(update={**changes, "n_shards": n_shards})
+    if not path.is_dir():
+        expected = "a folder" if config.kind == "jsonl" else "a folder or a parquet file"
+        raise SourceError(f"{name}: expected {expected}, downloaded; there is none at {path}")
+    return config.model_copy(update={"path": str(path.absolute()), "n_shards": n_shards})
+
+
+def needs_folder(config: SourceConfig) -> bool:
+    """Whether its images or videos are separate files, which must be downloaded and unpacked first."""
+    return config.kind == "jsonl" or bool(config.about and config.about.get)
+
+
+def _check_hub_is_enough(name: str, config: SourceConfig) -> None:
+    if not needs_folder(config) or config.about is None:
+        return
+    unpack = f"Unpack there: {config.about.get}.\n" if config.about.get else ""
+    raise SourceError(
+        f"{name} has its images or videos in files beside its questions. Download it:\n"
+        f"  hf download {config.about.hub} --repo-type dataset --local-dir FOLDER\n"
+        f"{unpack}Then: darkroom sources add {name} --path FOLDER"
+    )

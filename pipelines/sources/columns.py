@@ -7,63 +7,104 @@ A name may go into a structure, or into a JSON object in a text: ``reward_model.
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from pipelines.sources.json_texts import object_in
+from pipelines.models.parsing import parsed
+
+_LONGEST = 1_000_000
+"""Characters: no list of choices or paths is longer, and parsing more costs too much time and memory per row."""
+
+
+def list_in(value: Any) -> list[Any] | None:
+    """A list or tuple as a list, or the list that a text contains as JSON or Python; None for anything else."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    elements = _parsed(value, "[")
+    return elements if isinstance(elements, list) else None
+
+
+def object_in(value: Any) -> Mapping[str, Any] | None:
+    """A mapping, or the one that a text contains as JSON or Python; None for anything else."""
+    if isinstance(value, Mapping):
+        return value
+    fields = _parsed(value, "{")
+    return fields if isinstance(fields, dict) else None
+
+
+def _parsed(value: Any, opening: str) -> Any:
+    if not isinstance(value, str) or len(value) > _LONGEST or not value.lstrip().startswith(opening):
+        return None
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return _printed(value.strip())
+
+
+def _printed(text: str) -> Any:
+    tree = parsed(text)
+    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+        return None
+    try:
+        return ast.literal_eval(tree.body[0].value)
+    except (ValueError, TypeError, RecursionError, MemoryError):  # TypeError: a list as a key
+        return None
+
 
 BESIDE = "beside"
-"""Under this name a row has what the JSON file beside its image holds."""
+"""The name under which a row has the fields of the JSON file beside its image."""
 
 BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
 
 
 class Columns(BaseModel):
-    """Names of columns; ``None`` for what a source does not have.
+    """Names of columns; ``None`` for what a source lacks.
 
-    ``images`` may hold one image or a list: bytes, a ``datasets`` image struct, a path, base64, a data URL; ``[]`` says
-    that a row has none; ``videos`` likewise. A relative path stays below the folder; an absolute one is taken as it is.
-    ``choices`` holds a list of texts, which may already begin with their letters, or an object of letters. ``boxes``
-    holds one box or a list of them, in ``box_frame``, or objects with ``box`` or ``bbox`` and ``label`` or ``name``.
-    ``question`` and ``answer`` may hold chat messages: the first question in them, and the reply to it.
+    ``images`` contains one image or a list: bytes, a ``datasets`` image struct, a path, base64, a data URL; ``[]`` for
+    none; ``videos`` likewise. Relative paths must stay below the folder; absolute ones are used unchanged. ``choices``
+    contains a list of texts, with or without letters, or an object by letter. ``boxes`` contains one box or a list, in
+    ``box_frame``, or objects with ``box`` or ``bbox`` and ``label`` or ``name``. Where ``question`` and ``answer`` are
+    chat messages, the first question and the reply to it are used.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     images: str | None = "image"
     question: str | tuple[str, ...] = "question"
-    """Of several names the first that is not empty counts; so for the answer."""
+    """Of several names the first that is not empty counts, also for the answer."""
     answer: str | tuple[str, ...] = "answer"
     choices: str | tuple[str, ...] | None = None
-    """Of several names each holds one choice's text; empty ones hold none."""
+    """Of several names each contains one choice; empty ones are skipped."""
     boxes: str | None = None
     box_frame: BoxFrame = "corners"
     category: str | None = None
     license: str | None = None
-    """Of a row; where it is empty, and without the column, the source's counts."""
+    """Of a row; where it is empty or without the column, the source's license."""
     row_id: str | None = None
     videos: str | None = None
     details: tuple[str, ...] = ()
-    """Columns kept as what is privately known of the row (``Truth.details``, JSON)."""
+    """Columns stored as privileged details of the row (``Truth.details``, JSON)."""
     exclude: dict[str, tuple[bool | int | float | str, ...]] = {}
-    """Values of columns whose rows are set aside, as ``excluded``."""
+    """Values of columns whose rows are rejected as ``excluded``."""
     path_prefix: str = ""
-    """What paths begin with and the folder does not have."""
+    """Prefix of paths to remove."""
     drop_lines: tuple[str, ...] = ()
-    """Lines of a question that begin so are no part of it (a prompt's instructions)."""
+    """Prefixes of question lines to drop (a prompt's instructions)."""
     choices_in_question: bool = False
-    """Whether choices may stand in the question's text; they are cut out of it."""
+    """Whether the question's text may contain the choices; they are cut out of it."""
     unwrap_answer: bool = False
-    r"""Whether an answer may stand in ``<answer>``, ``\boxed{}`` or ``$``."""
+    r"""Whether an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
     answer_list: Literal["refuse", "first"] = "refuse"
-    """Whether an answer may be a list of accepted spellings, of which the first is kept."""
+    """``first``: an answer may be a list of accepted spellings, of which the first counts."""
     json_beside: bool = False
-    """Whether each row's image has a JSON file of its name beside it; ``beside.bbox`` is its field ``bbox``."""
+    """Whether each image has a JSON file of its name beside it; ``beside.bbox`` is its field ``bbox``."""
 
     def needed(self) -> list[tuple[str, ...]]:
-        """The columns that must be there; of several names in one entry, one."""
+        """The required columns; of several names in one entry, one is required."""
         choices = alternatives(self.choices) if self.choices else ()
         single = (self.images, self.videos, *choices, self.boxes, self.category, self.license, self.row_id)
         names = [name for name in (*single, *self.details, *self.exclude) if name]
@@ -73,18 +114,18 @@ class Columns(BaseModel):
 
 
 def alternatives(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    """One name, or several, as several."""
+    """One or several names as a tuple."""
     return (names,) if isinstance(names, str) else names
 
 
 def first_named(row: Mapping[str, Any], names: str | tuple[str, ...]) -> str:
-    """Of several names the first under which a row has something; the last where it has nothing under any."""
+    """The first of several names with a value in the row; the last where none has."""
     several = alternatives(names)
     return next((name for name in several if value_at(row, name) not in (None, "", [])), several[-1])
 
 
 def value_at(row: Mapping[str, Any], name: str) -> Any:
-    """What a row has under ``name``, also inside structures; None where there is nothing."""
+    """The row's value under ``name``, also inside structures; None without one."""
     if name in row:
         return row[name]
     head, _, rest = name.partition(".")
@@ -93,28 +134,28 @@ def value_at(row: Mapping[str, Any], name: str) -> Any:
 
 
 def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable[str] = ()) -> str:
-    """``'query'; it has 'image', 'question'``: what a mapping names and rows lack; empty when nothing is missing.
+    """``'query'; it has 'image', 'question'``: mapped columns that rows lack; empty when none is missing.
 
-    ``names`` has those inside structures too (``extra_info.question``); what texts in the columns ``open_ended`` hold
-    is not known beforehand.
+    ``names`` includes those inside structures (``extra_info.question``); the content of text columns (``open_ended``)
+    is unknown.
     """
-    there, free = list(names), set(open_ended)
-    lacking = [group for group in columns.needed() if not any(_is_there(name, there, free) for name in group)]
-    if not lacking:
+    present, free = list(names), set(open_ended)
+
+    def is_present(name: str) -> bool:
+        return name in present or (name.partition(".")[0] in free and "." in name)
+
+    missing = [group for group in columns.needed() if not any(map(is_present, group))]
+    if not missing:
         return ""
-    asked = {name.partition(".")[0] for group in lacking for name in group if "." in name}
-    shown = [name for name in there if "." not in name or name.partition(".")[0] in asked]
-    named = [" or ".join(map(repr, group)) for group in lacking]
-    return f"{', '.join(named)}; it has {', '.join(map(repr, shown))}"
+    structures = {name.partition(".")[0] for group in missing for name in group if "." in name}
+    listed = [name for name in present if "." not in name or name.partition(".")[0] in structures]
+    groups = [" or ".join(map(repr, group)) for group in missing]
+    return f"{', '.join(groups)}; it has {', '.join(map(repr, listed))}"
 
 
 def nested_names(row: Mapping[str, Any]) -> Iterator[str]:
-    """The names in a row, those inside structures after their own."""
+    """The names in a row, each followed by those inside its structure."""
     for name, value in row.items():
         yield name
         if isinstance(value, Mapping):
             yield from (f"{name}.{inner}" for inner in nested_names(value))
-
-
-def _is_there(name: str, names: list[str], open_ended: set[str]) -> bool:
-    return name in names or (name.partition(".")[0] in open_ended and "." in name)

@@ -1,10 +1,9 @@
-"""Questions in JSON-lines files, or in JSON files of one list, about images in a folder: what a user has at hand.
+"""Questions in JSON-lines files, or in JSON files of one list, about images in a folder.
 
     {"image": "street.jpg", "question": "What does the sign say?", "answer": "STOP", "boxes": [[10, 20, 90, 60]]}
 
-Every fault is reported with the file and the line (in a list: the entry). Shard k of n holds those whose number is k
-modulo n. UTF-8, with or without a byte order mark; lines end with a line feed, before which a carriage return may
-stand. Lines are streamed; a list (``.json``) is read whole.
+Errors name the file and the line (in a list: the entry). Shard k of n has the rows whose number is k modulo n. UTF-8,
+with or without a byte order mark; lines end with LF or CRLF. Lines are streamed; a list (``.json``) is read completely.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipelines.digest import digest
-from pipelines.rejects import Reason
-from pipelines.sources.base import BadRow, SourceRow
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason
+from pipelines.sources import BadRow, SourceError, SourceRow
 from pipelines.sources.columns import Columns, missing_columns, nested_names
-from pipelines.sources.faults import SourceFault
 from pipelines.sources.mapping import map_row
 
-_ROWS_THAT_SHOW_THE_COLUMNS = 100
+_N_PROBED_ROWS = 100
 
 
 class JsonLinesSource:
@@ -43,33 +41,33 @@ class JsonLinesSource:
         self._folder, self._columns, self._license = folder, columns, license
         for path in self._questions:
             if not path.is_file():
-                raise SourceFault(f"source {name!r}: there is no file {path}")
+                raise SourceError(f"source {name!r}: there is no file {path}")
         if not folder.is_dir() and folder.suffix != ".zip":
-            raise SourceFault(f"source {name!r}: there is no folder {folder}")
+            raise SourceError(f"source {name!r}: there is no folder {folder}")
 
     @property
     def fingerprint(self) -> str:
         """Changes with the questions, with the mapping, and with any file of the folder."""
         files = [path for path in sorted(self._folder.rglob("*")) if path.is_file()] or [self._folder]
-        seen = [[str(path.relative_to(self._folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
+        images = [[str(path.relative_to(self._folder)), path.stat().st_size, path.stat().st_mtime_ns] for path in files]
         questions = [[path.stat().st_size, path.stat().st_mtime_ns] for path in self._questions]
         mapping = self._columns.model_dump(mode="json", exclude_defaults=True)
-        return digest([self.name, seen, questions, mapping, self.n_shards, self._license])
+        return digest([self.name, images, questions, mapping, self.n_shards, self._license])
 
     def check(self) -> None:
-        """Raises ``SourceFault`` when a mapped column is in none of a file's first rows."""
+        """Raises ``SourceError`` when a mapped column is in none of a file's first rows."""
         for path in self._questions:
-            first = [row for _, row, _ in islice(_rows(path), _ROWS_THAT_SHOW_THE_COLUMNS)]
+            first = [row for _, row, _ in islice(_rows(path), _N_PROBED_ROWS)]
             rows = [row for row in first if isinstance(row, dict)]
             names = sorted({name for row in rows for name in nested_names(row)})
             texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
             if rows and (missing := missing_columns(self._columns, names, texts)):
-                raise SourceFault(
+                raise SourceError(
                     f"source {self.name!r}: {path} has no column {missing}. Name the right ones in the mapping"
                 )
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
-        """The shard's rows, in order; empty lines are nothing."""
+        """The shard's rows, in order, without empty lines."""
         self.check()
         for path in self._questions:
             for number, row, problem in _rows(path):
@@ -86,7 +84,7 @@ class JsonLinesSource:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Any, str]]:
-    """Number, value and what is wrong with it; a broken line's value is its text."""
+    """Number, value and problem of each row; a broken line's value is its text."""
     if path.suffix == ".json":
         yield from ((number, row, "") for number, row in enumerate(_list(path), 1))
         return
@@ -100,16 +98,16 @@ def _rows(path: Path) -> Iterator[tuple[int, Any, str]]:
 def _list(path: Path) -> list[Any]:
     rows, problem = _parse(path.read_bytes())
     if not isinstance(rows, list):
-        found = problem or f"found {type(rows).__name__}"
-        raise SourceFault(f"{path}: a .json file holds one list of rows; {found}. One row per line is a .jsonl file")
+        problem = problem or f"found {type(rows).__name__}"
+        raise SourceError(f"{path}: expected one list of rows in a .json file; {problem}. One row per line is .jsonl")
     return rows
 
 
 def _parse(text: bytes) -> tuple[Any, str]:
-    """The value of a text, or what is wrong with it."""
+    """The value of a text, or its problem."""
     try:
         return json.loads(text.decode("utf-8-sig")), ""
-    except UnicodeDecodeError as fault:
-        return None, f"not UTF-8: {fault.reason} at byte {fault.start + 1} of the line"
-    except (ValueError, RecursionError) as fault:
-        return None, f"not JSON: {fault}"
+    except UnicodeDecodeError as error:
+        return None, f"not UTF-8: {error.reason} at byte {error.start + 1} of the line"
+    except (ValueError, RecursionError) as error:
+        return None, f"not JSON: {error}"

@@ -1,4 +1,4 @@
-"""Somebody's row by a column mapping: what a sample needs, or a typed ``BadRow`` that says which column held what.
+"""A user's row by a column mapping: a ``SourceRow``, or a typed ``BadRow`` that names the column and its content.
 
 columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_frame="xywh")
 map_row({"image": "street.jpg", …}, columns, where="train/7", folder=Path("streets"), license="CC0-1.0")
@@ -7,29 +7,37 @@ map_row({"image": "street.jpg", …}, columns, where="train/7", folder=Path("str
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.records import Truth
-from pipelines.rejects import Reason, RowFault
-from pipelines.sources.base import BadRow, SourceRow
-from pipelines.sources.boxes import boxes_of
-from pipelines.sources.columns import BESIDE, Columns, first_named, value_at
-from pipelines.sources.json_texts import list_in, object_in
+from pipelines.records import Truth, TruthBox
+from pipelines.records.geometry import Box, box_from_corners, box_from_fractions, box_from_percent, box_from_xywh
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.sources import BadRow, SourceRow
+from pipelines.sources.columns import BESIDE, BoxFrame, Columns, first_named, list_in, object_in, value_at
 from pipelines.sources.media import IMAGE, VIDEO, describe, json_beside, media
-from pipelines.sources.options import LETTERS, from_letters, lettered, plain_label, split_question
-from pipelines.sources.texts import answer_of, question_of, text_at
+from pipelines.sources.texts import (
+    LETTERS,
+    answer_of,
+    from_letters,
+    lettered,
+    plain_label,
+    question_of,
+    split_question,
+    text_at,
+)
+from pipelines.storage.media_validation import probe
 
 _DEEPEST = 16
 
 
 def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow | BadRow:
-    """One row by ``columns``. ``where`` names it for a person; relative image paths are below ``folder``."""
+    """One row by ``columns``. ``where`` is its place, for people; relative image paths are below ``folder``."""
     try:
         if columns.json_beside:
             row = {**row, BESIDE: json_beside(row, columns.images, folder, prefix=columns.path_prefix)}
-        _refuse_excluded(row, columns)
+        _check_excluded(row, columns)
         images = tuple(media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix))
         question, choices = _question_and_choices(row, columns)
         return SourceRow(
@@ -43,15 +51,15 @@ def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Pat
             license=_optional_text(row, columns.license) or license,
             videos=tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix)),
         )
-    except RowFault as fault:
-        return BadRow(where, fault.reason, fault.evidence, _short(row))
+    except RowError as error:
+        return BadRow(where, error.reason, error.evidence, _short(row))
 
 
-def _refuse_excluded(row: Mapping[str, Any], columns: Columns) -> None:
+def _check_excluded(row: Mapping[str, Any], columns: Columns) -> None:
     for name, values in columns.exclude.items():
         value = value_at(row, name)
         if any(type(value) is type(excluded) and value == excluded for excluded in values):
-            raise RowFault(Reason.EXCLUDED, f"column {name!r} is {value!r}, which the source leaves out")
+            raise RowError(Reason.EXCLUDED, f"column {name!r} is {value!r}, which the source leaves out")
 
 
 def _optional_text(row: Mapping[str, Any], column: str | None) -> str:
@@ -59,47 +67,43 @@ def _optional_text(row: Mapping[str, Any], column: str | None) -> str:
 
 
 def _question_and_choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, tuple[str, ...]]:
-    """Choices of a column count before those in the question; both cannot stay, or they would be asked twice."""
+    """Choices of a column take precedence over those in the question, which are cut so that none appears twice."""
     question, choices = question_of(row, columns), _choices(row, columns)
     if not columns.choices_in_question:
         return question, choices
-    stem, found = split_question(question)
-    return (stem if found and len(choices) in (0, len(found)) else question), choices or found
+    stem, embedded = split_question(question)
+    return (stem if embedded and len(choices) in (0, len(embedded)) else question), choices or embedded
 
 
 def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     if isinstance(columns.choices, tuple):
         return lettered([text_at(row, name) for name in columns.choices if value_at(row, name) not in (None, "")])
-    given = value_at(row, columns.choices) if columns.choices else None
-    if given is None or given == "":
+    content = value_at(row, columns.choices) if columns.choices else None
+    if content is None or content == "":
         return ()
-    letters, texts = object_in(given), list_in(given)
-    given_texts = [*letters.values()] if letters is not None else texts
-    if given_texts is None or not all(isinstance(text, str) or (letters and text is None) for text in given_texts):
-        raise RowFault(
-            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {describe(given)}"
+    by_letter = object_in(content)
+    texts = list_in(content) if by_letter is None else [*by_letter.values()]
+    if texts is None or not all(isinstance(text, str) or (by_letter and text is None) for text in texts):
+        raise RowError(
+            Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {describe(content)}"
         )
     try:
-        return lettered(given_texts) if letters is None else from_letters(letters)
-    except RowFault as fault:
-        raise RowFault(fault.reason, f"column {columns.choices!r}: {fault.evidence}") from fault
+        return lettered(texts) if by_letter is None else from_letters(by_letter)
+    except RowError as error:
+        raise RowError(error.reason, f"column {columns.choices!r}: {error.evidence}") from error
 
 
 def _answer(row: Mapping[str, Any], columns: Columns, choices: tuple[str, ...]) -> str:
-    """The answer; where a row has choices, a number is an index into them and becomes its letter."""
+    """The answer; in a row with choices a number is an index into them and becomes its letter."""
     name = first_named(row, columns.answer)
     value = value_at(row, name)
     if choices and isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < len(choices):
-            raise RowFault(Reason.MALFORMED_ROW, f"column {name!r}: choice {value} of {len(choices)}")
+            raise RowError(Reason.MALFORMED_ROW, f"column {name!r}: choice {value} of {len(choices)}")
         return LETTERS[value]
     answer = answer_of(row, columns)
-    return _named(answer, choices) if choices else answer
-
-
-def _named(answer: str, choices: tuple[str, ...]) -> str:
-    """The answer as it is if it is a choice's text, which may look like a letter; else its letter as we write it."""
-    return answer if any(choice[3:] == answer for choice in choices) else plain_label(answer)
+    # the text of a choice stays as it is, even if it looks like a letter
+    return plain_label(answer) if choices and all(choice[3:] != answer for choice in choices) else answer
 
 
 def _details(row: Mapping[str, Any], columns: Columns) -> str | None:
@@ -109,7 +113,7 @@ def _details(row: Mapping[str, Any], columns: Columns) -> str | None:
 
 
 def _short(value: Any, depth: int = 0) -> Any:
-    """A row for a person: bytes become their number, what is nested beyond reading is left out."""
+    """A row for people: bytes become their number, deeply nested parts become "…"."""
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     if isinstance(value, Mapping | list | tuple) and depth > _DEEPEST:
@@ -119,3 +123,53 @@ def _short(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [_short(inner, depth + 1) for inner in value]
     return value
+
+
+def boxes_of(row: Mapping[str, Any], columns: Columns, images: Sequence[bytes]) -> Iterable[TruthBox]:
+    """The row's boxes with labels, in pixels of the upright first image. Raises ``RowError`` for an invalid box."""
+    content = value_at(row, columns.boxes) if columns.boxes else None
+    if not content:
+        return
+    value = object_in(content) or list_in(content)
+    if value is None:
+        raise RowError(Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected boxes, found {describe(content)}")
+    convert = _converter(columns.box_frame, images)
+    for box in [value] if _is_box(value) or isinstance(value, Mapping) else value:
+        label, corners = _labelled(box)
+        if corners is None or not _is_box(corners):
+            raise RowError(
+                Reason.WRONG_TYPE, f"column {columns.boxes!r}: expected four numbers, found {describe(corners)}"
+            )
+        try:
+            yield TruthBox(label, *convert(corners))
+        except ValueError as error:
+            raise RowError(Reason.MALFORMED_ROW, f"column {columns.boxes!r}: {error}") from error
+
+
+def _labelled(box: Any) -> tuple[str, Any]:
+    """From ``{"box": …, "label": …}``, from ``bbox`` and ``name`` as in COCO and V*, or from the corners alone."""
+    if not isinstance(box, Mapping):
+        return "", box
+    return str(box.get("label") or box.get("name") or ""), box.get("box") or box.get("bbox")
+
+
+def _is_box(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 4 and all(type(side) in (int, float) for side in value)
+
+
+def _converter(frame: BoxFrame, images: Sequence[bytes]) -> Callable[[Sequence[float]], Box]:
+    if frame == "corners":
+        return box_from_corners
+    if frame == "xywh":
+        return box_from_xywh
+    width, height = _size(images)
+    relative = box_from_fractions if frame == "fractions" else box_from_percent
+    return lambda sides: relative(sides, width, height)
+
+
+def _size(images: Sequence[bytes]) -> tuple[int, int]:
+    """Of the first image, upright: the frame of relative boxes."""
+    if not images:
+        raise RowError(Reason.MISSING_IMAGE, "boxes relative to an image, but no image")
+    image = probe(images[0])
+    return image.plain.size if image.plain is not None else (image.width, image.height)

@@ -1,6 +1,6 @@
 """Hugging Face datasets (hub name or local folder) and parquet files, streamed by shard through ``datasets``.
 
-A shard is a set of the dataset's files: there are never more shards than files. Images are never decoded here.
+A shard is a set of the dataset's files, so there are at most as many shards as files. Images are not decoded.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.digest import digest
-from pipelines.sources.base import BadRow, SourceRow
+from pipelines.records.digest import digest
+from pipelines.sources import BadRow, SourceError, SourceRow
 from pipelines.sources.columns import Columns, missing_columns, value_at
-from pipelines.sources.faults import SourceFault
 from pipelines.sources.mapping import map_row
 
 _BATCH = 16
-"""Rows in memory at once: each may hold images of many megabytes."""
+"""Rows in memory at once: each may contain images of many megabytes."""
 
-_FAULTS = (
+_ERRORS = (
     OSError,
     ValueError,
     datasets.exceptions.DatasetsError,
@@ -34,8 +33,8 @@ class TabularSource:
     """Rows of a dataset that ``datasets.load_dataset`` can stream.
 
     ``path`` is a hub name, a local dataset folder, or (``parquet=True``) a parquet file or a folder of them; ``files``
-    names some of the dataset's files, where it has others too. Relative paths in rows are below ``folder``, or inside
-    it if it is a ZIP archive; without it below ``path``.
+    selects some of the dataset's files. Relative paths in rows are below ``folder``, or inside it if it is a ZIP
+    archive; without it below ``path``.
     """
 
     def __init__(
@@ -55,14 +54,8 @@ class TabularSource:
     ) -> None:
         self.name, self._path, self._columns, self._license = name, path, columns, license
         self._parquet, self._config, self._split, self._revision = parquet, config, split, revision
-        self._asked_shards, self._names = n_shards, list(files)
-        beside = Path(path) if Path(path).is_dir() else Path(path).parent
-        self._folder = folder or beside
-
-    @property
-    def n_shards(self) -> int:
-        """As many as were asked for, at most one per file."""
-        return self._asked_shards
+        self.n_shards, self._names = n_shards, list(files)
+        self._folder = folder or (Path(path) if Path(path).is_dir() else Path(path).parent)
 
     @property
     def fingerprint(self) -> str:
@@ -71,7 +64,7 @@ class TabularSource:
             [
                 [self.name, self._path, self._config, self._split, self._revision, str(self._folder), self._names],
                 self._columns.model_dump(mode="json", exclude_defaults=True),
-                self._asked_shards,
+                self.n_shards,
                 self._license,
                 [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self._files()],
             ]
@@ -82,35 +75,36 @@ class TabularSource:
         stream = self._stream
         names, texts = self._column_names(stream)
         if missing := missing_columns(self._columns, names, texts):
-            raise SourceFault(
+            raise SourceError(
                 f"source {self.name!r}: {self._path} has no column {missing}. Name the right ones in the mapping"
             )
-        if self._asked_shards > stream.num_shards:
-            raise SourceFault(
-                f"source {self.name!r}: {self._asked_shards} shards of {stream.num_shards} files; "
+        if self.n_shards > stream.num_shards:
+            raise SourceError(
+                f"source {self.name!r}: {self.n_shards} shards of {stream.num_shards} files; "
                 f"set n_shards to {stream.num_shards} or less"
             )
-        part = stream.shard(num_shards=self._asked_shards, index=shard) if self._asked_shards > 1 else stream
+        part = stream.shard(num_shards=self.n_shards, index=shard) if self.n_shards > 1 else stream
         for number, row in enumerate(row for table in self._tables(part) for row in table.to_pylist()):
-            named = value_at(row, self._columns.row_id) if self._columns.row_id else None
-            where = f"{self._split}/{shard}/{number}" if named is None else str(named)
+            row_id = value_at(row, self._columns.row_id) if self._columns.row_id else None
+            where = f"{self._split}/{shard}/{number}" if row_id is None else str(row_id)
             yield map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
 
     def _column_names(self, stream: Any) -> tuple[list[str], list[str]]:
-        """The names of the columns and of what is inside them, and the columns of text, which may hold JSON."""
+        """The names of columns and nested fields, and the text columns, which may contain JSON."""
         tables = (table.schema for table in self._tables(stream))
         schema = stream.features.arrow_schema if stream.features else next(tables, pa.schema([]))
-        return list(_nested(schema)), [field.name for field in schema if _is_text(field.type)]
+        is_text = (pa.types.is_string, pa.types.is_large_string)
+        return list(_nested(schema)), [field.name for field in schema if any(check(field.type) for check in is_text)]
 
     def _tables(self, stream: Any) -> Iterator[pa.Table]:
         try:
             yield from stream.iter(batch_size=_BATCH)
-        except _FAULTS as fault:
-            raise SourceFault(f"source {self.name!r}: cannot read {self._damaged() or self._path}: {fault}") from fault
+        except _ERRORS as error:
+            raise SourceError(f"source {self.name!r}: cannot read {self._damaged() or self._path}: {error}") from error
 
     def _damaged(self) -> Path | None:
         """The first local parquet file that cannot be read to its end."""
-        return next((path for path in self._files() if path.suffix == ".parquet" and not _is_sound(path)), None)
+        return next((path for path in self._files() if path.suffix == ".parquet" and not _is_readable(path)), None)
 
     def _files(self) -> list[Path]:
         path = Path(self._path)
@@ -118,19 +112,16 @@ class TabularSource:
             return [file for file in sorted(path.rglob("*")) if file.is_file()]
         return [path] if path.is_file() else []
 
-    def _is_asked(self, path: Path) -> bool:
-        return not self._names or any(path.match(name) for name in self._names)
-
     @cached_property
     def _stream(self) -> Any:
-        """Rows as Arrow tables: in them images are the bytes or the path that the files hold."""
+        """Rows as Arrow tables, in which images are the bytes or the path in the files."""
         try:
             return self._load().with_format("arrow")
-        except _FAULTS as fault:
-            raise SourceFault(
-                f"source {self.name!r}: cannot load {self._damaged() or self._path}: {fault}. It is neither a local "
-                "path that can be read nor a dataset on a hub that can be reached"
-            ) from fault
+        except _ERRORS as error:
+            raise SourceError(
+                f"source {self.name!r}: cannot load {self._damaged() or self._path}: {error}. Expected a readable "
+                "local path or a dataset on a reachable hub"
+            ) from error
 
     def _load(self) -> Any:
         if not self._parquet:
@@ -142,13 +133,15 @@ class TabularSource:
                 revision=self._revision,
                 streaming=True,
             )
-        files = [str(path) for path in self._files() if path.suffix == ".parquet" and self._is_asked(path)]
+        patterns = self._names or ["*"]
+        paths = [path for path in self._files() if path.suffix == ".parquet"]
+        files = [str(path) for path in paths if any(path.match(pattern) for pattern in patterns)]
         if not files:
-            raise SourceFault(f"source {self.name!r}: there are no parquet files at {self._path}")
+            raise SourceError(f"source {self.name!r}: there are no parquet files at {self._path}")
         return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
 
 
-def _is_sound(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
         with pq.ParquetFile(path) as file:
             for _ in file.iter_batches(_BATCH):
@@ -165,7 +158,3 @@ def _nested(fields: Any, prefix: str = "") -> Iterator[str]:
         storage = getattr(field.type, "storage_type", field.type)
         if pa.types.is_struct(storage):
             yield from _nested(storage, f"{prefix}{field.name}.")
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, NoReturn
 
-from sandbox._guest.fences import join_fenced, join_tagged, strip_fence, strip_tags
+from sandbox._guest.code_fences import join_fenced, join_tagged, strip_fence, strip_tags
 from sandbox._guest.layout import align_first_line, dedent, expand_tabs, reformat, reindent
 
 

@@ -2,12 +2,14 @@
 
 import json
 import os
+import struct
 import traceback
 from collections.abc import Iterable
 from typing import Any
 
-from sandbox.wire import HEADER
-
+HEADER = struct.Struct("<QI")
+"""The header of every frame, on both sides: the call's nonce (64 random bits) and the length of the JSON or code that
+follows."""
 _MAX_ERROR = 2000
 
 

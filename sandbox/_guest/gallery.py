@@ -6,12 +6,17 @@ run.
 """
 
 import os
+import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import cv2
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 _PATH_VARIABLE = "processed_path"
@@ -109,3 +114,133 @@ def _paths_in(value: Any) -> tuple[str, ...]:
 
 def _stays(item: Pixels | str, place: int, written: Mapping[str, int], images: list[str]) -> bool:
     return not isinstance(item, str) or (item in images and written[item] == place)
+
+
+_MAX_NOTE = 300
+
+
+class _Stamp(NamedTuple):
+    changed_ns: int
+    n_bytes: int
+    inode: int
+
+
+class Budget:
+    """Room that is left for images in one observation."""
+
+    def __init__(self, *, n_images: int, n_bytes: int, max_pixels: int) -> None:
+        self.n_images, self.n_bytes, self.max_pixels = n_images, n_bytes, max_pixels
+
+    def check(self, width: int, height: int) -> None:
+        """Raises ValueError, saying which limit an image of this size would break."""
+        if width * height > self.max_pixels:
+            raise ValueError(f"not shown: {width}x{height} pixels, at most {self.max_pixels} pixels are shown")
+        if self.n_images < 1:
+            raise ValueError("not shown: the observation has as many images as it may have")
+        if width * height * 3 > self.n_bytes:
+            raise ValueError("not shown: the images of the observation are too large together")
+
+    def take(self, width: int, height: int) -> None:
+        self.n_images -= 1
+        self.n_bytes -= width * height * 3
+
+
+class SavedFiles:
+    """The files of a session, and which of them are new since the last look."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = os.path.realpath(folder)
+        self._known: dict[str, _Stamp] = {}
+
+    def look(self, noticed: Container[str]) -> dict[str, int]:
+        """Path to size of every file that is new, changed or `noticed` to be written, in alphabetical order."""
+        found, known = dict(self._walk()), self._known
+        new = {p: stamp.n_bytes for p, stamp in found.items() if known.get(p) != stamp or p in noticed}
+        self._known = found
+        return dict(sorted(new.items()))
+
+    def name_of(self, path: str) -> str:
+        """Relative to the working folder; of an input, which lies elsewhere, the bare name."""
+        inside = path.startswith(f"{self._folder}/")
+        return os.path.relpath(path, self._folder) if inside else os.path.basename(path)
+
+    def _walk(self) -> Iterable[tuple[str, _Stamp]]:
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                try:
+                    status = os.lstat(path)
+                except OSError:
+                    continue  # removed by a thread of the code since the listing
+                if stat.S_ISREG(status.st_mode):
+                    yield path, _Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def read_image(path: str, name: str, budget: Budget) -> Pixels:
+    """Raises ValueError with the reason for which the file cannot be shown."""
+    try:
+        with Image.open(path) as image:
+            budget.check(*image.size)
+            pixels = to_rgb(image)
+            return Pixels(name, *pixels.size, pixels.tobytes())
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"not shown: {type(error).__name__}: {error}"[:_MAX_NOTE]) from error
+
+
+class Figures:
+    """Puts what one call shows into the gallery."""
+
+    def __init__(self, gallery: Gallery, *, max_pixels: int) -> None:
+        self._gallery, self._max_pixels = gallery, max_pixels
+
+    def install(self) -> None:
+        plt.show, display = self._show_all, self.display
+
+        def show(self: Image.Image, title: str | None = None) -> None:
+            display(self)
+
+        def show_figure(self: Figure, warn: bool = True) -> None:
+            display(self)
+
+        setattr(Image.Image, "show", show)  # noqa: B010  # assigning a method is not typed
+        setattr(Figure, "show", show_figure)  # noqa: B010
+
+    def display(self, *things: Any, **_options: Any) -> None:
+        """IPython's: an image or a figure is shown, anything else printed."""
+        for thing in things:
+            if isinstance(thing, Image.Image):
+                self._keep("display", thing.size, lambda image=thing: to_rgb(image).tobytes())
+            elif isinstance(thing, Figure):
+                self._draw(thing)
+            else:
+                print(repr(thing))
+
+    def _show_all(self, *_args: Any, **_options: Any) -> None:
+        for number in plt.get_fignums():
+            self._draw(plt.figure(number))
+        plt.close("all")
+
+    def _draw(self, figure: Any) -> None:
+        def pixels() -> bytes:
+            figure.canvas.draw()
+            return np.asarray(figure.canvas.buffer_rgba())[..., :3].tobytes()
+
+        self._keep("figure", figure.canvas.get_width_height(), pixels)
+
+    def _keep(self, kind: str, size: tuple[int, int], pixels: Any) -> None:
+        width, height = size
+        if width * height > self._max_pixels:
+            raise ValueError(f"{kind} of {width}x{height} pixels is too large: at most {self._max_pixels} pixels")
+        self._gallery.show(kind, width, height, pixels)
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """RGB as a viewer shows it: transparency on white, 16 bits scaled to 8."""
+    if image.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        layer = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+    return image.convert("RGB")

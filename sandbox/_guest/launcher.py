@@ -190,7 +190,7 @@ def _in_child(control: socket.socket, work: Callable[[], None]) -> None:
     try:
         work()
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001 - the host is told, and the child must not go on
+    except BaseException as error:  # noqa: BLE001 - the host gets a message, and the child must not continue
         _report(control, error)
         os._exit(1)
 
@@ -211,7 +211,7 @@ def _report(control: socket.socket, error: BaseException) -> None:
     try:
         control.send(json.dumps(message).encode())
     except OSError:
-        return  # the host is gone: nobody is left to tell
+        return  # the host is gone: no reader is left
 
 
 def _write(path: str, text: str) -> None:

@@ -16,22 +16,26 @@ from typing import Any, NamedTuple, NoReturn
 from PIL import Image
 
 from sandbox._guest import warm
-from sandbox._guest.addresses import Addresses
 from sandbox._guest.boxes import Repairs
-from sandbox._guest.chance import seed_everything
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
+from sandbox._guest.determinism import Addresses, seed_everything
 from sandbox._guest.edits import SourceEdit, move_folders, parse_repaired
-from sandbox._guest.faults import describe, is_out_of_memory, line_of, remember_lines, text_of
-from sandbox._guest.figures import Figures
+from sandbox._guest.errors import (
+    Interrupted,
+    Interruption,
+    describe,
+    is_out_of_memory,
+    line_of,
+    remember_lines,
+    text_of,
+)
 from sandbox._guest.frames import next_frame, send
-from sandbox._guest.gallery import Gallery, Pixels, held_paths, newly_held
-from sandbox._guest.interruption import Interrupted, Interruption
+from sandbox._guest.gallery import Budget, Figures, Gallery, Pixels, SavedFiles, held_paths, newly_held, read_image
 from sandbox._guest.output import CappedOutput
-from sandbox._guest.saved import Budget, SavedFiles, read_image
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
-from sandbox._guest.sqlite import install_sqlite
 from sandbox._guest.video import install_decord_alias, names_of_videos
+from sandbox._guest.warm import install_sqlite
 from sandbox.limits import Limits
 
 _MAX_NAME = 200
@@ -183,7 +187,7 @@ class Runner:
         return self._fields(outcome, edits, text, images, artefacts), [image.data for image in images]
 
     def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str]]:
-        """The images within the limits, each picture once; for the files among the others, why they are not shown."""
+        """The images within the limits, each image once; for the files among the others, why they are not shown."""
         budget = Budget(
             n_images=self.limits.max_images, n_bytes=self.limits.reply_mb << 20, max_pixels=self.limits.max_pixels
         )

@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from sandbox._guest.config import DecodedImage
-from sandbox._kernel import memory
+from sandbox._kernel import syscalls
 
 CELL_PREFIX = "<cell"
 """Compiled code of the model is named `<cell 0>`, `<cell 1>`, …"""
@@ -64,13 +64,13 @@ def share(decoded: DecodedImage) -> SharedImage:
 class SharedArrays:
     """What `cv2.imread` returns, again and again: writable, and fresh each time.
 
-    An array that nobody holds any more gives its mapping back, with everything that was written to it undone.
+    An array without references gives its mapping back, with everything that was written to it undone.
     """
 
     def __init__(self, fd: int, shape: tuple[int, ...]) -> None:
         self._shape, self._n_bytes = shape, int(np.prod(shape))
-        self._free = [memory.map_private(fd, self._n_bytes) for _ in range(_N_MAPPINGS)]
-        self._kept = memory.map_private(fd, self._n_bytes)  # to copy from; never handed out
+        self._free = [syscalls.map_private(fd, self._n_bytes) for _ in range(_N_MAPPINGS)]
+        self._kept = syscalls.map_private(fd, self._n_bytes)  # to copy from; never handed out
 
     def take(self) -> "np.ndarray[Any, Any]":
         """(height, width, 3) uint8, BGR."""
@@ -82,10 +82,10 @@ class SharedArrays:
         return array.reshape(self._shape)
 
     def _array(self, address: int) -> "np.ndarray[Any, Any]":
-        return np.frombuffer(memory.bytes_at(address, self._n_bytes), np.uint8)
+        return np.frombuffer(syscalls.bytes_at(address, self._n_bytes), np.uint8)
 
     def _give_back(self, address: int) -> None:
-        memory.restore(address, self._n_bytes)
+        syscalls.restore(address, self._n_bytes)
         self._free.append(address)
 
 
@@ -105,7 +105,7 @@ def hook_pillow(images: list[SharedImage]) -> None:
         if pixels is not None and self.tile and self.size == pixels.size and self.mode == pixels.mode:
             _adopt(self, pixels)
         if self.readonly and not sys._getframe(1).f_code.co_filename.startswith(_PILLOW):
-            self._copy()  # somebody asks for direct access to the pixels, who may write there
+            self._copy()  # a caller with direct access to the pixels may write there
         return load_file(self)
 
     fill_from_bytes = Image.Image.frombytes

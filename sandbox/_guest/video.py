@@ -4,7 +4,7 @@
     video_clue_0.get_batch([0, 10, 20]).asnumpy()        # (3, H, W, 3)
 
 Differences from decord: every access is exact; frames are numpy arrays that also have `asnumpy()`; one thread decodes,
-always on the CPU; a frame in a damaged part is an error and no copy of its neighbour. As there, pictures are turned as
+always on the CPU; a frame in a damaged part is an error and no copy of its neighbour. As there, images are turned as
 the file says and pixels count as square. Not covered: raw streams without times, audio, `VideoLoader`, other bridges.
 
 A file is opened at its first use, within the session: a reader that was open before a fork would share its place.
@@ -76,7 +76,7 @@ class VideoReader:
         self._size, self._max_pixels = (width, height), max_pixels
         self._position = 0
         if not lazy:
-            self._source  # noqa: B018 - a bad file is told here
+            self._source  # noqa: B018 - a bad file raises here
 
     @cached_property
     def _source(self) -> "FrameSource":

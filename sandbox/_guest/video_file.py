@@ -1,13 +1,16 @@
 """One open video file: the packets of its best video stream, and one decoder with one thread.
 
-What is wrong with the file becomes a VideoError when it is opened, and the end of the packets, or no picture, later:
-`fault` then says why. FFmpeg's want of memory is a MemoryError wherever it shows.
+What is wrong with the file becomes a VideoError when it is opened, and the end of the packets, or no image, later:
+`error` then says why. FFmpeg's want of memory is a MemoryError wherever it shows.
 """
 
 import os
-from collections.abc import Iterator
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import av
 from av.codec.context import ThreadType
@@ -40,7 +43,7 @@ class VideoFile:
         self.name = file if isinstance(file, str) else "the file"
         self.fault: Exception | None = None
         self.needed_from: int | None = None
-        """Time before which pictures that no other one refers to need not come out of the decoder."""
+        """Time before which images that no other one refers to need not come out of the decoder."""
         try:
             self._container = _open(file)
         except av.FFmpegError as error:
@@ -53,7 +56,7 @@ class VideoFile:
         self.counts_as_stored = self._container.format.name == "avi" and self.codec_name in _COUNTED_AS_STORED
         """AVI holds no times of presentation. FFmpeg finds them for old codecs; for these it numbers as it reads."""
         self.size = (self._stream.width, self._stream.height)
-        """Width and height of the stored picture, before it is turned."""
+        """Width and height of the stored image, before it is turned."""
         self.seconds_per_tick = float(self._stream.time_base or 0)
         self.frames_per_second = float(self._stream.average_rate or 0)
         """0 where the file does not tell."""
@@ -62,7 +65,7 @@ class VideoFile:
         self._container.close()
 
     def packets(self) -> Iterator[VideoPacket]:
-        """From the present place to the end, or to the fault in a damaged file."""
+        """From the present place to the end, or to the error in a damaged file."""
         try:
             for packet in self._container.demux(self._stream):
                 if packet.size:
@@ -82,7 +85,7 @@ class VideoFile:
         return True
 
     def decode(self, packet: VideoPacket | None) -> list[VideoFrame]:
-        """The pictures that this packet completes, in order of presentation; None asks for the last ones."""
+        """The images that this packet completes, in order of presentation; None asks for the last ones."""
         time = None if packet is None else packet.pts
         is_early = time is not None and self.needed_from is not None and time < self.needed_from
         self._codec.skip_frame = "NONREF" if is_early else "DEFAULT"
@@ -121,7 +124,7 @@ def _open(file: str | IO[bytes]) -> InputContainer:
         name = f"file:{file}"  # a path is a path, whatever it looks like
         if os.path.exists(file) and not os.path.isfile(file):
             raise VideoError(f"{file} is not a file")  # a pipe would be waited for
-        open(file, "rb").close()  # what cannot be opened is told here: FFmpeg has OSErrors for damage, too
+        open(file, "rb").close()  # what cannot be opened raises here: FFmpeg has OSErrors for damage, too
     else:
         file.seek(0)
     # the white list: no playlist leads to the network
@@ -135,3 +138,79 @@ def _unless_memory(error: av.FFmpegError) -> Exception:
     if isinstance(error, MemoryError):
         raise MemoryError("not enough memory to decode the video") from error
     return error
+
+
+_VP8_SHOWN = 0x10
+
+
+class KeyPacket(NamedTuple):
+    """A place where decoding can start."""
+
+    pts: int
+    dts: int | None
+    frame: int
+    """Its number; where an edit list hides it, the first frame after it."""
+
+
+@dataclass(frozen=True)
+class FrameIndex:
+    """Times are in units of the stream's time base."""
+
+    pts: "array[int]"
+    """Ascending. Equal ones are different frames."""
+    durations: "array[int]"
+    keys: list[KeyPacket]
+    """Ascending by pts, never empty where there are frames."""
+    numbers: dict[int, int] | None = None
+    """From a packet's time to its frame, where the order of these times is not that of the frames."""
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    def number_of(self, pts: int | None, after: int) -> int | None:
+        """The frame with this time; `after` is the one decoded before it, which tells frames of equal time apart."""
+        if pts is None:
+            return None
+        if self.numbers is not None:
+            return self.numbers.get(pts)
+        number = bisect_left(self.pts, pts)
+        if number <= after < len(self) - 1 and self.pts[after] == pts:
+            number = after + 1
+        return number if number < len(self) and self.pts[number] == pts else None
+
+    def starts_for(self, number: int) -> list[KeyPacket]:
+        """Where to start for a frame: the key frame at or before it, then the one before that.
+
+        In order of presentation: an image that is stored after a key frame but shown before it needs the key before.
+        """
+        last = bisect_right(self.keys, number, key=lambda key: key.frame)
+        return self.keys[max(last - 2, 0) : last][::-1]
+
+    def in_order_of(self, shown: Iterable[int | None]) -> "FrameIndex":
+        """The same packets, where only the decoder knows the order: `shown` is the times of its images."""
+        numbers = {pts: number for number, pts in enumerate(pts for pts in shown if pts is not None)}
+        keys = [key._replace(frame=numbers[key.pts]) for key in self.keys if key.pts in numbers]
+        return FrameIndex(array("q", sorted(numbers)), self.durations[: len(numbers)], keys, numbers)
+
+
+def read_index(packets: Iterable["Packet[VideoStream]"], codec: str) -> FrameIndex:
+    """Raises ValueError where packets carry no time: there is then no telling which frame is which."""
+    shown = list[tuple[int, int]]()
+    keys = list[tuple[int, int | None]]()
+    for packet in packets:
+        if packet.pts is None:
+            raise ValueError("its frames carry no times (a raw stream): put it into a container such as mp4 or mkv")
+        if packet.is_keyframe:
+            keys.append((packet.pts, packet.dts))
+        if keys and packet.pts >= keys[0][0] and not packet.is_discard and not _is_hidden(packet, codec):
+            shown.append((packet.pts, packet.duration or 0))
+    shown.sort(key=lambda times: times[0])  # stable: equal times stay in the order of the file
+    pts = array("q", (time for time, _ in shown))
+    key_packets = [KeyPacket(time, dts, bisect_left(pts, time)) for time, dts in keys]
+    return FrameIndex(
+        pts, array("q", (duration for _, duration in shown)), sorted(key_packets, key=lambda key: key.pts)
+    )
+
+
+def _is_hidden(packet: "Packet[VideoStream]", codec: str) -> bool:
+    return codec == "vp8" and not memoryview(packet)[0] & _VP8_SHOWN

@@ -4,18 +4,53 @@ FFmpeg's seeking is a hint, which each container takes in its own way. So what c
 the decoder, and a start that missed is repeated from further back. Memory holds a few decoded frames.
 """
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import chain
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
+import cv2
 import numpy as np
+from av.sidedata.sidedata import Type
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from sandbox._guest.video_file import VideoError, VideoFile, VideoPacket
-from sandbox._guest.video_index import FrameIndex, KeyPacket, read_index
-from sandbox._guest.video_turn import Turn, turn_of
+from sandbox._guest.video_file import FrameIndex, KeyPacket, VideoError, VideoFile, VideoPacket, read_index
+
+
+class Turn(NamedTuple):
+    """How the stored image becomes the shown one: transposed first, then mirrored."""
+
+    transposed: bool
+    mirrored: bool
+    upside_down: bool
+
+    def size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Of the shown image, from that of the stored one, or back."""
+        return size[::-1] if self.transposed else size
+
+    def apply(self, pixels: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+        if self.transposed:
+            pixels = cv2.transpose(pixels)
+        if self.mirrored or self.upside_down:
+            pixels = cv2.flip(pixels, -1 if self.mirrored and self.upside_down else int(self.mirrored))
+        return np.require(pixels, requirements=["C", "W"])
+
+
+def turn_of(image: VideoFrame) -> Turn:
+    """From the display matrix, rows (a, b, u), (c, d, v), (x, y, w): x' = ax + cy, y' = bx + dy.
+
+    Angles other than quarter turns are ignored, as are the matrix's place and scale.
+    """
+    data = cast(dict[Type, bytes], image.side_data).get(Type.DISPLAYMATRIX)
+    a, b, _, c, d = array("i", bytes(data))[:5] if data else (1, 0, 0, 0, 1)
+    if a == d == 0 and b and c:
+        return Turn(True, c < 0, b < 0)
+    if b == c == 0 and a and d:
+        return Turn(False, a < 0, d < 0)
+    return Turn(False, False, False)
+
 
 _CACHED_BYTES, _CACHED_FRAMES = 48 << 20, 24
 
@@ -97,7 +132,7 @@ class FrameSource:
     def _run_to(self, number: int, *, damaged: bool = False) -> VideoFrame | None:
         """Decode on to a frame. None where it does not come, or comes damaged, as after a start at the wrong place.
 
-        With `damaged`, the best there is: where the file codes no picture, the one before it stays on the screen.
+        With `damaged`, the best there is: where the file codes no image, the one before it stays on the screen.
         """
         before = self._last
         self.video.needed_from = self.index.pts[0 if damaged else max(number - self._n_cached, 0)]

@@ -1,6 +1,6 @@
 """The fork tree: the zygote holds the warm libraries, a group the decoded images of one prompt, a session one rollout.
 
-Each level is forked from the one above, so that its pages are shared until somebody writes. The zygote and the groups
+Each level is forked from the one above, so that its pages are shared until a process writes. The zygote and the groups
 run nothing that a model or a data set wrote: a locked child decodes the images (`decode`), a session runs the code.
 """
 
@@ -31,7 +31,7 @@ from sandbox._guest.proc import Proc
 from sandbox._guest.runner import Runner
 from sandbox._guest.shared import Inputs, share
 from sandbox._guest.video import import_decoder
-from sandbox._kernel import landlock, memory, syscalls
+from sandbox._kernel import landlock, syscalls
 from sandbox._kernel.seccomp import build_filter
 from sandbox.limits import Limits
 
@@ -61,12 +61,12 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
     """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
     _warm_up(config)
     for first, end in proc.writable_memory():
-        memory.collapse(first, end)  # a fork copies one entry per page: fewer, larger pages make it cheaper
+        syscalls.collapse(first, end)  # a fork copies one entry per page: fewer, larger pages make it cheaper
     _require_one_thread(proc)
     session_filter = build_filter(metadata_calls=True, process_id=_INIT) if config.namespaces else None
     tree = Tree(config, identity, proc, proc.pid_namespace(), session_filter)
     control.send(json.dumps({"ready": True, "landlock": landlock.abi_version()}).encode())
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: no zombie, and a stopped session wakes nobody
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: no zombie, and a stopped session wakes no process
     while True:
         request, fds = _receive(control)
         if os.fork() == 0:

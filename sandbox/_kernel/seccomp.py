@@ -7,8 +7,7 @@ import struct
 from collections.abc import Set
 
 from sandbox._kernel.bpf import ALLOW, Program, assemble, fail, native_only, on
-from sandbox._kernel.conditions import conditional_calls
-from sandbox._kernel.decisions import ALLOWED, METADATA, REFUSED
+from sandbox._kernel.decisions import ALLOWED, METADATA, REFUSED, conditional_calls
 from sandbox._kernel.syscalls import machine, syscall
 from sandbox._kernel.tables import TABLES, SyscallTable
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from annotation.quality import Quality, measure
-from annotation.rounds import State
-from annotation.submissions import Fields
-from pipelines.geometry import Box
-from pipelines.records import AnnotationEvent, Change
+from annotation.quality.metrics import Quality, measure
+from annotation.rounds.state_machine import RecordState
+from annotation.rounds.submissions import RecordFields
+from pipelines.records import AnnotationEvent, FieldChange
+from pipelines.records.geometry import Box
 from tests.annotation.desk import Desk
 from tests.annotation.simulation import Campaign, simulate
 
-WRITTEN = Fields("What is it?", "a heron", "object", None, (Box(0, 0, 10, 10),))
+WRITTEN = RecordFields("What is it?", "a heron", "object", None, (Box(0, 0, 10, 10),))
 Event = Callable[..., AnnotationEvent]
-MakeState = Callable[..., State]
+MakeState = Callable[..., RecordState]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def event() -> Event:
     """``event("cross_check", "bo", "fix", changes=[("answer", "a", "b")], at="09:30")``, and more by name."""
 
     def make(round_: str, person: str, verdict: str = "", /, **more: Any) -> AnnotationEvent:
-        changes = tuple(Change(*change) for change in more.pop("changes", ()))
+        changes = tuple(FieldChange(*change) for change in more.pop("changes", ()))
         at = f"2026-03-02T{more.pop('at')}:00Z" if "at" in more else ""
         known = {"attempt": 0, "lead_seconds": None, "reasons": (), "comment": "", "blind_answer": ""}
         known |= {"blind_match": None, "task_id": 1, "annotation_id": 1, **more}
@@ -45,8 +45,8 @@ def event() -> Event:
 def state() -> MakeState:
     """A state with these events; it waits to be annotated unless told otherwise."""
 
-    def make(*events: AnnotationEvent, **more: Any) -> State:
-        return State(more.pop("item_id", "item"), history=list(events), **more)
+    def make(*events: AnnotationEvent, **more: Any) -> RecordState:
+        return RecordState(more.pop("item_id", "item"), history=list(events), **more)
 
     return make
 
@@ -58,4 +58,4 @@ def campaign() -> Campaign:
 
 @pytest.fixture(scope="session")
 def quality(campaign: Campaign) -> Quality:
-    return measure(campaign.states, hits=campaign.hits, people=campaign.people)
+    return measure(campaign.states, blocked=campaign.hits, people=campaign.people)

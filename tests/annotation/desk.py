@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from annotation.journal import Journal, Person
-from annotation.rounds import ROUNDS, State, Walk
+from annotation.label_studio.protocol import Person
+from annotation.rounds.journal import Journal
+from annotation.rounds.state_machine import ROUNDS, RecordState, StateMachine
 
 ITEM = "a" * 64
 SIZE = (4000, 3000)
@@ -33,22 +34,22 @@ class Desk:
         self._annotation = 0
         self._raws: dict[int, list[dict[str, Any]]] = {}
 
-    def state(self) -> State:
+    def state(self) -> RecordState:
         """Where the item stands now."""
         works = next((works for item, works in self.journal.works(ROUNDS) if item == self._item), [])
-        walk = Walk(max_share=0.05, max_rework=self._max_rework, people=self.journal.people())
+        walk = StateMachine(max_share=0.05, max_rework=self._max_rework, people=self.journal.people())
         return walk.state(self._item, self._size, works)
 
     def hand_out(self) -> int:
         """Demands what is wanted, as a sync does; gives the task's number."""
         state = self.state()
-        assert state.wanted is not None, f"nothing is wanted: {state}"
-        self.journal.demand([state.wanted], campaign="test")
-        key = state.wanted.key("test")
+        assert state.next_demand is not None, f"nothing is wanted: {state}"
+        self.journal.demand([state.next_demand], campaign="test")
+        key = state.next_demand.key("test")
         task_id = len(self._tasks) + 1
         self._tasks[key] = task_id
         self.journal.add_tasks(9, [(key, task_id)])
-        seats = [self._raw(person, [], None) for person in state.seats]
+        seats = [self._raw(person, [], None) for person in state.excluded]
         self._enter(task_id, seats)
         return task_id
 

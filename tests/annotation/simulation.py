@@ -14,13 +14,13 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from annotation.choices import REASONS, names
-from annotation.geometry import to_percent
-from annotation.gold import is_chosen, plant
-from annotation.journal import Demand, Person, Revision, Work
-from annotation.rounds import ROLE, State, Walk
-from annotation.submissions import CATEGORIES, Fields
-from pipelines.geometry import Box
+from annotation.label_studio.forms import REASONS, names, to_percent
+from annotation.label_studio.protocol import Person
+from annotation.rounds.journal import Demand, Revision, Work
+from annotation.rounds.planted_errors import is_selected, plant
+from annotation.rounds.state_machine import ROLE, RecordState, StateMachine
+from annotation.rounds.submissions import CATEGORY_NAMES, RecordFields
+from pipelines.records.geometry import Box
 
 SIZE = (4032, 3024)
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -51,7 +51,7 @@ class Habits(NamedTuple):
 class Campaign:
     """What came of it: the states, what the gate refused, and the accounts."""
 
-    states: list[State]
+    states: list[RecordState]
     hits: list[dict[str, Any]]
     people: list[Person]
 
@@ -59,13 +59,13 @@ class Campaign:
 @dataclass
 class Item:
     item_id: str
-    truth: Fields
+    truth: RecordFields
     is_hopeless: bool
     """No question about it is clear: who looks closely rejects every record of it."""
     works: list[Work] = field(default_factory=list)
     ready: datetime = START
-    state: State | None = None
-    said: Fields | None = None
+    state: RecordState | None = None
+    said: RecordFields | None = None
     """What the record says after the last submission."""
 
 
@@ -101,7 +101,7 @@ class _Play:
             for number, name in enumerate(team, 2)
         }
         admin = Person(1, "admin@example.org", "Darkroom", "admin")
-        self.walk = Walk(max_share=0.05, max_rework=2, people={1: admin, **self.people})
+        self.walk = StateMachine(max_share=0.05, max_rework=2, people={1: admin, **self.people})
         self.habits = dict(zip(self.people, team.values(), strict=True))
         self.items = [
             Item(f"{self.random.getrandbits(256):064x}", _record(self.random), self.random.random() < 0.03)
@@ -110,7 +110,7 @@ class _Play:
         self.end = START + timedelta(days=n_days - 1) + SHIFT
         self.hits: list[dict[str, Any]] = []
         self.n_annotations = 0
-        self.golds: dict[int, list[tuple[Item, Work]]] = {number: [] for number in self.people}
+        self.planted_checks: dict[int, list[tuple[Item, Work]]] = {number: [] for number in self.people}
         for item in self.items:
             self.follow(item, START)
 
@@ -127,8 +127,8 @@ class _Play:
     def act(self, number: int, now: datetime) -> datetime:
         """Does the next thing that waits for this person; returns when they are free again."""
         habits = self.habits[number]
-        if self.golds[number]:
-            item, work = self.golds[number].pop()
+        if self.planted_checks[number]:
+            item, work = self.planted_checks[number].pop()
             seconds = habits.pace * 0.4
             self.submit(work, number, now, seconds, self.judged(work, item, habits, is_wrong=True))
             return self.after(item, now + timedelta(seconds=seconds))
@@ -166,7 +166,7 @@ class _Play:
             state.stage == "waiting"
             and item.ready <= now
             and ROLE[state.round] == person.role
-            and person.person_id not in state.seats
+            and person.person_id not in state.excluded
             and person.email not in state.skipped_by
         )
 
@@ -175,17 +175,17 @@ class _Play:
         sees = is_wrong and self.random.random() >= habits.overlooks
         found: list[dict[str, Any]] = []
         if work.demand.round == "cross_check":
-            shown = item.truth if sees or work.demand.gold or not item.said else item.said
+            shown = item.truth if sees or work.demand.planted_error or not item.said else item.said
             blind = shown.answer if self.random.random() > 0.06 else "cannot tell"
             found.append(_text("blind_answer", blind))
         if not sees:
-            nudged = self.random.random() < 0.05 and not work.demand.gold and item.said is not None
+            nudged = self.random.random() < 0.05 and not work.demand.planted_error and item.said is not None
             if nudged:
                 item.said = replace(item.said, boxes=tuple(_nudged(box, self.random) for box in item.said.boxes))
                 return [*found, _choice("verdict", "fix"), *results(item.said, SIZE)]
             return [*found, _choice("verdict", "accept")]
         if self.random.random() < 0.5 and not item.is_hopeless:
-            if not work.demand.gold:
+            if not work.demand.planted_error:
                 item.said = item.truth
             return [*found, _choice("verdict", "fix"), *results(item.truth, SIZE)]
         return [*found, _choice("verdict", "reject"), _choice("reason", self.reason(item))]
@@ -230,25 +230,25 @@ class _Play:
         problem = self.random.choice([box, box, "Draw at least one box around the target object."])
         self.hits.append({"person": person.email, "task_id": work.task_id, "problems": [problem], "at": at.isoformat()})
 
-    def follow(self, item: Item, at: datetime) -> State:
+    def follow(self, item: Item, at: datetime) -> RecordState:
         """The state, with the demand that it wants and, for some, a gold check for somebody who is no author."""
         item.state = self.walk.state(item.item_id, SIZE, item.works)
-        wanted = item.state.wanted
+        wanted = item.state.next_demand
         if wanted is not None:
             item.works.append(_work(wanted, len(self.items)))
             item.ready = at + timedelta(minutes=5)
-            if wanted.round == "cross_check" and wanted[2:4] == (0, 0) and is_chosen(item.item_id, "test", 0.2):
+            if wanted.round == "cross_check" and wanted[2:4] == (0, 0) and is_selected(item.item_id, "test", 0.2):
                 self.add_gold(item, wanted)
             item.state = self.walk.state(item.item_id, SIZE, item.works)
         return item.state
 
     def add_gold(self, item: Item, wanted: Demand) -> None:
         planted = plant(item.truth, SIZE, seed=item.item_id, other_answers=ANSWERS["attribute"])
-        others = [p for p in self.people.values() if p.role == "annotator" and p.person_id not in item.state.seats]
+        others = [p for p in self.people.values() if p.role == "annotator" and p.person_id not in item.state.excluded]
         if planted is not None and others:
-            work = _work(wanted._replace(gold=planted.error), len(self.items))
+            work = _work(wanted._replace(planted_error=planted.kind), len(self.items))
             item.works.insert(-1, work)
-            self.golds[self.random.choice(others).person_id].append((item, work))
+            self.planted_checks[self.random.choice(others).person_id].append((item, work))
 
 
 def _work(demand: Demand, salt: int) -> Work:
@@ -259,8 +259,8 @@ def _role(name: str) -> str:
     return "expert" if name.endswith("(expert)") else "annotator"
 
 
-def _record(random: Random) -> Fields:
-    category = random.choices(CATEGORIES, (30, 22, 14, 12, 16, 6))[0]
+def _record(random: Random) -> RecordFields:
+    category = random.choices(CATEGORY_NAMES, (30, 22, 14, 12, 16, 6))[0]
     n_boxes = random.randint(1, 5) if category == "quantity" else 1
     boxes = []
     for _ in range(n_boxes):
@@ -268,11 +268,11 @@ def _record(random: Random) -> Fields:
         x, y = random.randint(0, SIZE[0] - width), random.randint(0, SIZE[1] - height)
         boxes.append(Box(x, y, x + width, y + height))
     if category == "quantity":
-        return Fields("How many are there?", str(n_boxes), category, n_boxes, tuple(boxes))
-    return Fields("What is it?", random.choice(ANSWERS[category]), category, None, tuple(boxes))
+        return RecordFields("How many are there?", str(n_boxes), category, n_boxes, tuple(boxes))
+    return RecordFields("What is it?", random.choice(ANSWERS[category]), category, None, tuple(boxes))
 
 
-def _spoiled(truth: Fields, random: Random) -> Fields:
+def _spoiled(truth: RecordFields, random: Random) -> RecordFields:
     if random.random() < 0.4:
         return replace(truth, boxes=tuple(_nudged(box, random) for box in truth.boxes))
     planted = plant(truth, SIZE, seed=random.random().hex(), other_answers=ANSWERS["attribute"])
@@ -285,7 +285,7 @@ def _nudged(box: Box, random: Random) -> Box:
     return moved if moved.fits(*SIZE) else box
 
 
-def results(fields: Fields, size: tuple[int, int]) -> list[dict[str, Any]]:
+def results(fields: RecordFields, size: tuple[int, int]) -> list[dict[str, Any]]:
     """What a form with a record in it hands in."""
     found = [
         {
@@ -302,7 +302,7 @@ def results(fields: Fields, size: tuple[int, int]) -> list[dict[str, Any]]:
     return found
 
 
-def raw_record(fields: Fields, size: tuple[int, int]) -> dict[str, Any]:
+def raw_record(fields: RecordFields, size: tuple[int, int]) -> dict[str, Any]:
     """An annotation that holds a record."""
     return {"id": 1, "completed_by": 2, "updated_by": 2, "created_at": "", "result": results(fields, size)}
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines.sources import Catalog, SourceConfig
+from pipelines.sources.catalog import Catalog, SourceConfig
 from pipelines.sources.columns import Columns
-from pipelines.workspace import Workspace
+from pipelines.storage.workspace import Workspace
 
 PARTITION = "signs-0000"
 

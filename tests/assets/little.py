@@ -2,17 +2,17 @@
 
 import sys
 
-from train.faults import TrainFault
-from train.program import guarded
-from train.reporting import reporting
+from train.runs import TrainError
+from train.runs.command_line import guarded
+from train.runs.job import reporting
 
 
 def main(words: str) -> None:
     with guarded(), reporting() as report:
         if words:
-            raise TrainFault(words)
+            raise TrainError(words)
         for step in range(1, 4):
-            report.step(step, 3, said=f"step {step}/3", metrics={"loss": 3.0 / step})
+            report.step(step, 3, line=f"step {step}/3", metrics={"loss": 3.0 / step})
         report.materialized({"final_loss": {"raw_value": 1.0, "type": "float"}}, data_version="of its inputs")
 
 

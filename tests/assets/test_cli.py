@@ -1,4 +1,4 @@
-"""The command: help that teaches, faults as messages, a user's own folder taken in."""
+"""The command: help that teaches, errors as messages, a user's own folder taken in."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from assets.cli import app
-from pipelines.calibrations import BUNDLED
-from pipelines.engine import SAMPLES
+from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample
-from pipelines.tables import TableKey
-from pipelines.workspace import Workspace
-from tests.pipelines.shipping import edit_rows
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.judges.calibration_store import BUNDLED
+from tests.pipelines.publishing.shipping import edit_rows
 
 runner = CliRunner()
 
@@ -51,7 +51,7 @@ def test_ingest_sets_bad_rows_aside_with_their_line_and_takes_in_the_rest(
 ) -> None:
     said = runner.invoke(app, ["ingest", str(signs), "--questions", str(questions), "--name", "ugly"])
     assert said.exit_code == 0, said.output
-    assert "9 rows: 4 samples, 5 set aside" in said.output
+    assert "9 rows: 4 samples, 5 rejects" in said.output
     key = TableKey(SAMPLES, "ugly-0000")
     rejects = {reject.source_row: reject.reason for reject in workspace.tables.read_rejects(key)}
     assert rejects == {
@@ -128,7 +128,7 @@ def test_a_calibration_that_cannot_be_is_one_paragraph(judge: str, precision: st
 def test_explain_prints_everything_and_says_it_to_machines(shipped: Path) -> None:
     said = runner.invoke(app, ["explain", "row/0"], terminal_width=200)
     assert said.exit_code == 0, said.output
-    for part in ("What does sign number 0 say?", "crop/verdicts", "answer_matches", "program 1"):
+    for part in ("What does sign number 0 say?", "crop/verdicts", "answer_matches", "code 1"):
         assert part in said.output, part
     (way,) = json.loads(runner.invoke(app, ["explain", "row/0", "--json"]).output)["ways"]
     assert way["family"] == "crop"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from assets.definitions import definitions
-from assets.families import stage_key
-from assets.jobs import SFT
-from pipelines.engine import SAMPLES, STAGES
-from pipelines.recipes import load_recipes
+from assets.definitions import SFT, definitions
+from assets.graph.families import stage_key
+from pipelines.generation.engine import STAGES
+from pipelines.generation.recipes import load_recipes
+from pipelines.generation.stage import SAMPLES
+from pipelines.models.policies import oracles
 from pipelines.records import Trajectory
-from pipelines.tables import TableKey
-from pipelines.workspace import Workspace
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
 
 RECIPES = Path(__file__).parent / "recipe"
 PARTITION = "signs-0000"
@@ -76,7 +78,22 @@ def test_one_file_and_one_prompt_make_a_family_of_assets(monkeypatch: pytest.Mon
     )
 
 
-def test_an_added_family_materialises_beside_the_others(
+@pytest.fixture
+def shout_oracle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package that brings the oracle of ``shout``."""
+    package = tmp_path / "shout_oracle-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: shout-oracle\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[darkroom.oracles]\nshout = _shout_oracle:script\n")
+    for folder in (tmp_path, RECIPES):
+        monkeypatch.syspath_prepend(folder)
+    oracles.cache_clear()
+    yield
+    oracles.cache_clear()
+
+
+@pytest.mark.usefixtures("shout_oracle")
+def test_an_added_family_materialises_beside_the_others_with_an_oracle_that_a_package_brings(
     signs: Path, workspace: Workspace, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DARKROOM_RECIPES", str(RECIPES))

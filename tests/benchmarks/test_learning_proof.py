@@ -13,7 +13,7 @@ NUMBERS = re.compile(r"\d+, \d+, \d+, \d+")
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    from train.rows import open_dataset
+    from train.examples.datasets import open_dataset
 
     return open_dataset(shipped(tmp_path_factory.mktemp("rows"), StreetSigns(1, seed=5)))
 
@@ -39,7 +39,7 @@ def test_every_coordinate_has_three_digits_and_lies_in_the_piece():
 
 
 def test_a_closeup_is_answered_at_once(tmp_path):
-    from train.rows import open_dataset
+    from train.examples.datasets import open_dataset
 
     source = StreetSigns(1, seed=5, closeups=True)
     rows = open_dataset(shipped(tmp_path, source))
@@ -48,13 +48,13 @@ def test_a_closeup_is_answered_at_once(tmp_path):
     assert {row["answer"] for row in rows} <= {"red", "green", "blue", "brown", "grey"}
 
 
-def test_other_walls_share_no_picture():
+def test_other_walls_share_no_image():
     one, other = ({row.images[0] for row in StreetSigns(1, seed).rows(0)} for seed in (5, 6))
     assert not one & other
 
 
 def test_coordinates_are_tokens_digit_by_digit(tmp_path, rows):
-    from train.models import load_processor
+    from train.models.loading import load_processor
     from train.tiny import build
 
     texts = [row["question"] + row["rounds"][0]["code"] for row in rows.remove_columns("images")]

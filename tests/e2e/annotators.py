@@ -56,7 +56,7 @@ class Room:
     go_home: threading.Event = field(default_factory=threading.Event)
     tallies: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def count(self, what: str) -> None:
         with self.lock:
@@ -85,8 +85,8 @@ class Person:
                 while not self.room.go_home.is_set():
                     if not any(self._one(client, round) for round in rounds):
                         self.room.go_home.wait(1.0)
-            except Exception as fault:  # the test looks at what happened in threads
-                self.room.faults.append(f"{self.email}: {type(fault).__name__}: {fault}")
+            except Exception as error:  # the test looks at what happened in threads
+                self.room.errors.append(f"{self.email}: {type(error).__name__}: {error}")
 
     def _one(self, client: httpx.Client, round: str) -> bool:
         project = self.room.projects.get(round)

@@ -10,15 +10,15 @@ FOREVER = 100_000
 
 def main() -> None:
     from sandbox import Limits, SandboxPool
-    from train.program import guarded
-    from train.reporting import reporting
+    from train.runs.command_line import guarded
+    from train.runs.job import reporting
 
     with guarded(), reporting() as report, SandboxPool(limits=Limits(seconds=FOREVER)) as pool:
         session = pool.group(images=[]).session(seed=0)
         assert session.run("1").ok
         threading.Thread(target=session.run, args=("while True: pass",), daemon=True).start()
         for step in range(1, FOREVER):
-            report.step(step, FOREVER, said=f"step {step}", metrics={"loss": 1.0 / step}, told=False)
+            report.step(step, FOREVER, line=f"step {step}", metrics={"loss": 1.0 / step}, is_printed=False)
             time.sleep(0.5)
 
 

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from assets.launching import LauncherResource, Program, launch
-from pipelines.workspace import Workspace
+from pipelines.storage.workspace import Workspace
 
 
 @dg.asset
@@ -14,4 +14,4 @@ def hungry(context: dg.AssetExecutionContext, launcher: LauncherResource) -> dg.
 
 if __name__ == "__main__":
     with dg.DagsterInstance.get() as instance:
-        dg.materialize([hungry], instance=instance, resources={"launcher": LauncherResource.from_settings()})
+        dg.materialize([hungry], instance=instance, resources={"launcher": LauncherResource.from_environment()})

@@ -1,4 +1,4 @@
-"""A person at Label Studio's pages, and a small campaign of walls full of pictures for them to work on."""
+"""A person at Label Studio's pages, and a small campaign of walls full of images for them to work on."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from PIL import Image
 
-from annotation.pool import POOL
-from pipelines.geometry import Box
+from annotation.rounds.image_pool import POOL
+from pipelines.demo.images.scenes import scenes
 from pipelines.records import ImageRef, PoolImage
-from pipelines.sources.base import SourceRow
-from pipelines.sources.demo.scenes import scenes
-from pipelines.workspace import Workspace
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
+from pipelines.storage.workspace import Workspace
 from tests.e2e.visitor import Point, Visitor
 
 CAMPAIGN = "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0\n"
@@ -101,7 +101,7 @@ class Labelling:
     def shown(self, box: Box, image: ImageRef) -> Image.Image:
         """What the window shows of a box of the image."""
         start, end = self.corners(box, image)
-        return self.visitor.picture().crop((round(start.x), round(start.y), round(end.x), round(end.y)))
+        return self.visitor.image().crop((round(start.x), round(start.y), round(end.x), round(end.y)))
 
     def draw(self, box: Box, image: ImageRef) -> None:
         """Draws a box with the mouse."""

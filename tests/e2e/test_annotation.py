@@ -22,29 +22,36 @@ import httpx
 import pytest
 from PIL import Image, ImageDraw
 
-from annotation.campaign import Campaign
-from annotation.connection import TOKEN, URL, connect, find_task_url, studio_home
-from annotation.faults import AnnotationFault
-from annotation.gold import is_chosen
-from annotation.journal import Journal
-from annotation.pool import POOL
-from annotation.review import ReviewQueue
-from annotation.rounds import ROUNDS
-from annotation.server import StudioHome, wait_until_ready
-from annotation.stages import ACCEPTED, AnnotationStages
-from annotation.studio import Studio
-from annotation.suitability import CHECK, SuitabilityQueue
-from annotation.sync import Sync
-from annotation.verification import VerificationQueue
-from assets.annotation import annotation_sync
-from assets.resources import WorkspaceResource
-from pipelines.engine import SAMPLES
-from pipelines.judges.labels import read_labels
-from pipelines.publish import publish
-from pipelines.recipes import load_recipes
+from annotation import AnnotationError
+from annotation.label_studio.client import LabelStudioClient
+from annotation.label_studio.server import (
+    TOKEN,
+    URL,
+    LabelStudioServer,
+    connect,
+    find_task_url,
+    server_of,
+    wait_until_ready,
+)
+from annotation.queues.review import ReviewQueue
+from annotation.queues.suitability import CHECK, SuitabilityQueue
+from annotation.queues.verification import VerificationQueue
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.journal import Journal
+from annotation.rounds.planted_errors import is_selected
+from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.sync import Sync
+from annotation.rounds.tables import ACCEPTED, AnnotationStages
+from assets.graph.annotation import annotation_sync
+from assets.graph.resources import WorkspaceResource
+from pipelines.generation.recipes import load_recipes
+from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Annotated, ImageRef, PoolImage, Sample, Trajectory, Truth
-from pipelines.tables import TableKey
-from pipelines.workspace import Workspace
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.judges.labels import read_labels
 from scripts.postgres import postgres
 from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of, text
 
@@ -65,7 +72,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("annotation") / "home"
     (folder / "annotation" / "images").mkdir(parents=True)
     for number in range(N_IMAGES):
-        picture(number).save(folder / "annotation" / "images" / f"{number:03d}.jpg", quality=80)
+        image(number).save(folder / "annotation" / "images" / f"{number:03d}.jpg", quality=80)
     (folder / "annotation" / "campaign.yaml").write_text(
         "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0.2\n"
     )
@@ -73,9 +80,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(home: Path, environments: Path) -> Iterator[StudioHome]:
+def server(home: Path, environments: Path) -> Iterator[LabelStudioServer]:
     environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
-    studio = studio_home(Workspace.from_environment(environment))
+    studio = server_of(Workspace.from_environment(environment))
     with database() as url:
         started = studio.start(postgres=url)
         try:
@@ -95,8 +102,8 @@ def database() -> Iterator[str | None]:
         yield url
 
 
-def picture(number: int) -> Image.Image:
-    """A large picture with a small white sign."""
+def image(number: int) -> Image.Image:
+    """A large image with a small white sign."""
     chance = random.Random(number)
     image = Image.new("RGB", SIZE, tuple(chance.randrange(256) for _ in range(3)))
     draw = ImageDraw.Draw(image)
@@ -110,7 +117,7 @@ def picture(number: int) -> Image.Image:
 
 
 def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_puller_was_killed(
-    home: Path, server: StudioHome, clean_environment: dict[str, str]
+    home: Path, server: LabelStudioServer, clean_environment: dict[str, str]
 ) -> None:
     environment = {**clean_environment, "DARKROOM_HOME": str(home)}
     subprocess.run(["darkroom", "annotate", "sync"], env=environment, check=True, timeout=300)
@@ -131,13 +138,13 @@ def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_pul
             room.go_home.set()
             for thread in threads:
                 thread.join(60)
-        assert not room.faults, room.faults
+        assert not room.errors, room.errors
         finish(workspace, studio, room, pool)
         check_results(workspace, studio, numbers, room)
         studio.close()
 
 
-def everybody(studio: Studio, room: Room) -> list[Person]:
+def everybody(studio: LabelStudioClient, room: Room) -> list[Person]:
     people = []
     for number in range(8):
         role = "expert" if number >= 6 else "annotator"
@@ -160,19 +167,19 @@ def pull_and_be_killed(environment: dict[str, str], workspace: Workspace, room: 
         open_rounds(workspace, room)
 
 
-def finish(workspace: Workspace, studio: Studio, room: Room, pool: list[PoolImage]) -> None:
+def finish(workspace: Workspace, studio: LabelStudioClient, room: Room, pool: list[PoolImage]) -> None:
     campaign = Campaign.load(workspace.annotation)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         with Journal(workspace.annotation) as journal:
             Sync(journal, studio, campaign, say=lambda text: None).run(pool)
-            kept = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read().kept
-            n_planted = sum(bool(work.demand.gold) for _, works in journal.works(ROUNDS) for work in works)
+            kept = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read().records
+            n_planted = sum(bool(work.demand.planted_error) for _, works in journal.works(ROUNDS) for work in works)
         open_rounds(workspace, room)
         waiting = [one.state.round for one in kept if one.state.stage == "waiting"]
-        if sum(bool(one.state.golds) for one in kept) < n_planted:
-            waiting.append("golds")
-        if not waiting or room.faults:
+        if sum(bool(one.state.planted_checks) for one in kept) < n_planted:
+            waiting.append("planted_errors")
+        if not waiting or room.errors:
             return
         assert time.monotonic() < deadline, f"still waiting: {waiting}"
         time.sleep(2)
@@ -184,13 +191,13 @@ def open_rounds(workspace: Workspace, room: Room) -> None:
     room.projects = {round: found[0] for round, found in known.items() if found}
 
 
-def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int], room: Room) -> None:
+def check_results(workspace: Workspace, studio: LabelStudioClient, numbers: dict[str, int], room: Room) -> None:
     campaign = Campaign.load(workspace.annotation)
     with Journal(workspace.annotation) as journal:
         stages = AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {}))
         reading = stages.read()
-        kept, report = reading.kept, stages.materialize(reading)[ACCEPTED]
-        hits = journal.hits()
+        kept, report = reading.records, stages.materialize(reading)[ACCEPTED]
+        hits = journal.blocked_submissions()
     accepted = {numbers[row.image.sha256]: row for row in workspace.tables.read(ACCEPTED, Annotated)}
     assert report.n_out == len(accepted)
     assert {number: summary(row) for number, row in accepted.items()} == expected()
@@ -200,14 +207,14 @@ def check_results(workspace: Workspace, studio: Studio, numbers: dict[str, int],
     )
     for row in accepted.values():
         check_hands(row)
-    golds = {numbers[one.item.image.sha256]: one.state.golds for one in kept if one.state.golds}
-    chosen = {n for digest, n in numbers.items() if is_chosen(digest, campaign.name, campaign.gold_share)}
+    golds = {numbers[one.item.image.sha256]: one.state.planted_checks for one in kept if one.state.planted_checks}
+    chosen = {n for digest, n in numbers.items() if is_selected(digest, campaign.name, campaign.gold_share)}
     assert set(golds) == chosen - {7, 17}, "every planted error was looked at"
     for number, checks in golds.items():
         checkers = {event.person for event in accepted[number].history if event.attempt == 0}
         assert all(check.person not in checkers for check in checks), "who knew the record got its planted copy"
         assert all(check.caught for check in checks if check.error == "wrong_answer")
-    refused = [one.reason for one in (fault for state in kept for fault in state.state.refused)]
+    refused = [one.reason for one in (error for state in kept for error in state.state.invalid)]
     assert set(refused) == {"duplicate_submission"}
     assert len(hits) == room.tallies["refused boxes"] + room.tallies["tampering"]
     assert room.tallies["tampering"] > 0
@@ -257,7 +264,7 @@ def expected() -> dict[int, Any]:
     return found
 
 
-def check_nothing_is_there_twice(workspace: Workspace, studio: Studio) -> None:
+def check_nothing_is_there_twice(workspace: Workspace, studio: LabelStudioClient) -> None:
     with Journal(workspace.annotation) as journal:
         for round in ("annotate", "cross_check", "accept", "rework"):
             known = journal.project(round)
@@ -267,7 +274,7 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: Studio) -> None:
             assert set(keys) == journal.demanded(keys), f"{round} has tasks that nobody demanded"
 
 
-def test_the_server_keeps_everything_over_a_restart(server: StudioHome, home: Path) -> None:
+def test_the_server_keeps_everything_over_a_restart(server: LabelStudioServer, home: Path) -> None:
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         with connect(workspace, {}) as studio:
             before = studio.people()
@@ -277,7 +284,7 @@ def test_the_server_keeps_everything_over_a_restart(server: StudioHome, home: Pa
             assert studio.people() == before
 
 
-def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: StudioHome) -> None:
+def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: LabelStudioServer) -> None:
     started = server.find()
     assert started is not None
     with httpx.Client(base_url=started.url, trust_env=False) as client:
@@ -290,7 +297,7 @@ def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: StudioHome) 
 
 
 def test_experts_verdicts_on_trajectories_come_back_as_a_check(
-    server: StudioHome, crop_home: Path, workspace: Workspace
+    server: LabelStudioServer, crop_home: Path, workspace: Workspace
 ) -> None:
     shutil.copytree(crop_home, workspace.home)
     started = server.find()
@@ -313,7 +320,7 @@ def test_experts_verdicts_on_trajectories_come_back_as_a_check(
         queue.sync(studio, [recipe], n_rows=2)
         assert queue.materialize([recipe])["crop"].n_out == 2
     before = workspace.tables.n_rows(TableKey(("crop", "trajectories"), "small-0000"))
-    report, shipped = publish(workspace, recipe, ["small-0000"])
+    report, shipped = SftDataset(workspace, recipe, ["small-0000"]).publish()
     assert (report.n_out, report.reasons["check_failed: expert_review"]) == (before - 1, 1)
     rows = workspace.tables.read(report.key, Trajectory)
     assert [check.passed for row in rows for check in row.checks if check.name == "expert_review"] == [True]
@@ -322,7 +329,7 @@ def test_experts_verdicts_on_trajectories_come_back_as_a_check(
     )
 
 
-def test_people_verify_the_rows_of_a_source(server: StudioHome, crop_home: Path, workspace: Workspace) -> None:
+def test_people_verify_the_rows_of_a_source(server: LabelStudioServer, crop_home: Path, workspace: Workspace) -> None:
     shutil.copytree(crop_home, workspace.home)
     started = server.find()
     assert started is not None
@@ -347,7 +354,9 @@ def test_people_verify_the_rows_of_a_source(server: StudioHome, crop_home: Path,
         assert queue.counts() == {"match": 1, "mismatch": 1}
 
 
-def test_people_say_whether_a_drawing_would_help_and_see_no_answer(server: StudioHome, workspace: Workspace) -> None:
+def test_people_say_whether_a_drawing_would_help_and_see_no_answer(
+    server: LabelStudioServer, workspace: Workspace
+) -> None:
     question = "Tom walks {} km north, then east. How far is home?"
     problems = [
         Sample(f"p{n}", "sums", str(n), "", (), question.format(n), (), "Answer", Truth(), "maths") for n in range(3)
@@ -388,7 +397,7 @@ def small_pool(workspace: Workspace) -> list[PoolImage]:
 
 
 def test_a_project_that_was_deleted_and_a_form_that_was_changed_are_said_and_mended(
-    server: StudioHome, workspace: Workspace
+    server: LabelStudioServer, workspace: Workspace
 ) -> None:
     started, pool = server.find(), small_pool(workspace)
     assert started is not None
@@ -404,18 +413,18 @@ def test_a_project_that_was_deleted_and_a_form_that_was_changed_are_said_and_men
         known = journal.project("annotate")
         assert known is not None
         assert admin.patch(f"/api/projects/{known[0]}/", json={"label_config": OTHER_FORM}).status_code == 200
-        with pytest.raises(AnnotationFault, match="--reset-forms"):
+        with pytest.raises(AnnotationError, match="--reset-forms"):
             sync.run(pool)
         assert sync.run(pool, reset_forms=True).imported == {}
         assert admin.delete(f"/api/projects/{known[0]}/").status_code == 204
-        with pytest.raises(AnnotationFault, match="--recreate"):
+        with pytest.raises(AnnotationError, match="--recreate"):
             sync.run(pool)
         assert sync.run(pool, recreate=True).imported == {"annotate": 3}
         assert sync.run(pool).imported == {}
 
 
 def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(
-    server: StudioHome, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    server: LabelStudioServer, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = server.find()
     assert started is not None
@@ -430,4 +439,4 @@ def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(
         assert isinstance(asked, dg.RunRequest)
         again = annotation_sync(context)
         assert isinstance(again, dg.SkipReason)
-        assert again.skip_message == "nothing came in"
+        assert again.skip_message == "no new submissions"

@@ -13,19 +13,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from annotation.campaign import Campaign
-from annotation.connection import connect, find_task_url, studio_home
-from annotation.geometry import to_pixels
-from annotation.journal import Journal
-from annotation.pool import materialize_pool
-from annotation.server import wait_until_ready
-from annotation.stages import AnnotationStages, Kept
-from annotation.studio import Studio
-from annotation.sync import Sync
-from pipelines.geometry import Box
+from annotation.label_studio.client import LabelStudioClient
+from annotation.label_studio.forms import to_pixels
+from annotation.label_studio.server import connect, find_task_url, server_of, wait_until_ready
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.image_pool import materialize_pool
+from annotation.rounds.journal import Journal
+from annotation.rounds.sync import Sync
+from annotation.rounds.tables import AnnotationStages, PoolRecord
 from pipelines.records import PoolImage
-from pipelines.sources.base import SourceRow
-from pipelines.workspace import Workspace
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
+from pipelines.storage.workspace import Workspace
 from scripts.screenshots import browser
 from tests.e2e.labelling import REGIONS, Labelling, pool_of, write_campaign
 from tests.e2e.visitor import visitor
@@ -39,18 +38,18 @@ QUESTION, ANSWER = "What does the *small* sign [on the wall] say?", "No. 7_a <b>
 
 @dataclass(frozen=True)
 class Campaigning:
-    """A campaign under way: its server, its data, and what the pictures show."""
+    """A campaign under way: its server, its data, and what the images show."""
 
     workspace: Workspace
-    studio: Studio
+    studio: LabelStudioClient
     rows: dict[str, SourceRow]
 
-    def sync(self) -> list[Kept]:
+    def sync(self) -> list[PoolRecord]:
         """One sync; gives where every record stands."""
         campaign = Campaign.load(self.workspace.annotation)
         with Journal(self.workspace.annotation) as journal:
             Sync(journal, self.studio, campaign, say=lambda text: None).run(list(pool_of(self.workspace).values()))
-            return AnnotationStages(self.workspace, campaign, journal, find_task_url(self.workspace, {})).read().kept
+            return AnnotationStages(self.workspace, campaign, journal, find_task_url(self.workspace, {})).read().records
 
     def project(self, round: str) -> int:
         with Journal(self.workspace.annotation) as journal:
@@ -63,11 +62,11 @@ class Campaigning:
         return pool_of(self.workspace)[page.data["image"].rpartition("/")[2]]
 
     def target(self, item: PoolImage) -> Box:
-        """The small thing that the picture's own question is about."""
+        """The small thing that the image's own question is about."""
         box = self.rows[item.source_row].truth.boxes[0]
         return Box(box.x1, box.y1, box.x2, box.y2)
 
-    def picture(self, item: PoolImage) -> Image.Image:
+    def image(self, item: PoolImage) -> Image.Image:
         return self.workspace.images.open(item.image).convert("RGB")
 
 
@@ -78,7 +77,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[C
     environments = os.environ.get("DARKROOM_ENVIRONMENTS") or str(data / "environments")
     rows = write_campaign(home, (1, 2, 5, 11))
     with Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}) as workspace:
-        server = studio_home(workspace)
+        server = server_of(workspace)
         try:
             wait_until_ready(server.start(), report=lambda seconds: None)
             studio = connect(workspace, {})
@@ -129,7 +128,7 @@ def test_the_image_is_shown_pixel_by_pixel_below_the_boxes(page: Labelling, camp
     around = campaign.target(item).grown(150).clipped(item.image.width, item.image.height)
     page.frame()
     seen = page.shown(around, item.image)
-    wanted = campaign.picture(item).crop(around).resize(seen.size, Image.Resampling.BOX)
+    wanted = campaign.image(item).crop(around).resize(seen.size, Image.Resampling.BOX)
     assert np.asarray(wanted, int).std() > 10, "a flat patch proves nothing"
     assert np.corrcoef(np.asarray(seen, int).ravel(), np.asarray(wanted, int).ravel())[0, 1] > 0.9
 
@@ -151,14 +150,14 @@ def test_a_record_is_written_checked_and_accepted_by_hand(campaign: Campaigning,
     with visitor(port, SIZE) as made:
         item = write(Labelling(made, campaign.studio.url), campaign)
     stands = {one.item: one.state for one in campaign.sync()}[item]
-    assert (stands.round, stands.refused) == ("cross_check", [])
+    assert (stands.round, stands.invalid) == ("cross_check", [])
     with visitor(port, SIZE) as made:
         check(Labelling(made, campaign.studio.url), campaign, item)
     assert {one.item: one.state for one in campaign.sync()}[item].round == "accept"
     with visitor(port, SIZE) as made:
         accept(Labelling(made, campaign.studio.url), campaign, item)
     ends = {one.item: one.state for one in campaign.sync()}[item]
-    assert (ends.stage, ends.refused) == ("accepted", [])
+    assert (ends.stage, ends.invalid) == ("accepted", [])
     assert ends.fields is not None
     assert (ends.fields.question, ends.fields.answer, ends.fields.category) == (QUESTION, ANSWER, "ocr")
     said = [(event.round, event.person, event.verdict, event.blind_match) for event in ends.history]
@@ -188,7 +187,7 @@ def write(page: Labelling, campaign: Campaigning) -> PoolImage:
     page.write("Question", QUESTION)
     page.write("Answer", ANSWER)
     page.submit()
-    page.visitor.until_said("Not saved; what you entered is still here.")
+    page.visitor.until_said("Not saved; your input is still here.")
     page.visitor.until("!Htx.annotationStore.selected.submissionStarted")  # else no draft is saved any more
     assert "of the image; the limit is 5%." in page.visitor.text()
     page.close("Not saved")
@@ -221,7 +220,7 @@ def check(page: Labelling, campaign: Campaigning, item: PoolImage) -> None:
     """The checker: sees nobody's name, answers before looking, finds the record in the form, accepts."""
     page.log_in(CHECKER, PASSWORD)
     guide = page.open_round(campaign.project("cross_check"))
-    assert "Checking somebody else's record" in guide
+    assert "Checking another annotator's record" in guide
     assert campaign.item(page) == item
     page.visitor.until(f"{REGIONS}.length === 1")
     check_author_is_hidden(page)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from annotation.quality import measure
-from annotation.report import write_report
+from annotation.quality.metrics import measure
+from annotation.quality.report import write_report
 from scripts.screenshots import browser, tab
 from tests.annotation.simulation import simulate
 
@@ -20,7 +20,7 @@ NAMES = "[...document.querySelectorAll('table.sortable tbody th')].map(node => n
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     campaign = simulate()
-    quality = measure(campaign.states, hits=campaign.hits, people=campaign.people)
+    quality = measure(campaign.states, blocked=campaign.hits, people=campaign.people)
     return write_report(quality, tmp_path_factory.mktemp("report") / "report.html")
 
 

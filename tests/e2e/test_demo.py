@@ -18,14 +18,14 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.recipes import load_recipes
+from pipelines.demo.images import DemoSource
+from pipelines.generation.recipes import load_recipes
+from pipelines.publishing.rl_dataset import KEY
 from pipelines.records import GraderKind, Reject, RLRow, SuitabilityVotes
-from pipelines.rl.dataset import KEY
 from pipelines.rl.facts import STAGES
-from pipelines.sources import partition_key
-from pipelines.sources.demo import DemoSource
-from pipelines.tables import TableKey
-from pipelines.workspace import Workspace
+from pipelines.sources.catalog import partition_key
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
 
 N_SHARDS = DemoSource().n_shards
 N_ANNOTATION = 5
@@ -164,7 +164,7 @@ def test_a_second_run_does_no_finished_work_again(undisturbed: tuple[Path, str],
 def test_what_a_family_takes_out_of_the_whole_demo_is_what_it_says(
     undisturbed: tuple[Path, str], family: str, reasons: set[str]
 ) -> None:
-    """Their own tests work on a part of it. Of a film or a turned picture no check may fail."""
+    """Their own tests work on a part of it. Of a film or a turned image no check may fail."""
     with Workspace.from_environment({"DARKROOM_HOME": str(undisturbed[0])}) as workspace:
         keys = [TableKey((family, "rejects"), partition_key("demo", shard)) for shard in range(N_SHARDS)]
         taken_out = [reject for key in keys for reject in workspace.tables.read(key, Reject)]

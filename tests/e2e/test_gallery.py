@@ -1,4 +1,4 @@
-"""The gallery in a real browser: filters, search, keys, pictures, hostile text."""
+"""The gallery in a real browser: filters, search, keys, images, hostile text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.gallery import Taken, write_gallery
-from pipelines.taken_out import read_taken_out
-from pipelines.workspace import Workspace
+from pipelines.publishing.gallery import read_rejects, write_gallery
+from pipelines.storage.workspace import Workspace
 from scripts.screenshots import browser, tab
-from tests.pipelines.shipping import edit_rows
+from tests.pipelines.publishing.shipping import edit_rows
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 Evaluate = Callable[[str], Awaitable[Any]]
@@ -70,8 +69,8 @@ def folder(shipped: Path) -> Path:
 @pytest.fixture
 def page(folder: Path, workspace: Workspace, tmp_path: Path) -> Path:
     path = tmp_path / "all.html"
-    taken = Taken(read_taken_out(workspace.tables), workspace.images)
-    write_gallery(path, [folder], title="all", taken=taken)
+    rejected = read_rejects(workspace)
+    write_gallery(path, [folder], title="all", rejected=rejected)
     return path
 
 
@@ -102,7 +101,7 @@ def test_keys_go_forth_and_back_and_the_address_remembers(page: Path) -> None:
 
 @pytest.mark.usefixtures("chromium")
 @pytest.mark.parametrize("inline_bytes", [1 << 20, 1000])
-def test_every_picture_is_displayed(folder: Path, tmp_path: Path, inline_bytes: int) -> None:
+def test_every_image_is_displayed(folder: Path, tmp_path: Path, inline_bytes: int) -> None:
     path = tmp_path / "pictures.html"
     write_gallery(path, [folder], title="crop", inline_bytes=inline_bytes)
     loaded = (

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipelines.ledger import Act, Ledger
-from pipelines.policies import Account, Purse
+from pipelines.models.policies import BudgetPool, SpendTracker
 from pipelines.records import Usage
+from pipelines.storage.ledger import Act, Ledger
 from scripts.postgres import PostgresMissing, postgres
 
 
@@ -19,8 +19,8 @@ def url() -> Iterator[str]:
     try:
         with postgres() as found:
             yield found.replace("postgresql://", "postgresql+psycopg://")
-    except PostgresMissing as fault:
-        pytest.skip(str(fault))
+    except PostgresMissing as error:
+        pytest.skip(str(error))
 
 
 def test_an_act_is_found_again_by_another_connection(url: str) -> None:
@@ -91,17 +91,17 @@ def test_acts_are_found_by_their_seeds(url: str) -> None:
         assert ledger.with_seeds("seeded", []) == []
 
 
-def test_a_purse_is_shared_by_all_who_write_to_it(url: str) -> None:
+def test_a_budget_pool_is_shared_by_all_who_write_to_it(url: str) -> None:
     def spend(n: int) -> None:
         with Ledger(url) as ledger:
-            purse = Purse(account=Account(ledger, "crop"))
+            pool = BudgetPool(tracker=SpendTracker(ledger, "crop"))
             for _ in range(10):
-                purse.pay(Usage(1, 10, 5, 0.01))
-            purse.settle()
+                pool.pay(Usage(1, 10, 5, 0.01))
+            pool.settle()
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(spend, range(8)))
     with Ledger(url) as ledger:
-        spent = Account(ledger, "crop").others.usage
+        spent = SpendTracker(ledger, "crop").others.usage
     assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (80, 800, 400)
     assert spent.cost_usd == pytest.approx(0.8)

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from pipelines.export import write_dataset
-from pipelines.images import ImageStore
+from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.storage.images import ImageStore
 from tests.train.conftest import mixed_pairs
 
 pytestmark = pytest.mark.e2e
@@ -26,7 +26,7 @@ def program(*words, processes=0):
 
 def test_two_processes_train_the_steps_of_one(tmp_path):
     store = ImageStore(str(tmp_path / "store"))
-    write_dataset(tmp_path / "mixed", mixed_pairs(store), store=store)
+    write_trajectories(tmp_path / "mixed", mixed_pairs(store), store=store)
     given = ["--dataset", tmp_path / "mixed", "--model", tmp_path / "tiny", "--batch-size", 4]
     given += ["--learning-rate", 1e-2, "--phases", json.dumps(PHASES)]
     assert program("train.tiny", tmp_path / "tiny", *given[:2], "--arch", "qwen3_vl").returncode == 0

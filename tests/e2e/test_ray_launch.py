@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from assets.launching import LauncherResource
-from tests.assets.test_launching import failure, losses, materialized, run
+from tests.assets.launching.test_launching import failure, losses, materialized, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,7 +60,7 @@ def cluster() -> Iterator[str]:
             wait_for(f"{url}/api/version", process, folder / "log")
             yield url
         finally:
-            ended = process.poll() is not None  # what it said is the test's message, and no fault of the tidying
+            ended = process.poll() is not None  # what it said is the test's message, and no error of the tidying
             tree = [] if ended else [process, *psutil.Process(process.pid).children(recursive=True)]
             for member in tree:
                 if psutil.pid_exists(member.pid):

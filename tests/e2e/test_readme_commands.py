@@ -46,7 +46,7 @@ def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, cl
     clean_environment.pop("DAGSTER_HOME")
     ingest = [word.replace("photos", str(photos), 1) for word in readme_line(root, ".venv/bin/darkroom ingest")]
     said = run(*ingest).stdout
-    assert "6 rows: 5 samples, 1 set aside" in said
+    assert "6 rows: 5 samples, 1 rejects" in said
     run(*readme_line(root, ".venv/bin/darkroom materialize photos"))
     shipped = Path(clean_environment["DARKROOM_HOME"]) / "datasets" / "sft" / "crop"
     assert len(datasets.load_dataset(str(shipped), split="train")) == 4

@@ -15,7 +15,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from pipelines.serving.processes import ProcessMark
+from pipelines.models.serving.processes import ProcessMark
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -78,7 +78,7 @@ def test_a_server_outlives_its_killed_starter_and_is_stopped_with_nothing_left(
     assert " ready " in run("darkroom", "serve", model, "--status").stdout
     again = run(*command[:3], "--detach", *command[3:])
     assert settings["DARKROOM_POLICY_URL"] in again.stdout
-    assert "is there already" in again.stderr
+    assert "is already being served" in again.stderr
     assert completion(settings)
 
     assert "stopped" in run("darkroom", "serve", model, "--stop").stderr

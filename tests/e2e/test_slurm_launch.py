@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from assets.launching import LauncherResource
-from tests.assets.test_launching import failure, losses, materialized, run
+from tests.assets.launching.test_launching import failure, losses, materialized, run
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = """\
@@ -149,7 +149,7 @@ def test_a_script_that_somebody_has_submitted_is_not_submitted_again(
     launcher: LauncherResource, instance: dg.DagsterInstance, tmp_path: Path, state: str
 ) -> None:
     by_hand = LauncherResource(kind="slurm", wait_hours=0.0, folder=str(ROOT))
-    assert "nobody has started the job yet" in failure(run(tmp_path / "out", by_hand, instance))
+    assert "the job was not started yet" in failure(run(tmp_path / "out", by_hand, instance))
     subprocess.run(["sbatch", str(tmp_path / "out.job" / "1" / "job.sbatch")], check=True)
     if state == "has run":
         wait_until((tmp_path / "out.job" / "1" / "alive").exists)

@@ -18,25 +18,25 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import engine
-from pipelines.engine import Family
-from pipelines.execution import Sandboxes
-from pipelines.policies import OpenAIPolicy, OraclePolicy
-from pipelines.policies.openai import Endpoint
-from pipelines.recipes import load_recipes
+from pipelines.demo.images import DemoSource
+from pipelines.demo.images.material import LazyRow
+from pipelines.demo.oracle.rl_answers import script
+from pipelines.demo.rl_questions import DemoRLSource
+from pipelines.generation import engine
+from pipelines.generation.engine import Family
+from pipelines.generation.recipes import load_recipes
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.generation.stage import Shard
+from pipelines.models.policies import OpenAIPolicy, OraclePolicy
+from pipelines.models.policies.openai import Endpoint
 from pipelines.records import PassRate, Reject
 from pipelines.rl.candidates import Candidates
-from pipelines.rl.embedded import script
 from pipelines.rl.labels import CheckedLabels
 from pipelines.rl.necessity import ToolNecessities
 from pipelines.rl.pass_rates import PassRates
-from pipelines.rl.shard import Shard
 from pipelines.rl.suitability import Suitability
-from pipelines.sources.base import BadRow, SourceRow
-from pipelines.sources.demo import DemoSource
-from pipelines.sources.demo.lazy import LazyRow
-from pipelines.sources.demo_rl import DemoRLSource
-from pipelines.workspace import Workspace
+from pipelines.sources import BadRow, SourceRow
+from pipelines.storage.workspace import Workspace
 
 PARTITION = "small-0000"
 
@@ -190,7 +190,7 @@ def test_rl_stages_asked_of_a_model_that_writes_nonsense_end_with_counts_and_typ
 
 
 class _FewPrompts(DemoRLSource):
-    """Two problems in words, two questions about pictures."""
+    """Two problems in words, two questions about images."""
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         found = [

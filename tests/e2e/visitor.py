@@ -152,7 +152,7 @@ class Visitor:
             about = {"x": at.x, "y": at.y, "deltaX": 0, "deltaY": -100, "modifiers": MODIFIERS["Control"]}
             self.call("Input.dispatchMouseEvent", type="mouseWheel", **about)
 
-    def picture(self) -> Image.Image:
+    def image(self) -> Image.Image:
         """The window as it is, RGB."""
         shot = self.call("Page.captureScreenshot", format="png")
         return Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")

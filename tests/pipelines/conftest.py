@@ -1,4 +1,4 @@
-"""What tests of the row's own modules share: pictures, their bytes, a store, and a rollout to be judged."""
+"""What tests of the row's own modules share: images, their bytes, a store, and a rollout to be judged."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.cases import Case
-from pipelines.images import ImageStore
-from pipelines.ledger import Ledger
 from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
+from pipelines.storage.images import ImageStore
+from pipelines.storage.ledger import Ledger
+from pipelines.verification.case import Case
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture(scope="session")
-def picture() -> Callable[..., Image.Image]:
+def make_image() -> Callable[..., Image.Image]:
     """Smooth noise: every region of it looks different, and it survives JPEG and resampling."""
 
     def make(seed: int = 0, width: int = 96, height: int = 64, mode: str = "RGB") -> Image.Image:
@@ -75,13 +75,13 @@ def provenance() -> Provenance:
 
 
 @pytest.fixture
-def make_case(store: ImageStore, picture: Callable[..., Image.Image], provenance: Provenance) -> Callable[..., Case]:
-    """A rollout that cropped the sign at (200, 120, 260, 150) of a 640x480 picture and read it.
+def make_case(store: ImageStore, make_image: Callable[..., Image.Image], provenance: Provenance) -> Callable[..., Case]:
+    """A rollout that cropped the sign at (200, 120, 260, 150) of a 640x480 image and read it.
 
-    ``crop`` is the picture that the last round shows (None: none); ``code``, ``thought``, ``comment`` and so on replace
+    ``crop`` is the image that the last round shows (None: none); ``code``, ``thought``, ``comment`` and so on replace
     what the rollout said.
     """
-    original = picture(3, 640, 480)
+    original = make_image(3, 640, 480)
     region = (180, 100, 280, 170)
     right = original.crop(region)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipelines.policies import Completion, Identity, Turn
+from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
 from pipelines.records import Usage
 
 
@@ -13,15 +13,17 @@ class Scripted:
 
     concurrency = 4
 
-    def __init__(self, answer: Callable[[Turn], str], *, name: str = "scripted", cost_usd: float = 0.5) -> None:
-        self.identity = Identity(name, name)
+    def __init__(
+        self, answer: Callable[[CompletionRequest], str], *, name: str = "scripted", cost_usd: float = 0.5
+    ) -> None:
+        self.identity = PolicyIdentity(name, name)
         self._answer, self._cost_usd = answer, cost_usd
-        self.turns: list[Turn] = []
+        self.turns: list[CompletionRequest] = []
 
     async def check(self) -> None:
         pass
 
-    async def write(self, turn: Turn) -> Completion:
+    async def write(self, turn: CompletionRequest) -> Completion:
         self.turns.append(turn)
         return Completion(self._answer(turn), usage=Usage(calls=1, cost_usd=self._cost_usd))
 

@@ -75,20 +75,20 @@ def test_a_parent_that_systemd_has_marked_is_delegated(tmp_path: Path, monkeypat
     marks = {(str(tmp_path / "run.scope"), "user.delegate"): b"1"}
     monkeypatch.setattr(delegation, "_attribute", lambda folder, name: marks.get((str(folder), name)))
     assert delegated_parent(Place(tmp_path, tmp_path / "run.scope" / "host")) == tmp_path / "run.scope"
-    with pytest.raises(CgroupUnusable, match="nobody has delegated"):
+    with pytest.raises(CgroupUnusable, match="is not delegated"):
         delegated_parent(Place(tmp_path, tmp_path / "user.slice" / "session.scope"))
 
 
 def test_a_folder_that_can_only_be_written_is_not_delegated(tmp_path: Path) -> None:
     """Root can write everywhere; the tree is systemd's all the same."""
     (tmp_path / "user.slice" / "session.scope").mkdir(parents=True)
-    with pytest.raises(CgroupUnusable, match="nobody has delegated"):
+    with pytest.raises(CgroupUnusable, match="is not delegated"):
         delegated_parent(Place(tmp_path, tmp_path / "user.slice" / "session.scope"))
 
 
 def test_the_top_of_a_container_is_delegated_and_the_kernels_root_is_not(tmp_path: Path) -> None:
     place = Place(tmp_path, tmp_path / "host")
-    with pytest.raises(CgroupUnusable, match="nobody has delegated"):
+    with pytest.raises(CgroupUnusable, match="is not delegated"):
         delegated_parent(place)
     (tmp_path / "cgroup.type").write_text("domain\n")
     assert delegated_parent(place) == tmp_path

@@ -15,8 +15,8 @@ from PIL import Image
 
 import sandbox
 from sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, SandboxError, SandboxPool
-from sandbox.attest import attest
 from sandbox.doctor import can_run, diagnose
+from sandbox.pidfd import attest
 from tests.sandbox.arena import descendants
 
 ROOT = Path(__file__).parents[2]

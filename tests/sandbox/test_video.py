@@ -20,8 +20,7 @@ import pytest
 from PIL import Image
 
 from sandbox._guest.video import NDArray, VideoReader, cpu, gpu, install_decord_alias, names_of_videos
-from sandbox._guest.video_file import VideoError
-from sandbox._guest.video_index import FrameIndex, read_index
+from sandbox._guest.video_file import FrameIndex, VideoError, read_index
 
 N_FRAMES, FRAMES_PER_SECOND, STEP = 40, 25, 6
 MILLISECONDS = Fraction(1, 1000)

@@ -15,9 +15,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # typer 0.25 imports names that click 8.4 deprecates
     import typer  # noqa: F401
 
-from pipelines.export import write_dataset
-from pipelines.images import ImageStore
+from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.records import Check, Observation, Provenance, Round, Sample, Trajectory, Truth, Usage
+from pipelines.storage.images import ImageStore
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220), "white": (250, 250, 250)}
 CROP = (
@@ -122,7 +122,7 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory, store):
     folder = tmp_path_factory.mktemp("dataset") / "mixed"
-    write_dataset(folder, mixed_pairs(store), store=store)
+    write_trajectories(folder, mixed_pairs(store), store=store)
     return folder
 
 
@@ -130,7 +130,7 @@ def dataset(tmp_path_factory, store):
 def signs(tmp_path_factory, store):
     """Twenty-four very regular rows: crop the sign, say its colour."""
     folder = tmp_path_factory.mktemp("dataset") / "signs"
-    write_dataset(folder, [sign(store, index) for index in range(24)], store=store)
+    write_trajectories(folder, [sign(store, index) for index in range(24)], store=store)
     return folder
 
 
@@ -168,14 +168,14 @@ def tiny_signs(tmp_path_factory, signs):
 
 @pytest.fixture(scope="session")
 def processor(tiny):
-    from train.models import load_processor
+    from train.models.loading import load_processor
 
     return load_processor(tiny)
 
 
 @pytest.fixture(scope="session")
 def rows(dataset):
-    from train.rows import open_dataset
+    from train.examples.datasets import open_dataset
 
     return open_dataset(dataset)
 

@@ -2,11 +2,10 @@
 
 from PIL import Image
 
+from pipelines.generation.rollout import Rollout
 from pipelines.records import Grader, ImageRef, Observation, Round, Sample, Truth, Usage
-from pipelines.rejects import Reason, RowFault
-from pipelines.rollout import Rollout
-from train.rollouts.outcomes import Outcome, pixel_ref
-from train.rollouts.prompts import Asked
+from pipelines.records.reject_reasons import Reason, RowError
+from train.rl.methods.base import GradedQuestion, RolloutOutcome, pixel_ref
 
 QUESTION_IMAGE = Image.new("RGB", (140, 112), (90, 90, 90))
 CROP_IMAGE = Image.new("RGB", (56, 56), (220, 20, 20))
@@ -31,9 +30,9 @@ def looked(status="ok", code=CROPS, images=(CROP_IMAGE,), error=None):
     return Round("I look.", code, Observation(status, "", refs, error))
 
 
-def outcome(answer="red", *rounds, mode="free", protocol="thyme", sandbox_fault=None, suitable=None, turns=None):
+def outcome(answer="red", *rounds, mode="free", protocol="thyme", sandbox_error=None, suitable=None, turns=None):
     """A rollout that ended in ``answer``; None for one that has none."""
-    fault = RowFault(Reason.MALFORMED_TURN, "no answer") if answer is None else None
+    error = RowError(Reason.MALFORMED_TURN, "no answer") if answer is None else None
     if turns is None:
         said = [
             "<think>I look.\n<code>\n```python\nx\n```\n</code>" if not n else "<code>\n```python\nx\n```\n</code>"
@@ -43,14 +42,14 @@ def outcome(answer="red", *rounds, mode="free", protocol="thyme", sandbox_fault=
         last = f"{begin}So it is.</think>\n<answer>{answer}</answer>" if answer is not None else "I do not know"
         turns = (*said, last)
     pixels = {pixel_ref(image).sha256: image for image in (CROP_IMAGE, QUESTION_IMAGE)}
-    return Outcome(
-        asked=Asked(SAMPLE, Grader("text"), suitable),
+    return RolloutOutcome(
+        question=GradedQuestion(SAMPLE, Grader("text"), suitable),
         protocol=protocol,
         mode=mode,
-        rollout=Rollout(tuple(rounds), "So it is.", answer or "", Usage(), fault),
+        rollout=Rollout(tuple(rounds), "So it is.", answer or "", Usage(), error),
         turns=tuple(turns),
         question_images=(QUESTION_IMAGE,),
         pixels=pixels,
         n_tokens=10,
-        sandbox_fault=sandbox_fault,
+        sandbox_error=sandbox_error,
     )

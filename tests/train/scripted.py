@@ -1,7 +1,7 @@
 """One training step whose rollouts follow a script: real generation, known words."""
 
 from tests.train.conftest import CROP
-from train.masks import segments
+from train.examples.loss_mask import segments
 
 FIRST_TURNS = [
     f"<think>I crop.\n<code>\n```python\n{CROP}\n```\n</code><|im_end|>",

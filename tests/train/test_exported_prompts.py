@@ -8,17 +8,16 @@ from types import SimpleNamespace
 import pytest
 from datasets import load_dataset
 
-from pipelines.layouts import PROMPT_LAYOUTS
-from pipelines.layouts.exporting import export
-from pipelines.layouts.shipped import find
+from pipelines.publishing.layouts import PROMPT_LAYOUTS
+from pipelines.publishing.layouts.export_source import find_source
+from pipelines.publishing.layouts.exporter import export
+from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.records import Grader, RLRow
-from pipelines.rl.export import write_rows
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, scripted_step
-from train.models import device_arguments, load_model, load_processor, suppressed_tokens
-from train.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
-from train.rollouts.workshop import WORKSHOP
-from train.templates import template
+from train.models.loading import device_arguments, load_model, load_processor, suppressed_tokens, template
+from train.rl.rollouts.environment import RESPONSE_TEMPLATE, SandboxEnvironment
+from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates
@@ -36,8 +35,8 @@ def exported(store, tmp_path_factory):
         RLRow(sample, grader, "public", "unknown", None, None, None)
         for sample, grader in zip(asked, kinds, strict=True)
     ]
-    write_rows(folder / "prompts", rows, store=store, split="train")
-    found = find("rl", folder, split="train", prompts=folder / "prompts").asked("thyme", None)
+    write_prompts(folder / "prompts", rows, store=store, split="train")
+    found = find_source("rl", folder, split="train", prompts=folder / "prompts").in_protocol("thyme", None)
     made = export(found, PROMPT_LAYOUTS["trl_grpo"], folder / "out").folder
     files = str(made / "train.parquet")
     return SimpleNamespace(
@@ -50,7 +49,7 @@ def step(exported, tiny, tmp_path_factory):
     """One scripted step of two rollouts a prompt: each crops, then says that it is red."""
     from trl.trainer.grpo_config import GRPOConfig
 
-    from train.rollouts.mixed import MixedGRPOTrainer
+    from train.rl.rollouts.environment import MixedGRPOTrainer
 
     spec = importlib.util.spec_from_file_location("reward", exported.folder / "reward.py")
     reward = importlib.util.module_from_spec(spec)
@@ -82,7 +81,7 @@ def step(exported, tiny, tmp_path_factory):
     )
     batch = scripted_step(trainer, processor, [FIRST_TURNS[0]] * 4)
     yield SimpleNamespace(batch=batch, log=trainer.state.log_history[0])
-    WORKSHOP.close()
+    PROMPT_GROUPS.close()
 
 
 def test_an_exported_prompt_is_conversational_and_takes_its_images(exported):

@@ -5,18 +5,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipelines.export import write_dataset
+from pipelines.publishing.parquet_shards import write_trajectories
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, SECOND_TURN, rollout_segments, scripted_step
-from train.faults import JudgeDown, TrainFault
 from train.grpo import build_trainer, main, reinforce
-from train.methods import METHODS, Scored
-from train.models import load_processor
-from train.rollouts.prompts import open_prompts
-from train.rollouts.settings import Arguments, named_method
-from train.rollouts.showcase import Showcase
-from train.rollouts.trainer import SandboxGRPOTrainer
-from train.rollouts.workshop import WORKSHOP
+from train.models.loading import load_processor
+from train.rl.methods import METHODS, RolloutScore, named_method, settings_of
+from train.rl.rollouts.prompts import open_prompts
+from train.rl.rollouts.sample_log import SampleLog
+from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from train.rl.rollouts.trainer import SandboxGRPOTrainer
+from train.runs import JudgeDown, TrainError
 
 pytestmark = pytest.mark.filterwarnings(
     # TRL 1.16 reads the name that transformers 5.23 deprecates
@@ -27,14 +26,14 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture(scope="module", autouse=True)
 def _pool():
     yield
-    WORKSHOP.close()
+    PROMPT_GROUPS.close()
 
 
-def trained(folder, model, steps, method, first_turns, *, showcase=None, **given):
+def trained(folder, model, steps, method, first_turns, *, sample_log=None, **given):
     """Scripted steps of a method; the batch, the log and the processor."""
     processor = load_processor(model)
     given = {"max_steps": 1, "max_tokens": 600, "repetition_penalty": 1.0, **given}
-    arguments = Arguments.of(method, **given)
+    arguments = settings_of(method, **given)
     trainer = build_trainer(
         open_prompts(folder),
         model,
@@ -42,7 +41,7 @@ def trained(folder, model, steps, method, first_turns, *, showcase=None, **given
         arguments,
         method=named_method(method),
         steps=steps,
-        showcase=showcase,
+        sample_log=sample_log,
     )
     batch = scripted_step(trainer, processor, first_turns)
     return SimpleNamespace(processor=processor, batch=batch, log=trainer.state.log_history, trainer=trainer)
@@ -51,7 +50,7 @@ def trained(folder, model, steps, method, first_turns, *, showcase=None, **given
 @pytest.fixture(scope="module")
 def one_sign(store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("dataset") / "one"
-    write_dataset(folder, [sign(store, 0)], store=store)
+    write_trajectories(folder, [sign(store, 0)], store=store)
     return folder
 
 
@@ -59,8 +58,8 @@ def one_sign(store, tmp_path_factory):
 def step(request, one_sign, tinies, tmp_path_factory):
     """One scripted step: a crop, a print, an error and a guess, each in the real sandbox."""
     folder = tmp_path_factory.mktemp("grpo")
-    showcase = Showcase(folder / "rollouts")
-    made = trained(one_sign, tinies[request.param], folder, "thyme", FIRST_TURNS, showcase=showcase)
+    sample_log = SampleLog(folder / "rollouts")
+    made = trained(one_sign, tinies[request.param], folder, "thyme", FIRST_TURNS, sample_log=sample_log)
     made.shown = folder / "rollouts"
     return made
 
@@ -134,7 +133,7 @@ def test_rollouts_can_be_looked_at(step):
 
 
 def test_prompts_with_and_without_images_train_in_one_batch(store, tiny, tmp_path):
-    write_dataset(tmp_path / "mixed", [sign(store, 0), sum_without_image(7)], store=store)
+    write_trajectories(tmp_path / "mixed", [sign(store, 0), sum_without_image(7)], store=store)
     made = trained(
         tmp_path / "mixed", tiny, tmp_path, "thyme", [FIRST_TURNS[0]] * 4, generations=2, batch_size=4, beta=0.0
     )
@@ -143,7 +142,7 @@ def test_prompts_with_and_without_images_train_in_one_batch(store, tiny, tmp_pat
 
 
 def test_prompts_without_any_image_train(store, tiny, tmp_path):
-    write_dataset(tmp_path / "sums", [sum_without_image(7)], store=store)
+    write_trajectories(tmp_path / "sums", [sum_without_image(7)], store=store)
     made = trained(tmp_path / "sums", tiny, tmp_path, "thyme", [FIRST_TURNS[1]] * 4)
     assert made.log[0]["executable_rate"] == 1.0
 
@@ -171,12 +170,12 @@ GUESSED_IN = {
 @pytest.fixture(scope="module")
 def rl_signs(store, tmp_path_factory):
     """RL rows about signs."""
+    from pipelines.publishing.parquet_shards import write_prompts
     from pipelines.records import Grader, RLRow
-    from pipelines.rl.export import write_rows
 
     folder = tmp_path_factory.mktemp("rl")
     rows = [RLRow(sign(store, index)[0], Grader("text"), "public", "unknown", None, None, None) for index in range(4)]
-    write_rows(folder, rows, store=store, split="train")
+    write_prompts(folder, rows, store=store, split="train")
     return folder
 
 
@@ -188,7 +187,7 @@ def test_each_method_trains_two_steps_with_images_from_code(name, rl_signs, tiny
         return [(WRITTEN_IN, GUESSED_IN)[row % 2][protocol] for row in range(len(texts))]
 
     processor = load_processor(tiny)
-    arguments = Arguments.of(name, max_steps=2, max_tokens=600, repetition_penalty=1.0, generations=4, batch_size=4)
+    arguments = settings_of(name, max_steps=2, max_tokens=600, repetition_penalty=1.0, generations=4, batch_size=4)
     trainer = build_trainer(
         open_prompts(rl_signs), tiny, processor, arguments, method=named_method(name), steps=tmp_path
     )
@@ -232,7 +231,7 @@ def test_a_broken_rollout_is_out_of_the_update_and_counted(one_sign, tiny, tmp_p
 def test_of_oversampled_groups_those_with_most_spread_are_trained(store, tiny, tmp_path):
     """Four prompts: all wrong, all right, one of four right, two of four right; two are kept."""
     pairs = [sign(store, index) for index in (0, 4, 8, 12)]
-    write_dataset(tmp_path / "four", pairs, store=store)
+    write_trajectories(tmp_path / "four", pairs, store=store)
     right, wrong = FIRST_TURNS[3].replace("blue", "red"), FIRST_TURNS[3]
     first = [wrong] * 4 + [right] * 4 + [right, wrong, wrong, wrong] + [right, right, wrong, wrong]
     made = trained(tmp_path / "four", tiny, tmp_path, "pyvision", first, generations=4, batch_size=8, oversample=2.0)
@@ -243,7 +242,7 @@ def test_of_oversampled_groups_those_with_most_spread_are_trained(store, tiny, t
 
 
 def test_where_too_few_groups_are_worth_it_others_fill_the_batch_and_teach_nothing(store, tiny, tmp_path):
-    write_dataset(tmp_path / "two", [sign(store, 0), sign(store, 4)], store=store)
+    write_trajectories(tmp_path / "two", [sign(store, 0), sign(store, 4)], store=store)
     made = trained(
         tmp_path / "two", tiny, tmp_path, "pyvision", [FIRST_TURNS[3]] * 4, generations=2, batch_size=2, oversample=2.0
     )
@@ -290,10 +289,10 @@ def test_a_training_that_a_judge_broke_off_goes_on_as_if_nothing_had_been(one_si
             calls.append(len(group))
             if len(calls) in down:
                 raise JudgeDown("judge-32b", "no answer")
-            return [Scored(float(place), 0.0, {}) for place in range(len(group))]
+            return [RolloutScore(float(place), 0.0, {}) for place in range(len(group))]
 
     monkeypatch.setitem(METHODS, "judged", Judged)
-    arguments = Arguments.of("judged", max_steps=3, max_tokens=16, generations=2, learning_rate=1e-3)
+    arguments = settings_of("judged", max_steps=3, max_tokens=16, generations=2, learning_rate=1e-3)
     with pytest.raises(JudgeDown, match="run the same command again: it goes on where it stopped"):
         reinforce(one_sign, model, tmp_path / "broken", arguments)
     made = reinforce(one_sign, model, tmp_path / "broken", arguments)
@@ -305,36 +304,36 @@ def test_a_training_that_a_judge_broke_off_goes_on_as_if_nothing_had_been(one_si
 
 
 def test_rollouts_of_a_prompt_must_fit_a_batch():
-    with pytest.raises(TrainFault, match="which is no multiple of 3 generations"):
-        Arguments.of("thyme", generations=3, batch_size=4)
+    with pytest.raises(TrainError, match="which is no multiple of 3 generations"):
+        settings_of("thyme", generations=3, batch_size=4)
 
 
 def test_an_oversampled_batch_has_whole_groups():
-    with pytest.raises(TrainFault, match=r"oversample 1\.5"):
-        Arguments.of("pyvision", generations=4, batch_size=4, oversample=1.5)
+    with pytest.raises(TrainError, match=r"oversample 1\.5"):
+        settings_of("pyvision", generations=4, batch_size=4, oversample=1.5)
 
 
 def test_a_vllm_server_is_for_one_process(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(TrainFault, match="train in one process"):
-        Arguments.of("thyme", engine="vllm_server")
+    with pytest.raises(TrainError, match="train in one process"):
+        settings_of("thyme", engine="vllm_server")
 
 
 def test_an_unknown_method_is_named_with_the_known_ones():
-    with pytest.raises(TrainFault, match=r"unknown method 'ppo'; known: thyme"):
-        Arguments.of("ppo")
+    with pytest.raises(TrainError, match=r"unknown method 'ppo'; known: thyme"):
+        settings_of("ppo")
 
 
 def test_a_group_that_cannot_be_divided_is_refused(one_sign, tiny, tmp_path):
-    with pytest.raises(TrainFault, match="divides a group into quarters"):
-        reinforce(one_sign, tiny, tmp_path / "out", Arguments.of("adaptive", generations=6))
+    with pytest.raises(TrainError, match="divides a group into quarters"):
+        reinforce(one_sign, tiny, tmp_path / "out", settings_of("adaptive", generations=6))
 
 
 def test_what_is_not_given_is_the_papers():
-    assert Arguments.of("thyme").learning_rate == 5e-7
-    assert Arguments.of("pyvision").oversample == 2.0
-    assert Arguments.of("adaptive").generations == 16
-    assert Arguments.of("thyme", learning_rate=1e-3).learning_rate == 1e-3
+    assert settings_of("thyme").learning_rate == 5e-7
+    assert settings_of("pyvision").oversample == 2.0
+    assert settings_of("adaptive").generations == 16
+    assert settings_of("thyme", learning_rate=1e-3).learning_rate == 1e-3
 
 
 def test_the_program_writes_a_checkpoint_that_it_knows_again(dataset, tiny, tmp_path):

@@ -6,18 +6,18 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipelines.export import write_dataset
-from pipelines.policies import retries
-from tests.pipelines.policies.conftest import completion, refusal, serving
+from pipelines.models.policies import http_client
+from pipelines.publishing.parquet_shards import write_trajectories
+from tests.pipelines.models.policies.conftest import completion, refusal, serving
 from tests.train.conftest import CROP, sign
 from tests.train.scripted import FIRST_TURNS, scripted_step
-from train.faults import JudgeDown, TrainFault
 from train.grpo import build_trainer
-from train.judging.opening import judges_of
-from train.models import load_processor
-from train.rollouts.prompts import open_prompts
-from train.rollouts.settings import Arguments, named_method
-from train.rollouts.workshop import WORKSHOP
+from train.models.loading import load_processor
+from train.rl.judging.judge_config import judges_of
+from train.rl.methods import named_method, settings_of
+from train.rl.rollouts.prompts import open_prompts
+from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from train.runs import JudgeDown, TrainError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning",
@@ -28,7 +28,7 @@ CLEAR = '{"reason": "it shows the sign", "match": "clear"}'
 @pytest.fixture(scope="module", autouse=True)
 def _pool():
     yield
-    WORKSHOP.close()
+    PROMPT_GROUPS.close()
 
 
 @contextmanager
@@ -59,8 +59,8 @@ def listening(answer):
 def judged(store, tiny, tmp_path, monkeypatch):
     """A trainer of CodeV whose judge is at this endpoint."""
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(retries, "FIRST_WAIT_SECONDS", 0.01)
-    write_dataset(tmp_path / "one", [sign(store, 0)], store=store)
+    monkeypatch.setattr(http_client, "FIRST_WAIT_SECONDS", 0.01)
+    write_trajectories(tmp_path / "one", [sign(store, 0)], store=store)
 
     def build(url, **given):
         processor = load_processor(tiny)
@@ -70,7 +70,7 @@ def judged(store, tiny, tmp_path, monkeypatch):
             open_prompts(tmp_path / "one"),
             tiny,
             processor,
-            Arguments.of("codev", **given),
+            settings_of("codev", **given),
             method=named_method("codev"),
             judges=judges,
             steps=tmp_path / "steps",
@@ -80,7 +80,7 @@ def judged(store, tiny, tmp_path, monkeypatch):
     return build
 
 
-def asked_for_pictures(endpoint):
+def asked_for_images(endpoint):
     return [request for request in endpoint.asked if "image_url" in str(request)]
 
 
@@ -95,17 +95,17 @@ def test_what_a_program_shows_is_judged_and_paid_for(judged):
     assert log["parts/tool"] == 1.0
     assert log["reward"] == 1.0 + 0.5
     # four rollouts made the same crop: it is asked about once
-    assert len(asked_for_pictures(endpoint)) == 1
+    assert len(asked_for_images(endpoint)) == 1
 
 
-def test_the_judge_sees_question_and_picture_and_no_code(judged):
+def test_the_judge_sees_question_and_image_and_no_code(judged):
     async def clear(*_):
         return completion(CLEAR)
 
     with listening(clear) as endpoint:
         trainer, processor = judged(endpoint.url)
         scripted_step(trainer, processor, [FIRST_TURNS[0]] * 4)
-    (request,) = asked_for_pictures(endpoint)
+    (request,) = asked_for_images(endpoint)
     words = str(request["messages"])
     assert "What is the colour of the sign?" in words
     assert CROP not in words
@@ -124,12 +124,12 @@ def test_a_judge_that_ends_in_the_middle_ends_the_training(judged):
 
 def test_a_judge_that_is_not_there_is_said_before_anything_is_trained(judged):
     trainer, _ = judged("http://127.0.0.1:9/v1")
-    with pytest.raises(TrainFault, match="judge-32b"):
+    with pytest.raises(TrainError, match="judge-32b"):
         trainer.train()
 
 
 def test_half_a_judge_is_no_judge():
-    with pytest.raises(TrainFault, match="needs --judge-url and --judge-model"):
+    with pytest.raises(TrainError, match="needs --judge-url and --judge-model"):
         judges_of("http://localhost/v1", "", n_votes=1, rubric="strict")
 
 

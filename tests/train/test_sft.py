@@ -7,17 +7,18 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipelines.export import write_dataset
-from train.faults import TrainFault
-from train.sft import Arguments, finetune, main
+from pipelines.publishing.parquet_shards import write_trajectories
+from train.finetuning.settings import SftSettings
+from train.runs import TrainError
+from train.sft import finetune, main
 
 pytestmark = pytest.mark.filterwarnings(
     # PEFT 0.21 reads the name that transformers 5.23 deprecates
     "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
 )
 
-FAST = Arguments(epochs=2, batch_size=1, learning_rate=1e-2)
-SHORT = Arguments(max_steps=2, batch_size=2, learning_rate=1e-2)
+FAST = SftSettings(epochs=2, batch_size=1, learning_rate=1e-2)
+SHORT = SftSettings(max_steps=2, batch_size=2, learning_rate=1e-2)
 
 
 def app():
@@ -71,9 +72,9 @@ def test_the_checkpoint_keeps_the_template_that_the_model_came_with(trained, tin
 def test_the_trained_model_writes_the_program(trained, signs):
     import torch
 
-    from train.conversations import conversation
-    from train.models import load_model, load_processor
-    from train.rows import open_dataset
+    from train.examples.datasets import open_dataset
+    from train.examples.encoding import conversation
+    from train.models.loading import load_model, load_processor
 
     processor, model = load_processor(trained[0]), load_model(trained[0]).eval()
     said = conversation(open_dataset(signs)[0], layout="turns")
@@ -97,23 +98,25 @@ def test_a_second_run_with_the_same_inputs_has_nothing_to_do(trained, signs, tin
 
 def test_other_arguments_and_force_train_again(dataset, tiny, tmp_path):
     first = finetune(dataset, tiny, tmp_path / "out", SHORT)
-    other = finetune(dataset, tiny, tmp_path / "out", Arguments(max_steps=1, batch_size=2, layout="inline"))
+    other = finetune(dataset, tiny, tmp_path / "out", SftSettings(max_steps=1, batch_size=2, layout="inline"))
     assert (first["n_steps"], other["n_steps"]) == (2, 1)
     assert first["inputs"]["digest"] != other["inputs"]["digest"]
     before = (tmp_path / "out" / "training.json").stat().st_mtime_ns
-    again = finetune(dataset, tiny, tmp_path / "out", Arguments(max_steps=1, batch_size=2, layout="inline"), force=True)
+    again = finetune(
+        dataset, tiny, tmp_path / "out", SftSettings(max_steps=1, batch_size=2, layout="inline"), force=True
+    )
     assert (tmp_path / "out" / "training.json").stat().st_mtime_ns != before
     assert again["steps"][0]["loss"] == other["steps"][0]["loss"]
 
 
 def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, monkeypatch, capsys):
-    output, arguments = tmp_path / "out", Arguments(max_steps=4, batch_size=2)
+    output, arguments = tmp_path / "out", SftSettings(max_steps=4, batch_size=2)
 
     def killed(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("train.phases.save_checkpoint", killed)
+        patch.setattr("train.finetuning.phases.save_checkpoint", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune(dataset, tiny, output, arguments, save_steps=3)
     assert not output.exists()
@@ -126,9 +129,9 @@ def test_a_restart_goes_on_from_the_last_saved_step(dataset, tiny, tmp_path, mon
 
 
 def test_lora_weights_are_merged_into_the_checkpoint(dataset, tiny, tmp_path):
-    from train.models import load_model
+    from train.models.loading import load_model
 
-    finetune(dataset, tiny, tmp_path / "out", Arguments(max_steps=2, batch_size=2, learning_rate=1e-2, lora=4))
+    finetune(dataset, tiny, tmp_path / "out", SftSettings(max_steps=2, batch_size=2, learning_rate=1e-2, lora=4))
     assert not (tmp_path / "out" / "adapter_config.json").exists()
     before, after = load_model(tiny).state_dict(), load_model(tmp_path / "out").state_dict()
     assert before.keys() == after.keys()
@@ -138,30 +141,30 @@ def test_lora_weights_are_merged_into_the_checkpoint(dataset, tiny, tmp_path):
 
 
 def test_a_missing_dataset_is_refused(tiny, tmp_path):
-    with pytest.raises(TrainFault, match=r"no dataset folder .*: materialise `sft_dataset`"):
+    with pytest.raises(TrainError, match=r"no dataset folder .*: materialise `sft_dataset`"):
         finetune(tmp_path / "none", tiny, tmp_path / "out", SHORT)
 
 
 def test_a_missing_model_is_refused(dataset, tmp_path):
-    with pytest.raises(TrainFault, match=r"no model in .*hf download"):
+    with pytest.raises(TrainError, match=r"no model in .*hf download"):
         finetune(dataset, tmp_path / "none", tmp_path / "out", SHORT)
 
 
 def test_a_model_of_another_family_is_refused(dataset, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    with pytest.raises(TrainFault, match="holds a 'llama' model"):
+    with pytest.raises(TrainError, match="holds a 'llama' model"):
         finetune(dataset, tmp_path, tmp_path / "out", SHORT)
 
 
 def test_other_columns_are_refused_by_name(tiny, tmp_path):
     pq.write_table(pa.table({"question": ["a"], "extra": ["b"]}), tmp_path / "train.parquet")
-    with pytest.raises(TrainFault, match=r"missing \['answer', .*unknown \['extra'\]"):
+    with pytest.raises(TrainError, match=r"missing \['answer', .*unknown \['extra'\]"):
         finetune(tmp_path, tiny, tmp_path / "out", SHORT)
 
 
 def test_an_empty_dataset_is_refused(tiny, store, tmp_path):
-    write_dataset(tmp_path / "empty", [], store=store)
-    with pytest.raises(TrainFault, match="has no rows: every trajectory was rejected"):
+    write_trajectories(tmp_path / "empty", [], store=store)
+    with pytest.raises(TrainError, match="has no rows: every trajectory was rejected"):
         finetune(tmp_path / "empty", tiny, tmp_path / "out", SHORT)
 
 
@@ -173,7 +176,7 @@ def test_a_row_that_does_not_conform_stops_the_program_before_the_first_step(dat
     (tmp_path / "bad").mkdir()
     at = table.schema.get_field_index("images")
     pq.write_table(table.set_column(at, table.schema.field(at), column), tmp_path / "bad" / "train.parquet")
-    with pytest.raises(TrainFault, match=r"row t3 \(crop, images_differ\): it holds 1 images and shows 2"):
+    with pytest.raises(TrainError, match=r"row t3 \(crop, images_differ\): it holds 1 images and shows 2"):
         finetune(tmp_path / "bad", tiny, tmp_path / "out", SHORT)
     assert not (tmp_path / "out").exists()
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from train.checkpoints import folder_digest
-from train.models import VISION_TOKENS, load_model, load_processor, model_type, suppressed_tokens
+from train.models.loading import VISION_TOKENS, load_model, load_processor, model_type, suppressed_tokens
+from train.runs.checkpoints import folder_digest
 from train.tiny import ARCHITECTURES, build
 
 

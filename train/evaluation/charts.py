@@ -1,4 +1,4 @@
-"""An evaluation's charts as PNG, in the house's colours."""
+"""An evaluation's charts as PNG."""
 
 from __future__ import annotations
 
@@ -9,35 +9,38 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from pipelines.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, mix, png
+from pipelines.publishing.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, mix, png
 
 Results = Mapping[str, Any]
 
 
 def charts(results: Results) -> dict[str, bytes]:
-    """Every chart that there are figures for, by file name."""
+    """All charts with figures, by file name."""
     sections = results["benchmarks"]
-    made = {
+    pngs = {
         "accuracy.png": accuracy(sections),
         "tool_calls.png": tool_calls(sections),
         "tools.png": tools(sections),
     }
-    if faithful := {name: found["faithfulness"] for name, found in sections.items() if found["faithfulness"]}:
-        made["faithfulness.png"] = faithfulness(faithful)
+    if faithful := {name: section["faithfulness"] for name, section in sections.items() if section["faithfulness"]}:
+        pngs["faithfulness.png"] = faithfulness(faithful)
     if results["all"]["controls"]:
-        made["controls.png"] = controls(results["all"]["controls"])
-    return made
+        pngs["controls.png"] = controls(results["all"]["controls"])
+    return pngs
 
 
 def accuracy(sections: Results) -> bytes:
     """Accuracy of every benchmark with its 95 % interval."""
-    names, found = list(sections), [section["accuracy"]["right"] for section in sections.values()]
+    names, estimates = list(sections), [section["accuracy"]["right"] for section in sections.values()]
     figure, axes = _axes(0.42 * len(names) + 0.9)
-    means = [one["mean"] for one in found]
-    ends = [[one["mean"] - one["low"] for one in found], [one["high"] - one["mean"] for one in found]]
+    means = [estimate["mean"] for estimate in estimates]
+    ends = [
+        [estimate["mean"] - estimate["low"] for estimate in estimates],
+        [estimate["high"] - estimate["mean"] for estimate in estimates],
+    ]
     axes.barh(names, means, color=BLUE, height=0.6, xerr=ends, error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 3})
-    for place, one in enumerate(found):
-        axes.text(one["high"] + 0.015, place, f"{one['mean']:.1%}", va="center", fontsize=9, color=INK)
+    for place, estimate in enumerate(estimates):
+        axes.text(estimate["high"] + 0.015, place, f"{estimate['mean']:.1%}", va="center", fontsize=9, color=INK)
     axes.set_xlim(0, 1.15)
     axes.invert_yaxis()
     return _done(figure, axes, title="Right answers, with 95 % intervals", grid="x")
@@ -60,46 +63,53 @@ def tool_calls(sections: Results) -> bytes:
 
 
 def tools(sections: Results) -> bytes:
-    """Programs by what they do, a block per benchmark."""
-    groups = {name: section["tools"] or {"no program": 0} for name, section in sections.items()}
-    return mix(groups, title="Programs by tool; a program may be of several kinds")
+    """Code rounds by tool, a block per benchmark."""
+    groups = {name: section["tools"] or {"no code": 0} for name, section in sections.items()}
+    return mix(groups, title="Code rounds by tool; a round may be of several kinds")
 
 
-def faithfulness(found: Results) -> bytes:
-    """Shares of faithful, unfaithful and picture-less rollouts; whole pictures count as none."""
-    bars = {f"{name}, by {who}": one["parts_only"] for name, told in found.items() for who, one in told.items()}
+def faithfulness(sections: Results) -> bytes:
+    """Shares of faithful, unfaithful and image-less rollouts; whole images count as none."""
+    bars = {
+        f"{name}, by {who}": shares["parts_only"] for name, counts in sections.items() for who, shares in counts.items()
+    }
     figure, axes = _axes(0.46 * len(bars) + 1.1)
     start = [0.0] * len(bars)
     kinds = (
         ("faithful", GREEN, "shows the target"),
         ("unfaithful", ORANGE, "does not"),
-        ("no_picture", LINE, "no picture"),
+        ("no_picture", LINE, "no image"),
     )
     for kind, colour, label in kinds:
-        widths = [one[kind] for one in bars.values()]
-        drawn = axes.barh(list(bars), widths, left=start, color=colour, height=0.6, label=label)
-        axes.bar_label(drawn, [f"{w:.0%}" if w >= 0.06 else "" for w in widths], label_type="center", fontsize=9)
-        start = [left + width for left, width in zip(start, widths, strict=True)]
+        widths = [shares[kind] for shares in bars.values()]
+        patches = axes.barh(list(bars), widths, left=start, color=colour, height=0.6, label=label)
+        axes.bar_label(patches, [f"{w:.0%}" if w >= 0.06 else "" for w in widths], label_type="center", fontsize=9)
+        start = [offset + width for offset, width in zip(start, widths, strict=True)]
     axes.set_xlim(0, 1)
     axes.invert_yaxis()
     axes.legend(fontsize=8, frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.12))
-    return _done(figure, axes, title="Does any crop show the target? Parts of the picture only", grid="x")
+    return _done(figure, axes, title="Does any crop show the target? Parts of the image only", grid="x")
 
 
-def controls(found: Results) -> bytes:
-    """How often the answer changes when the pictures do, of rollouts that were right and wrong."""
+def controls(effects: Results) -> bytes:
+    """How often the answer changes when the images do, of rollouts that were right and wrong."""
     figure, axes = _axes(2.7)
     for shift, (kind, colour, label) in zip(
         (-0.2, 0.2), (("changed_right", GREEN, "was right"), ("changed_wrong", ORANGE, "was wrong")), strict=True
     ):
-        places = [place + shift for place in range(len(found))]
-        bars = axes.bar(places, [one[kind]["mean"] for one in found.values()], width=0.38, color=colour, label=label)
-        shares = [f"{one[kind]['mean']:.0%} of {one[kind]['n']}" if one[kind]["n"] else "" for one in found.values()]
+        places = [place + shift for place in range(len(effects))]
+        bars = axes.bar(
+            places, [effect[kind]["mean"] for effect in effects.values()], width=0.38, color=colour, label=label
+        )
+        shares = [
+            f"{effect[kind]['mean']:.0%} of {effect[kind]['n']}" if effect[kind]["n"] else ""
+            for effect in effects.values()
+        ]
         axes.bar_label(bars, shares, fontsize=8)
-    axes.set_xticks(range(len(found)), labels=[name.replace("_", " ") for name in found])
+    axes.set_xticks(range(len(effects)), labels=[name.replace("_", " ") for name in effects])
     axes.set_ylim(0, 1.12)
     axes.legend(fontsize=8, frameon=False)
-    return _done(figure, axes, title="Answers that change when the pictures are not what they were", grid="y")
+    return _done(figure, axes, title="Answers that change when the images are replaced", grid="y")
 
 
 def _buckets(axes: Axes, buckets: Sequence[Mapping[str, Any]]) -> None:

@@ -1,10 +1,10 @@
-"""Boxes that programs crop, worked out from their numbers: ``left = 100`` above, ``image.crop((left, …))`` below.
+"""Boxes that code crops, computed from its literals: ``left = 100`` above, ``image.crop((left, …))`` below.
 
     crop_boxes("w, h = image.size\\nc = image.crop((w // 2, 0, w, h // 2))", 640, 480)     # [Box(320, 0, 640, 240)]
 
-Names that were given a number (in any order of branches: the last one counts), sums and products of numbers, and the
-size of the question's picture are known; anything else makes a box that is not worked out. Boxes are only where to look
-first: pixels decide (``pictures.py``).
+Evaluated are names assigned a number (the last assignment counts, whatever the branch), arithmetic on numbers, and
+the size of the question's image; a box with anything else in it is skipped. Boxes only say where to search first:
+pixels decide (``images.py``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from pipelines.geometry import Box, box_from_corners
-from pipelines.syntax import parsed
+from pipelines.models.parsing import parsed
+from pipelines.records.geometry import Box, box_from_corners
 
 _SIGNS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -27,13 +27,14 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {"int": int, "round": round, "m
 
 
 def crop_boxes(code: str, width: int, height: int) -> list[Box]:
-    """The boxes inside a picture of ``width`` x ``height`` pixels that ``code`` crops or slices."""
+    """The boxes inside an image of ``width`` x ``height`` pixels that ``code`` crops or slices."""
     tree = parsed(code)
     if tree is None:
         return []
     numbers = _Numbers(width, height)
     boxes: list[Box] = []
-    for node in _in_order(tree):
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
+    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):  # as written
         if isinstance(node, ast.Assign):
             numbers.assign(node)
         sides = _sides(node)
@@ -43,7 +44,7 @@ def crop_boxes(code: str, width: int, height: int) -> list[Box]:
 
 
 class _Numbers:
-    """What names stand for, as far as it can be told."""
+    """Numeric values of names, as far as they can be computed."""
 
     def __init__(self, width: int, height: int) -> None:
         self._width, self._height = float(width), float(height)
@@ -59,12 +60,12 @@ class _Numbers:
                     self._set(name, value)
 
     def all(self, nodes: Sequence[ast.expr]) -> list[float] | None:
-        """The values of ``nodes``; None where one of them is not known."""
+        """The values of ``nodes``; None where one cannot be computed."""
         values = [self.value(node) for node in nodes]
         return None if None in values else [value for value in values if value is not None]
 
     def value(self, node: ast.expr) -> float | None:
-        """The number that an expression comes to, or None."""
+        """The numeric value of an expression, or None."""
         if isinstance(node, ast.Constant):
             return float(node.value) if isinstance(node.value, int | float) else None
         if isinstance(node, ast.Name):
@@ -99,8 +100,8 @@ class _Numbers:
             return [self.value(element) for element in node.elts]
         if isinstance(node, ast.Attribute) and node.attr == "size":
             return [self._width, self._height]
-        named = [inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
-        return [self._height, self._width, None] if "shape" in named else [None] * n
+        attributes = [inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
+        return [self._height, self._width, None] if "shape" in attributes else [None] * n
 
     def _of_size(self, node: ast.Subscript) -> float | None:
         """``image.size[0]`` and ``array.shape[0]``."""
@@ -115,12 +116,6 @@ class _Numbers:
             self._known.pop(target.id, None)
             if value is not None:
                 self._known[target.id] = value
-
-
-def _in_order(tree: ast.AST) -> list[ast.stmt | ast.expr]:
-    """Nodes as they are written, a statement's parts after what stands above it."""
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
-    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 
 def _sides(node: ast.AST) -> Sequence[ast.expr]:

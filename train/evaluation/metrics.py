@@ -1,7 +1,7 @@
-"""What rollouts come to: pure functions of ``Played`` records.
+"""Metrics of rollouts: pure functions of ``ScoredRollout`` records.
 
-Accuracy counts every rollout, broken ones as wrong; what an endpoint or a sandbox failed to give (``Played.failed``) is
-to be taken out before. Tools are counted as rounds of code; FIGR's words are kept for its four figures (§4.4).
+Accuracy counts every rollout, broken ones as wrong; callers leave out those with an infrastructure failure
+(``ScoredRollout.failed``). Tool calls are rounds of code; the four figures of FIGR (§4.4) keep its names.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.records import Round
-from pipelines.visual_tokens import Vision, visual_tokens
+from pipelines.vision.visual_tokens import VisionModel, visual_tokens
 from train.evaluation.intervals import Estimate, estimate, pass_at_k
-from train.evaluation.playing import Played
+from train.evaluation.rollouts import ScoredRollout
 from train.evaluation.taxonomy import Tool, tools_of
 
 K = TypeVar("K", bound=Hashable)
@@ -44,7 +43,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Rollouts with so many programs: their share of all, and how many of them are right."""
+    """Rollouts with a given number of code rounds: their share of all, and their accuracy."""
 
     name: str
     n: int
@@ -55,8 +54,8 @@ class Bucket:
 @dataclass(frozen=True, slots=True)
 class Code:
     """``tool_use``: share of rollouts that call a tool (Look Less, Reason More, table 1). FIGR §4.4: ``ratio``, share
-    of rollouts with a program that was executed; ``pass_rate``, share of programs without error; ``lines``, non-empty
-    lines of a program."""
+    of rollouts with executed code; ``pass_rate``, share of code rounds without error; ``lines``, non-empty lines per
+    round."""
 
     tool_use: Estimate
     ratio: Estimate
@@ -68,7 +67,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a count is spread over rollouts."""
+    """The distribution of a count over rollouts."""
 
     mean: float
     median: float
@@ -76,55 +75,61 @@ class Spread:
     most: float
 
 
-def accuracy(played: Sequence[Played]) -> Accuracy:
-    """Of rollouts on any number of questions, with as many rollouts each as there are."""
-    by_group, by_question = _by(played, _group), _by(played, _asked)
-    n_each = min((len(found) for found in by_question.values()), default=0)
+def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
+    """Accuracy over any number of questions and rollouts."""
+    by_group, by_question = _by(rollouts, _group), _by(rollouts, _asked)
+    n_each = min((len(group) for group in by_question.values()), default=0)
     return Accuracy(
-        right=_estimate(played, lambda one: one.score.right),
-        value=_estimate(played, lambda one: one.score.value),
+        right=_estimate(rollouts, lambda scored: scored.score.right),
+        value=_estimate(rollouts, lambda scored: scored.score.value),
         n_questions=len(by_question),
-        n_rollouts=len(played),
-        pass_at={k: fmean(_pass(found, k) for found in by_question.values()) for k in _powers(n_each)},
+        n_rollouts=len(rollouts),
+        pass_at={k: fmean(_pass(group, k) for group in by_question.values()) for k in _powers(n_each)},
         circular=_circular(by_group.values()) if len(by_group) < len(by_question) else None,
     )
 
 
-def by_benchmark(played: Sequence[Played]) -> dict[str, Accuracy]:
+def by_benchmark(rollouts: Sequence[ScoredRollout]) -> dict[str, Accuracy]:
     """Accuracy of each benchmark."""
-    return {name: accuracy(found) for name, found in _by(played, lambda one: one.question.benchmark).items()}
+    return {name: accuracy(group) for name, group in _by(rollouts, lambda scored: scored.question.benchmark).items()}
 
 
-def by_category(played: Sequence[Played]) -> dict[str, dict[str, Accuracy]]:
+def by_category(rollouts: Sequence[ScoredRollout]) -> dict[str, dict[str, Accuracy]]:
     """Accuracy of each category of each benchmark."""
-    benchmarks = _by(played, lambda one: one.question.benchmark)
-    categories = {name: _by(found, lambda one: one.question.sample.category) for name, found in benchmarks.items()}
-    return {name: {key: accuracy(rows) for key, rows in sorted(found.items())} for name, found in categories.items()}
+    benchmarks = _by(rollouts, lambda scored: scored.question.benchmark)
+    categories = {
+        name: _by(group, lambda scored: scored.question.sample.category) for name, group in benchmarks.items()
+    }
+    return {name: {key: accuracy(rows) for key, rows in sorted(group.items())} for name, group in categories.items()}
 
 
-def by_cycle(played: Sequence[Played]) -> dict[str, dict[str, Accuracy]]:
+def by_cycle(rollouts: Sequence[ScoredRollout]) -> dict[str, dict[str, Accuracy]]:
     """Accuracy of each order of the choices, for benchmarks that have several."""
-    turned = _by([one for one in played if one.question.cycle], lambda one: one.question.benchmark)
-    cycles = {name: _by(found, lambda one: one.question.cycle) for name, found in turned.items()}
-    return {name: {key: accuracy(rows) for key, rows in sorted(found.items())} for name, found in cycles.items()}
+    turned = _by([scored for scored in rollouts if scored.question.cycle], lambda scored: scored.question.benchmark)
+    cycles = {name: _by(group, lambda scored: scored.question.cycle) for name, group in turned.items()}
+    return {name: {key: accuracy(rows) for key, rows in sorted(group.items())} for name, group in cycles.items()}
 
 
-def by_tool_calls(played: Sequence[Played]) -> tuple[Bucket, ...]:
-    """CodeV's four buckets by the number of programs, empty ones included."""
-    found = _by(played, lambda one: min(len(one.rollout.rounds), len(BUCKETS) - 1))
-    return tuple(_bucket(name, found.get(number, []), len(played)) for number, name in enumerate(BUCKETS))
+def by_tool_calls(rollouts: Sequence[ScoredRollout]) -> tuple[Bucket, ...]:
+    """CodeV's four buckets by the number of code rounds, empty ones included."""
+    buckets = _by(rollouts, lambda scored: min(len(scored.rollout.rounds), len(BUCKETS) - 1))
+    return tuple(_bucket(name, buckets.get(number, []), len(rollouts)) for number, name in enumerate(BUCKETS))
 
 
-def code(played: Sequence[Played]) -> Code:
-    """How much code was written, and how it fared."""
-    programs = [turn for one in played for turn in one.rollout.rounds]
+def code(rollouts: Sequence[ScoredRollout]) -> Code:
+    """Amount of code and how often it runs."""
+
+    def executed(scored: ScoredRollout) -> bool:
+        return any(turn.observation.status not in _NOT_EXECUTED for turn in scored.rollout.rounds)
+
+    programs = [turn for scored in rollouts for turn in scored.rollout.rounds]
     return Code(
-        tool_use=_estimate(played, lambda one: bool(one.rollout.rounds)),
-        ratio=_estimate(played, lambda one: any(map(_was_executed, one.rollout.rounds))),
+        tool_use=_estimate(rollouts, lambda scored: bool(scored.rollout.rounds)),
+        ratio=_estimate(rollouts, executed),
         pass_rate=_mean([turn.observation.status == "ok" for turn in programs]),
         lines=_mean([code_lines(turn.code) for turn in programs]),
         n_programs=len(programs),
-        n_per_rollout=len(programs) / max(1, len(played)),
+        n_per_rollout=len(programs) / max(1, len(rollouts)),
     )
 
 
@@ -133,65 +138,65 @@ def code_lines(code: str) -> int:
     return sum(bool(line.strip()) for line in code.splitlines())
 
 
-def tools(played: Sequence[Played]) -> dict[Tool, int]:
-    """How many programs are of each kind; a program may be of several."""
-    counts = Counter(tool for one in played for found in tools_by_round(one) for tool in found)
+def tools(rollouts: Sequence[ScoredRollout]) -> dict[Tool, int]:
+    """Number of code rounds of each kind; a round may be of several."""
+    counts = Counter(tool for scored in rollouts for kinds in tools_by_round(scored) for tool in kinds)
     return {tool: counts[tool] for tool in Tool if counts[tool]}
 
 
-def tools_by_round(one: Played) -> list[frozenset[Tool]]:
-    """The kinds of each program of a rollout."""
+def tools_by_round(scored: ScoredRollout) -> list[frozenset[Tool]]:
+    """The kinds of each code round of a rollout."""
     return [
-        tools_of(turn.code, turn.observation, untouched=_is_untouched(one, number))
-        for number, turn in enumerate(one.rollout.rounds)
+        tools_of(turn.code, turn.observation, untouched=_is_untouched(scored, number))
+        for number, turn in enumerate(scored.rollout.rounds)
     ]
 
 
-def tokens_seen(played: Sequence[Played], vision: Vision) -> dict[str, Spread]:
-    """Visual tokens of a rollout: of its question's pictures, of those that its programs showed, of both."""
-    asked = [sum(visual_tokens(i.width, i.height, vision) for i in one.images) for one in played]
-    shown = [
-        sum(visual_tokens(i.width, i.height, vision) for turn in one.rollout.rounds for i in turn.observation.images)
-        for one in played
+def tokens_seen(rollouts: Sequence[ScoredRollout], vision: VisionModel) -> dict[str, Spread]:
+    """Visual tokens per rollout: of the question's images, of the observations, of both."""
+    of_questions = [sum(visual_tokens(i.width, i.height, vision) for i in scored.images) for scored in rollouts]
+    of_outputs = [
+        sum(visual_tokens(i.width, i.height, vision) for turn in scored.rollout.rounds for i in turn.observation.images)
+        for scored in rollouts
     ]
-    both = [a + b for a, b in zip(asked, shown, strict=True)]
-    return {"question": spread(asked), "observations": spread(shown), "all": spread(both)}
+    both = [a + b for a, b in zip(of_questions, of_outputs, strict=True)]
+    return {"question": spread(of_questions), "observations": spread(of_outputs), "all": spread(both)}
 
 
-def broken(played: Sequence[Played]) -> dict[str, int]:
+def broken(rollouts: Sequence[ScoredRollout]) -> dict[str, int]:
     """Rollouts without an answer, by reason."""
-    reasons = Counter(str(one.rollout.fault.reason) for one in played if one.rollout.fault is not None)
+    reasons = Counter(str(scored.rollout.error.reason) for scored in rollouts if scored.rollout.error is not None)
     return dict(reasons.most_common())
 
 
-def lengths(played: Sequence[Played]) -> dict[str, Spread]:
-    """Turns (one that cannot be read is one), tokens written by the model, and tokens that it read, by rollout."""
+def lengths(rollouts: Sequence[ScoredRollout]) -> dict[str, Spread]:
+    """Turns (unparseable ones included), completion tokens and prompt tokens per rollout."""
     return {
-        "turns": spread([len(one.rollout.rounds) + 1 for one in played]),
-        "completion_tokens": spread([one.rollout.usage.completion_tokens for one in played]),
-        "prompt_tokens": spread([one.rollout.usage.prompt_tokens for one in played]),
+        "turns": spread([len(scored.rollout.rounds) + 1 for scored in rollouts]),
+        "completion_tokens": spread([scored.rollout.usage.completion_tokens for scored in rollouts]),
+        "prompt_tokens": spread([scored.rollout.usage.prompt_tokens for scored in rollouts]),
     }
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean, median, 95th percentile and the most; zeros where there is nothing."""
+    """Mean, median, 95th percentile and maximum; zeros for no values."""
     if not values:
         return Spread(0.0, 0.0, 0.0, 0.0)
     median, p95 = np.quantile(values, (0.5, 0.95))
     return Spread(fmean(values), float(median), float(p95), float(max(values)))
 
 
-def _bucket(name: str, found: Sequence[Played], n: int) -> Bucket:
-    return Bucket(name, len(found), len(found) / max(1, n), _mean([one.score.right for one in found]))
+def _bucket(name: str, group: Sequence[ScoredRollout], n: int) -> Bucket:
+    return Bucket(name, len(group), len(group) / max(1, n), _mean([scored.score.right for scored in group]))
 
 
-def _circular(groups: Iterable[Sequence[Played]]) -> Estimate:
+def _circular(groups: Iterable[Sequence[ScoredRollout]]) -> Estimate:
     """A form counts with its first rollout."""
-    return estimate([[float(all(one.score.right for one in group if one.number == 0))] for group in groups])
+    return estimate([[float(all(scored.score.right for scored in group if scored.number == 0))] for group in groups])
 
 
-def _pass(found: Sequence[Played], k: int) -> float:
-    return pass_at_k(len(found), sum(one.score.right for one in found), k)
+def _pass(group: Sequence[ScoredRollout], k: int) -> float:
+    return pass_at_k(len(group), sum(scored.score.right for scored in group), k)
 
 
 def _powers(n: int) -> list[int]:
@@ -199,33 +204,29 @@ def _powers(n: int) -> list[int]:
     return sorted({*(2**e for e in range(n.bit_length()) if 2**e <= n), *([n] if n else [])})
 
 
-def _is_untouched(one: Played, number: int) -> bool:
-    shown = [seen for seen in one.seen if seen.round == number]
-    return bool(shown) and all(seen.is_untouched for seen in shown)
+def _is_untouched(scored: ScoredRollout, number: int) -> bool:
+    observed = [image for image in scored.seen if image.round == number]
+    return bool(observed) and all(image.is_untouched for image in observed)
 
 
-def _was_executed(turn: Round) -> bool:
-    return turn.observation.status not in _NOT_EXECUTED
+def _estimate(rollouts: Sequence[ScoredRollout], value: Callable[[ScoredRollout], float]) -> Estimate:
+    return estimate([[float(value(scored)) for scored in group] for group in _by(rollouts, _group).values()])
 
 
-def _estimate(played: Sequence[Played], value: Callable[[Played], float]) -> Estimate:
-    return estimate([[float(value(one)) for one in found] for found in _by(played, _group).values()])
+def _group(scored: ScoredRollout) -> str:
+    return scored.question.group
 
 
-def _group(one: Played) -> str:
-    return one.question.group
-
-
-def _asked(one: Played) -> str:
-    return f"{one.question.benchmark}/{one.question.sample.sample_id}"
+def _asked(scored: ScoredRollout) -> str:
+    return f"{scored.question.benchmark}/{scored.question.sample.sample_id}"
 
 
 def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else 0.0
 
 
-def _by(played: Iterable[Played], key: Callable[[Played], K]) -> dict[K, list[Played]]:
-    found: dict[K, list[Played]] = defaultdict(list)
-    for one in played:
-        found[key(one)].append(one)
-    return dict(found)
+def _by(rollouts: Iterable[ScoredRollout], key: Callable[[ScoredRollout], K]) -> dict[K, list[ScoredRollout]]:
+    groups: dict[K, list[ScoredRollout]] = defaultdict(list)
+    for scored in rollouts:
+        groups[key(scored)].append(scored)
+    return dict(groups)

@@ -1,33 +1,40 @@
 """The output folder of an evaluation, written whole.
 
-report.json       every figure (``results.py``), who was asked what, digests of all that determines it
-report.md, .html  the same for people, with charts
-gallery.html      rollouts to look at, with their pictures
-rollouts.parquet  every rollout (``rows.py``)
+report.json       every figure (``results.py``), policy, questions, digests of all inputs
+report.md, .html  the same as text and page, with charts
+gallery.html      rollouts to look at, with their images
+rollouts.parquet  every rollout, one row each (``SCHEMA``)
 *.png             the charts
 """
 
 from __future__ import annotations
 
-import base64
-import html
 import json
-import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 
-from pipelines.export import write_dataset
-from pipelines.gallery import write_gallery
-from pipelines.images import ImageStore
+import sandbox
+from pipelines.models.prompts import bundled_prompt
+from pipelines.publishing.gallery import write_gallery
+from pipelines.publishing.html_page import data_url, html_page
+from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.records import Check, Provenance, Trajectory, to_row
+from pipelines.records.schemas import schema_of
+from pipelines.storage.atomic_write import replace_folder
+from pipelines.storage.images import ImageStore
+from pipelines.storage.stage import code_version
 from train.evaluation.charts import charts
-from train.evaluation.playing import Contestant
+from train.evaluation.metrics import tools_by_round
 from train.evaluation.results import Findings
-from train.evaluation.rows import chosen, trajectory, write_rollouts
+from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout
 from train.evaluation.tables import report
 
 REPORT = "report.json"
@@ -39,54 +46,183 @@ img { max-width: 100%; } a { color: #3b6fb6; } code { font-size: 12px; }"""
 
 
 def write_output(
-    folder: Path, made: Mapping[str, Any], found: Findings, contestant: Contestant, store: ImageStore, *, shown: int
+    folder: Path,
+    record: Mapping[str, Any],
+    findings: Findings,
+    evaluated: EvaluatedPolicy,
+    store: ImageStore,
+    *,
+    n_shown: int,
 ) -> None:
-    """Writes every file beside ``folder`` and puts them in its place."""
+    """Writes all files beside ``folder``, then replaces it."""
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    pngs = charts(made["results"]) if found.counted else {}
+    pngs = charts(record["results"]) if findings.counted else {}
     for name, png in pngs.items():
         (part / name).write_bytes(png)
-    text = report(made)
+    text = report(record)
     (part / "report.md").write_text(text, encoding="utf-8")
-    (part / "report.html").write_text(_page(text, pngs, made["who"]["label"]), encoding="utf-8")
-    write_rollouts(part / "rollouts.parquet", found, contestant)
-    _write_gallery(part / "gallery.html", found, contestant, store, shown)
-    (part / REPORT).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-    _replace(folder, part)
+    (part / "report.html").write_text(_page(text, pngs, record["who"]["label"]), encoding="utf-8")
+    write_rollouts(part / "rollouts.parquet", findings, evaluated)
+    _write_gallery(part / "gallery.html", findings, evaluated, store, n_shown)
+    (part / REPORT).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    replace_folder(folder, part)
 
 
 def read_report(folder: Path, inputs: str) -> dict[str, Any] | None:
-    """The complete report in ``folder`` that was made from ``inputs``; None where there is none."""
+    """The complete report in ``folder`` for these ``inputs``, or None."""
     path = folder / REPORT
     if not path.is_file():
         return None
-    made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return made if made.get("inputs") == inputs and not made["n_failed"] else None
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record if record.get("inputs") == inputs and not record["n_failed"] else None
 
 
-def _write_gallery(page: Path, found: Findings, contestant: Contestant, store: ImageStore, n: int) -> None:
-    pairs = [(one.question.sample, trajectory(one, found, contestant)) for one in chosen(found.counted, n)]
+def _write_gallery(page: Path, findings: Findings, evaluated: EvaluatedPolicy, store: ImageStore, n: int) -> None:
+    pairs = [
+        (scored.question.sample, trajectory(scored, findings, evaluated)) for scored in chosen(findings.counted, n)
+    ]
     with tempfile.TemporaryDirectory() as rows:
-        write_dataset(Path(rows), pairs, store=store)
-        write_gallery(page, [Path(rows)], title=f"Rollouts of {contestant.policy.identity.model}")
+        write_trajectories(Path(rows), pairs, store=store)
+        write_gallery(page, [Path(rows)], title=f"Rollouts of {evaluated.policy.identity.model}")
 
 
 def _page(text: str, pngs: Mapping[str, bytes], title: str) -> str:
-    """The report as one page that asks no network for anything."""
+    """The report as one self-contained page."""
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     for name, png in pngs.items():
-        body = body.replace(f'src="{name}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"')
-    head = f'<meta charset="utf-8"><title>Evaluation of {html.escape(title)}</title><style>{_STYLE}</style>'
-    link = '<p><a href="gallery.html">Rollouts to look at</a> · <a href="report.json">every figure</a></p>'
-    return f"<!doctype html><html lang=en><head>{head}</head><body>{link}{body}</body></html>\n"
+        body = body.replace(f'src="{name}"', f'src="{data_url(png)}"')
+    links = '<p><a href="gallery.html">Sample rollouts</a> · <a href="report.json">every figure</a></p>'
+    return html_page(Markup(links + body), title=f"Evaluation of {title}", style=_STYLE)
 
 
-def _replace(folder: Path, part: Path) -> None:
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        os.replace(folder, old)
-    os.replace(part, folder)
-    shutil.rmtree(old, ignore_errors=True)
+_text, _bool = pa.string(), pa.bool_()
+_SEEN = pa.struct(
+    [
+        ("round", pa.int64()),
+        ("image", _text),
+        ("of", pa.int64()),
+        ("box", pa.list_(pa.int64())),
+        ("share", pa.float64()),
+        ("shows_target_by_boxes", _bool),
+        ("shows_target_by_judge", _bool),
+    ]
+)
+SCHEMA = pa.schema(
+    [
+        ("benchmark", _text),
+        ("category", _text),
+        ("cycle", _text),
+        ("number", pa.int64()),
+        ("question", _text),
+        ("choices", pa.list_(_text)),
+        ("gold", _text),
+        ("right", _bool),
+        ("score", pa.float64()),
+        ("detail", _text),
+        ("fault", _text),
+        ("fault_evidence", _text),
+        ("tools", pa.list_(pa.list_(_text))),
+        ("seen", pa.list_(_SEEN)),
+        *schema_of(Trajectory),
+    ]
+)
+"""Question and outcome, then a trajectory's columns. ``seen``: every image of the observations, with the region of the
+question's image ``of`` that it shows (null: none). Images are in the store, by sha256."""
+
+
+def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
+    """Every rollout, in order."""
+    rows = [_row(scored, findings, evaluated) for scored in findings.played]
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, compression="zstd")
+
+
+def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
+    """The rollout as a trajectory, with its scores as checks."""
+    return Trajectory(
+        trajectory_id=scored.task.trajectory_id,
+        sample_id=scored.question.sample.sample_id,
+        family=scored.question.benchmark,
+        protocol=evaluated.protocol_of(scored.question).name,
+        images=scored.images,
+        rounds=scored.rollout.rounds,
+        final_thought=scored.rollout.final_thought,
+        answer=scored.rollout.answer,
+        loss_policy="all_rounds",
+        checks=tuple(_checks(scored, findings)),
+        usage=scored.rollout.usage,
+        provenance=_provenance(scored, evaluated),
+        mode=scored.task.mode,
+    )
+
+
+def chosen(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
+    """Up to ``n`` rollouts for the gallery, evenly spaced: half of them wrong if there are enough."""
+    wrong, right = ([scored for scored in rollouts if scored.score.right is is_right] for is_right in (False, True))
+    n_wrong = min(len(wrong), max(n // 2, n - len(right)))
+    return [*_spread(wrong, n_wrong), *_spread(right, n - n_wrong)]
+
+
+def _spread(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
+    stride = max(1, len(rollouts) // n) if n else 1
+    return list(rollouts[::stride][:n])
+
+
+def _row(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> dict[str, Any]:
+    sample, error = scored.question.sample, scored.rollout.error
+    return {
+        "benchmark": scored.question.benchmark,
+        "category": sample.category,
+        "cycle": scored.question.cycle,
+        "number": scored.number,
+        "question": sample.question,
+        "choices": list(sample.choices),
+        "gold": sample.answer,
+        "right": scored.score.right,
+        "score": scored.score.value,
+        "detail": scored.score.detail,
+        "fault": None if error is None else str(error.reason),
+        "fault_evidence": None if error is None else error.evidence,
+        "tools": [sorted(map(str, kinds)) for kinds in tools_by_round(scored)],
+        "seen": list(_seen(scored, findings)),
+        **to_row(trajectory(scored, findings, evaluated)),
+    }
+
+
+def _seen(scored: ScoredRollout, findings: Findings) -> Iterator[dict[str, Any]]:
+    knows = bool(scored.question.sample.truth.boxes)
+    for observed in scored.seen:
+        yield {
+            "round": observed.round,
+            "image": observed.image.sha256,
+            "of": observed.of if observed.change else None,
+            "box": list(observed.change.box) if observed.change else None,
+            "share": observed.change.share if observed.change else None,
+            "shows_target_by_boxes": findings.by_boxes(scored, observed) if knows else None,
+            "shows_target_by_judge": None if findings.words is None else findings.by_judge(scored, observed),
+        }
+
+
+def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:
+    yield Check("answer", scored.score.right, scored.score.value, scored.score.detail)
+    if scored.question.sample.truth.boxes and scored.seen:
+        crops = [observed for observed in scored.seen if observed.is_part(findings.whole_share)]
+        shows = any(findings.by_boxes(scored, observed) for observed in crops)
+        yield Check("faithful_by_boxes", shows, detail=f"{len(crops)} of {len(scored.seen)} pictures are parts")
+    if findings.words is not None and scored.seen:
+        yield Check("faithful_by_judge", any(findings.by_judge(scored, observed) for observed in scored.seen))
+
+
+def _provenance(scored: ScoredRollout, evaluated: EvaluatedPolicy) -> Provenance:
+    identity = evaluated.policy.identity
+    return Provenance(
+        policy=identity.policy,
+        model=identity.model,
+        revision=identity.revision,
+        sampling=json.dumps(dict(identity.sampling), sort_keys=True),
+        prompt_digest=bundled_prompt(evaluated.protocol_of(scored.question).name).digest,
+        sandbox_digest=sandbox.sandbox_digest(),
+        seed=scored.task.seed,
+        code_version=code_version(),
+    )

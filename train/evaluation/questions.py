@@ -1,40 +1,46 @@
-"""What is asked: questions of an exported dataset or of a benchmark, each with how its answers are scored.
+"""Questions of an exported dataset, a benchmark or a source, each with its scoring rule.
 
-A question may be asked in several forms (HR-Bench moves its choices on): forms that show the same pictures, ask the
-same and offer the same choices are one ``group``, and only groups are independent of one another.
+A question may come in several forms (HR-Bench rotates its choices): forms with the same images, text and choices are
+one ``group``, and only groups are statistically independent.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from pipelines.answers import split_choice
-from pipelines.digest import digest
-from pipelines.export import FEATURES as TRAJECTORIES
-from pipelines.grading import grader_of
-from pipelines.images import ImageStore
-from pipelines.intake import take_in
+from pipelines.publishing.dataset_reader import (
+    DatasetError,
+    check_columns,
+    columns_of,
+    dataset_files,
+    kind_of,
+    n_rows_of,
+    read_files,
+    split_of,
+)
 from pipelines.records import Grader, Sample, Truth, TruthBox, from_row
-from pipelines.rejects import RowFault
-from pipelines.rl.export import FEATURES as PROMPTS
-from pipelines.sources import BadRow, Source, SourceFault, SourceRow
-from pipelines.splits import SPLITS
-from pipelines.worked import details_of
+from pipelines.records.answers import split_choice
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import RowError
+from pipelines.records.samples import details_of
+from pipelines.selection.splits import SPLITS
+from pipelines.sources import BadRow, Source, SourceError, SourceRow
+from pipelines.sources.ingest import ingest_shard
+from pipelines.storage.images import ImageStore
+from pipelines.verification.grading import grader_of
 from train.evaluation.benchmarks import BenchmarkConfig, Scoring
-from train.faults import TrainFault
+from train.runs import TrainError
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A sample as it is asked. ``grader`` None: by the first rule that can read the answer.
+    """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer.
 
     ``protocol`` and ``mode`` are set where the question comes with them (rows of an SFT dataset).
     """
@@ -52,57 +58,58 @@ class Question:
     def group(self) -> str:
         """The question itself, whatever the order of its choices."""
         sample = self.sample
-        shown = [image.sha256 for image in sample.images] + [video.sha256 for video in sample.videos]
+        media = [image.sha256 for image in sample.images] + [video.sha256 for video in sample.videos]
         texts = sorted(split_choice(choice)[1] for choice in sample.choices)
         alone = [] if texts else [sample.sample_id]
-        return digest([self.benchmark, shown, sample.question, texts, *alone])
+        return digest([self.benchmark, media, sample.question, texts, *alone])
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The questions of one origin; ``left_out`` counts the rows that are none, by reason."""
+class QuestionSet:
+    """The questions of one dataset, benchmark or source; ``left_out`` counts rejected rows by reason."""
 
     name: str
     questions: tuple[Question, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> Asked:
-    """The rows of a benchmark through intake, the first ``limit`` of them. Raises ``TrainFault``."""
+def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
+    """The first ``limit`` rows of a benchmark, ingested. Raises ``TrainError``."""
     try:
-        taken = take_in(_Limited(config.open(name), limit), 0, store)
-    except SourceFault as fault:
-        raise TrainFault(f"benchmark {name!r}: {fault}") from fault
-    questions = tuple(_of_benchmark(sample, config) for sample in taken.samples)
-    return Asked(name, questions, Counter(str(reject.reason) for reject in taken.rejects))
+        ingested = ingest_shard(_Limited(config.open(name), limit), 0, store)
+    except SourceError as error:
+        raise TrainError(f"benchmark {name!r}: {error}") from error
+    questions = tuple(_of_benchmark(sample, config) for sample in ingested.samples)
+    return QuestionSet(name, questions, Counter(str(reject.reason) for reject in ingested.rejects))
 
 
-def of_source(source: Source, store: ImageStore, *, limit: int | None = None) -> Asked:
-    """The first ``limit`` rows of a source of the catalog, through intake. Raises ``TrainFault``."""
+def of_source(source: Source, store: ImageStore, *, limit: int | None = None) -> QuestionSet:
+    """The first ``limit`` rows of a source of the catalog, ingested. Raises ``TrainError``."""
     questions: list[Question] = []
     left_out: Counter[str] = Counter()
     for shard in range(source.n_shards):
-        left = None if limit is None else limit - len(questions) - left_out.total()
+        n_left = None if limit is None else limit - len(questions) - left_out.total()
         try:
-            taken = take_in(_Limited(source, left), shard, store)
-        except SourceFault as fault:
-            raise TrainFault(f"source {source.name!r}: {fault}") from fault
-        questions += [Question(source.name, sample, _grader(sample)) for sample in taken.samples]
-        left_out.update(str(reject.reason) for reject in taken.rejects)
-    return Asked(source.name, tuple(questions), left_out)
+            ingested = ingest_shard(_Limited(source, n_left), shard, store)
+        except SourceError as error:
+            raise TrainError(f"source {source.name!r}: {error}") from error
+        questions += [Question(source.name, sample, _grader(sample)) for sample in ingested.samples]
+        left_out.update(str(reject.reason) for reject in ingested.rejects)
+    return QuestionSet(source.name, tuple(questions), left_out)
 
 
-def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", limit: int | None = None) -> Asked:
+def of_dataset(folder: Path, store: ImageStore, *, split: str = "validation", limit: int | None = None) -> QuestionSet:
     """The first ``limit`` questions of an RL or an SFT dataset's split (``all``: of every split), each once.
 
-    Raises ``TrainFault`` for a folder that is neither and for a split without rows.
+    Raises ``TrainError`` for a folder that is neither and for a split without rows.
     """
-    read = _reader(folder, split)
-    found: dict[str, Question] = {}
-    for row in _rows(folder, split):
-        if row["sample_id"] not in found and (limit is None or len(found) < limit):
-            found[row["sample_id"]] = read(folder.name, row, store)
-    return Asked(folder.name, tuple(found.values()))
+    files = _files(folder, split)
+    read = _reader(folder, files)
+    questions: dict[str, Question] = {}
+    for row in read_files(files):
+        if row["sample_id"] not in questions and (limit is None or len(questions) < limit):
+            questions[row["sample_id"]] = read(folder.name, row, store)
+    return QuestionSet(folder.name, tuple(questions.values()))
 
 
 class _Limited:
@@ -144,40 +151,33 @@ def _listed(value: Any) -> list[Any]:
 def _grader(sample: Sample) -> Grader | None:
     try:
         return grader_of(sample)
-    except RowFault:
-        return None  # no rule of its own: the first that can read the answer
+    except RowError:
+        return None  # no rule of its own: the first that can parse the answer
 
 
-def _reader(folder: Path, split: str) -> Callable[[str, Mapping[str, Any], ImageStore], Question]:
-    names = set(pq.read_schema(_files(folder, split)[0]).names)
-    if names == set(PROMPTS):
-        return _of_prompt
-    if names == set(TRAJECTORIES):
-        return _of_trajectory
-    raise TrainFault(
-        f"{folder} is neither an RL nor an SFT dataset: it has the columns {', '.join(sorted(names))}. For somebody "
-        "else's files write a mapping: --benchmark NAME=FILE.yaml"
-    )
-
-
-def _rows(folder: Path, split: str) -> Iterator[dict[str, Any]]:
-    wanted = {path.name for path in _files(folder, split)}
-    for path in sorted(folder.glob("*.parquet")):
-        if path.name in wanted:
-            with pq.ParquetFile(path) as opened:
-                for batch in opened.iter_batches(batch_size=8):
-                    yield from batch.to_pylist()
+def _reader(folder: Path, files: Sequence[Path]) -> Callable[[str, Mapping[str, Any], ImageStore], Question]:
+    kind = kind_of(files[0])
+    try:
+        check_columns(files[0], kind)
+    except DatasetError as error:
+        columns = ", ".join(sorted(columns_of(files[0])))
+        raise TrainError(
+            f"{folder} is neither an RL nor an SFT dataset: it has the columns {columns}. For other files "
+            "write a mapping: --benchmark NAME=FILE.yaml"
+        ) from error
+    return _of_prompt if kind == "prompts" else _of_trajectory
 
 
 def _files(folder: Path, split: str) -> list[Path]:
+    """The files of a split, or of ``all``."""
     if not folder.is_dir():
-        raise TrainFault(f"no dataset folder {folder}: materialise `rl_dataset` or `sft_dataset`, or name its folder")
-    by_split: dict[str, list[Path]] = {name: sorted(folder.glob(f"{name}-*.parquet")) for name in SPLITS}
-    found = [path for name, paths in by_split.items() if split in (name, "all") for path in paths]
-    if not any(pq.read_metadata(path).num_rows for path in found):
-        there = ", ".join(name for name, files in by_split.items() if files) or "none"
-        raise TrainFault(f"{folder} has no rows in the split {split!r} (it has: {there}); name another with --split")
-    return found
+        raise TrainError(f"no dataset folder {folder}: materialise `rl_dataset` or `sft_dataset`, or name its folder")
+    splits = [file for file in dataset_files(folder) if split_of(file) in SPLITS]
+    files = [file for file in splits if split in ("all", split_of(file))]
+    if not n_rows_of(files):
+        existing = ", ".join(dict.fromkeys(map(split_of, splits))) or "none"
+        raise TrainError(f"{folder} has no rows in the split {split!r} (it has: {existing}); name another with --split")
+    return files
 
 
 def _of_prompt(name: str, row: Mapping[str, Any], store: ImageStore) -> Question:
@@ -187,7 +187,7 @@ def _of_prompt(name: str, row: Mapping[str, Any], store: ImageStore) -> Question
 
 
 def _of_trajectory(name: str, row: Mapping[str, Any], store: ImageStore) -> Question:
-    """The answer of a shipped trajectory passed the check against the gold answer: it stands for it."""
+    """The answer of a shipped trajectory passed the check against the gold answer, so it serves as gold."""
     images = row["images"][: row["n_question_images"]]
     sample = _sample(row, images, store, boxes=(), category=row["family"])
     return Question(name, sample, _grader(sample), protocol=row["protocol"], mode=row["mode"])

@@ -1,102 +1,195 @@
-"""The figures of an evaluation, all in one place: what ``report.json`` holds and the tables and charts show."""
+"""The figures of an evaluation, as ``report.json``, tables and charts have them; faithfulness among them.
+
+Faithfulness (CodeV, §3 and appendix 8): a rollout is faithful when any crop of it shows the target. CodeV divides in
+two ways: its text (§3, §5.3, appendix 8) and figure 2 by the rollouts with a right answer (``given_correct``), line 13
+of its algorithm 1 and its table 5 by all rollouts (``over_all``). Both are reported under these names.
+
+The decision comes from a judge with only the question and the image, or from the truth's boxes where there are any.
+CodeV's "crop" may be the whole image, which always shows the target; as a control each figure is repeated for parts of
+at most ``whole_share`` of the image (``parts_only``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipelines.visual_tokens import Vision
+from pipelines.records import ImageRef
+from pipelines.vision.visual_tokens import VisionModel
 from train.evaluation import metrics
-from train.evaluation.controls import CONTROLS, Controlled, effect
-from train.evaluation.faithfulness import faithfulness, shows_a_target, with_boxes
-from train.evaluation.pictures import Seen
-from train.evaluation.playing import Played
+from train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
+from train.evaluation.images import ObservedImage
+from train.evaluation.intervals import Estimate, wilson
+from train.evaluation.rollouts import ScoredRollout
+from train.evaluation.settings import COVER
+
+ShowsTarget = Callable[[str, ImageRef], Awaitable[bool]]
+"""Arguments: the question, the image. Whether the image shows anything that the question is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faithfulness:
+    """``faithful``, ``unfaithful`` and ``no_image`` are shares of all rollouts and sum to one (CodeV, figure 5)."""
+
+    given_correct: Estimate
+    """Faithful among right answers: CodeV's text and figure 2."""
+    over_all: Estimate
+    """Faithful and right, of all: CodeV's algorithm 1 and table 5."""
+    faithful: float
+    unfaithful: float
+    no_image: float
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``report.json``, whose keys stay those of earlier reports."""
+        return {
+            **{name: value for name, value in asdict(self).items() if name != "no_image"},
+            "no_picture": self.no_image,
+        }
+
+
+async def shown_to(judge: ShowsTarget, rollouts: Sequence[ScoredRollout]) -> dict[tuple[str, str], bool]:
+    """The judge's verdict by question and image; each pair is judged once."""
+    pairs = {
+        (scored.question.sample.question, observed.image.sha256): observed.image
+        for scored in rollouts
+        for observed in scored.seen
+    }
+    words = await asyncio.gather(*(judge(question, image) for (question, _), image in pairs.items()))
+    return dict(zip(pairs, words, strict=True))
+
+
+def shows_a_target(scored: ScoredRollout, observed: ObservedImage, *, cover: float = COVER) -> bool:
+    """Whether an image shows at least ``cover`` of any of the truth's boxes, measured on pixels."""
+    if observed.change is None:
+        return False
+    targets = [target.box for target in scored.question.sample.truth.boxes if target.image == observed.of]
+    return any(observed.change.box.intersection(box).area >= cover * box.area for box in targets)
+
+
+def faithfulness(
+    rollouts: Sequence[ScoredRollout],
+    shows: Callable[[ScoredRollout, ObservedImage], bool],
+    *,
+    whole_share: float | None = None,
+) -> Faithfulness:
+    """Of ``rollouts``, by ``shows``. With ``whole_share`` only located parts of at most that share count as crops."""
+    crops = [
+        [observed for observed in scored.seen if whole_share is None or observed.is_part(whole_share)]
+        for scored in rollouts
+    ]
+    faithful = [
+        any(shows(scored, observed) for observed in observations)
+        for scored, observations in zip(rollouts, crops, strict=True)
+    ]
+    right = [scored.score.right for scored in rollouts]
+    n, both = len(rollouts), sum(f and r for f, r in zip(faithful, right, strict=True))
+    n_without = sum(not scored.seen for scored in rollouts)
+    return Faithfulness(
+        given_correct=wilson(both, sum(right)),
+        over_all=wilson(both, n),
+        faithful=_share(sum(faithful), n),
+        unfaithful=_share(n - sum(faithful) - n_without, n),
+        no_image=_share(n_without, n),
+    )
+
+
+def with_boxes(rollouts: Iterable[ScoredRollout]) -> list[ScoredRollout]:
+    """Rollouts with truth boxes."""
+    return [scored for scored in rollouts if scored.question.sample.truth.boxes]
+
+
+def _share(count: int, n: int) -> float:
+    return count / n if n else 0.0
+
 
 Words = Mapping[tuple[str, str], bool]
-"""The judge's word by question and picture."""
+"""The judge's verdict by question and image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was played, and what was found out about it. ``words`` None: no judge was asked."""
+    """Rollouts, controls and the judge's verdicts. ``words`` None: no judge."""
 
-    played: Sequence[Played]
-    controlled: Sequence[Controlled]
+    played: Sequence[ScoredRollout]
+    controlled: Sequence[Counterfactual]
     words: Words | None
-    vision: Vision
+    vision: VisionModel
     cover: float
     whole_share: float
 
     @property
-    def counted(self) -> list[Played]:
-        """The rollouts that say something about the policy."""
-        return [one for one in self.played if not one.failed]
+    def counted(self) -> list[ScoredRollout]:
+        """Rollouts without an infrastructure failure."""
+        return [scored for scored in self.played if not scored.failed]
 
     @property
-    def failed(self) -> list[Played]:
-        """Those that an endpoint or the sandbox failed to give; another run tries them again."""
-        return [one for one in self.played if one.failed]
+    def failed(self) -> list[ScoredRollout]:
+        """Rollouts lost to an endpoint or sandbox failure; the next run retries them."""
+        return [scored for scored in self.played if scored.failed]
 
-    def by_boxes(self, one: Played, seen: Seen) -> bool:
-        """Whether a picture shows a target, by the truth."""
-        return shows_a_target(one, seen, cover=self.cover)
+    def by_boxes(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
+        """Whether an image shows a target, by truth boxes."""
+        return shows_a_target(scored, observed, cover=self.cover)
 
-    def by_judge(self, one: Played, seen: Seen) -> bool:
-        """Whether it does by the judge's word."""
-        return bool(self.words) and (self.words or {})[one.question.sample.question, seen.image.sha256]
+    def by_judge(self, scored: ScoredRollout, observed: ObservedImage) -> bool:
+        """Whether it does, by the judge."""
+        return bool(self.words) and (self.words or {})[scored.question.sample.question, observed.image.sha256]
 
 
-def results(found: Findings) -> dict[str, Any]:
+def results(findings: Findings) -> dict[str, Any]:
     """Everything as JSON: for all rollouts, and for each benchmark with its categories and cycles."""
-    played = found.counted
-    categories, cycles = metrics.by_category(played), metrics.by_cycle(played)
+    rollouts = findings.counted
+    categories, cycles = metrics.by_category(rollouts), metrics.by_cycle(rollouts)
     benchmarks = {
         name: {
-            **section(found, [one for one in played if one.question.benchmark == name]),
+            **section(findings, [scored for scored in rollouts if scored.question.benchmark == name]),
             "categories": {key: asdict(value) for key, value in categories[name].items()},
             "cycles": {key: asdict(value) for key, value in cycles.get(name, {}).items()},
         }
-        for name in metrics.by_benchmark(played)
+        for name in metrics.by_benchmark(rollouts)
     }
-    return {"all": section(found, played), "benchmarks": benchmarks}
+    return {"all": section(findings, rollouts), "benchmarks": benchmarks}
 
 
-def section(found: Findings, played: Sequence[Played]) -> dict[str, Any]:
+def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
     """Every figure of some rollouts."""
     return {
-        "accuracy": asdict(metrics.accuracy(played)),
-        "code": asdict(metrics.code(played)),
-        "tool_calls": [asdict(bucket) for bucket in metrics.by_tool_calls(played)],
-        "tools": {str(tool): count for tool, count in metrics.tools(played).items()},
-        "visual_tokens": {name: asdict(spread) for name, spread in metrics.tokens_seen(played, found.vision).items()},
-        "lengths": {name: asdict(spread) for name, spread in metrics.lengths(played).items()},
-        "broken": metrics.broken(played),
-        "faithfulness": _faithfulness(found, played),
-        "controls": _controls(found, played),
+        "accuracy": asdict(metrics.accuracy(rollouts)),
+        "code": asdict(metrics.code(rollouts)),
+        "tool_calls": [asdict(bucket) for bucket in metrics.by_tool_calls(rollouts)],
+        "tools": {str(tool): count for tool, count in metrics.tools(rollouts).items()},
+        "visual_tokens": {
+            name: asdict(spread) for name, spread in metrics.tokens_seen(rollouts, findings.vision).items()
+        },
+        "lengths": {name: asdict(spread) for name, spread in metrics.lengths(rollouts).items()},
+        "broken": metrics.broken(rollouts),
+        "faithfulness": _faithfulness(findings, rollouts),
+        "controls": _controls(findings, rollouts),
     }
 
 
-def _faithfulness(found: Findings, played: Sequence[Played]) -> dict[str, Any]:
-    """By each who can tell: as CodeV counts, and of parts only."""
-    told: dict[str, Any] = {}
-    if known := with_boxes(played):
-        told["boxes"] = {
-            "n": len(known),
-            "as_codev": asdict(faithfulness(known, found.by_boxes)),
-            "parts_only": asdict(faithfulness(known, found.by_boxes, whole_share=found.whole_share)),
+def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
+    """By boxes and by judge: as CodeV counts, and for parts only."""
+    sections: dict[str, Any] = {}
+    if located := with_boxes(rollouts):
+        sections["boxes"] = {
+            "n": len(located),
+            "as_codev": faithfulness(located, findings.by_boxes).as_json(),
+            "parts_only": faithfulness(located, findings.by_boxes, whole_share=findings.whole_share).as_json(),
         }
-    if found.words is not None and played:
-        told["judge"] = {
-            "n": len(played),
-            "as_codev": asdict(faithfulness(played, found.by_judge)),
-            "parts_only": asdict(faithfulness(played, found.by_judge, whole_share=found.whole_share)),
+    if findings.words is not None and rollouts:
+        sections["judge"] = {
+            "n": len(rollouts),
+            "as_codev": faithfulness(rollouts, findings.by_judge).as_json(),
+            "parts_only": faithfulness(rollouts, findings.by_judge, whole_share=findings.whole_share).as_json(),
         }
-    return told
+    return sections
 
 
-def _controls(found: Findings, played: Sequence[Played]) -> dict[str, Any]:
-    ids = {one.task.trajectory_id for one in played}
-    mine = [one for one in found.controlled if one.played.task.trajectory_id in ids]
-    kinds = {control: [one for one in mine if one.control == control] for control in CONTROLS}
+def _controls(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
+    ids = {scored.task.trajectory_id for scored in rollouts}
+    mine = [scored for scored in findings.controlled if scored.played.task.trajectory_id in ids]
+    kinds = {control: [scored for scored in mine if scored.control == control] for control in CONTROLS}
     return {control: asdict(effect(several)) for control, several in kinds.items() if several}

@@ -1,81 +1,102 @@
-"""What an evaluation is: who is asked what, how, and what is looked at besides the answers."""
+"""The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pipelines.protocols import PROTOCOLS
-from pipelines.splits import SPLITS
-from train.faults import TrainFault
+from pydantic import Field
+
+from pipelines.models.protocols import PROTOCOLS
+from pipelines.selection.splits import SPLITS
+from train.runs import TrainError
+from train.runs.command_line import Flag, ProgramSettings
 
 WHOLE_SHARE = 0.8
-"""Who shows more than this of a picture has chosen no region (as ``pipelines.change.PART_SHARE``)."""
+"""A crop with more than this proportion of an image is no crop (as ``pipelines.vision.image_transform.PART_SHARE``)."""
 COVER = 0.5
-"""A crop shows a target of whose box it shows at least this share."""
+"""A crop shows a target when it covers at least this proportion of its box."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """One evaluation. Who: ``model`` alone is a checkpoint folder, with ``url`` a name at that endpoint; or ``oracle``,
-    a family whose oracle writes from the truth. What: ``datasets``, ``benchmarks`` (name and path), ``sources``."""
+class EvaluationSettings(ProgramSettings):
+    """One evaluation. Policy: ``model`` alone is a checkpoint folder, with ``url`` a name at that endpoint; or
+    ``oracle``, a family whose oracle writes from the truth. Questions: ``datasets``, ``benchmarks``, ``sources``."""
 
-    output: Path
-    model: str = ""
-    url: str = ""
-    oracle: str = ""
-    datasets: tuple[Path, ...] = ()
-    split: str = "validation"
-    benchmarks: tuple[tuple[str, Path], ...] = ()
-    sources: tuple[str, ...] = ()
-    limit: int | None = None
-    protocol: str = "thyme"
-    mode: str = "free"
-    rollouts: int = 1
-    temperature: float = 0.0
-    top_p: float = 1.0
-    max_tokens: int = 1024
-    max_rounds: int = 6
-    max_pixels: int | None = None
-    batch_size: int = 8
-    seed: int = 0
-    judge_url: str = ""
-    judge_model: str = ""
-    judge_votes: int = 1
-    whole_share: float = WHOLE_SHARE
-    cover: float = COVER
-    controls: int = 0
-    """So many rollouts that showed a picture are played again under every control."""
-    shown: int = 24
-    """Rollouts in the gallery."""
-    home: Path | None = None
+    output: Annotated[Path, Flag(hidden=True)]
+    model: str = Field(default="", description="Folder of a checkpoint; with --url, the name of a model there.")
+    url: str = Field(default="", description="An OpenAI-compatible endpoint, with /v1. Key: OPENAI_API_KEY.")
+    oracle: str = Field(
+        default="", description="A family, like `crop`: its oracle writes from the truth. A sanity check."
+    )
+    datasets: Annotated[tuple[Path, ...], Flag(name="dataset", type=list[Path] | None, default=None)] = Field(
+        default=(), description="Folder of an RL dataset, or of an SFT dataset. May be repeated."
+    )
+    split: str = Field(default="validation", description="Of datasets: validation, train or all.")
+    benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag(name="benchmark", type=list[str] | None, default=None)] = (
+        Field(
+            default=(),
+            description="NAME=PATH: vstar_bench, hr_bench_4k, hr_bench_8k, mmstar or infovqa with its download; or a "
+            "name of yours with a YAML file. May be repeated.",
+        )
+    )
+    sources: Annotated[tuple[str, ...], Flag(name="source", type=list[str] | None, default=None)] = Field(
+        default=(), description="A source of the catalog, like `demo`. May be repeated."
+    )
+    limit: int | None = Field(default=None, ge=1, description="Only the first so many rows of each.")
+    protocol: str = Field(default="thyme", description="thyme, pyvision or tool_call; SFT rows bring theirs.")
+    mode: str = Field(default="free", description="The protocol's prompt: free; tool_call also forced and forbidden.")
+    rollouts: int = Field(default=1, ge=1, description="Per question, for avg@k and pass@k.")
+    temperature: float = Field(default=0.0, ge=0.0, description="0 takes the likeliest token.")
+    top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
+    max_tokens: int = Field(default=1024, ge=1, description="Token limit of one turn.")
+    max_rounds: int = Field(default=6, ge=0, description="Limit of code executions per rollout.")
+    max_pixels: int | None = Field(
+        default=None,
+        ge=784,
+        description="Scale larger images down to this many pixels; default: the model's own limit.",
+    )
+    batch_size: int = Field(default=8, ge=1, description="Conversations generated at once.")
+    seed: int = Field(default=0, description="Seed of all rollouts.")
+    judge_url: str = Field(default="", description="Endpoint of a judge that reads images: free answers, faithfulness.")
+    judge_model: str = Field(default="", description="The judge's name there.")
+    judge_votes: int = Field(default=1, ge=1, description="Votes on every image.")
+    whole_share: float = Field(
+        default=WHOLE_SHARE,
+        ge=0.01,
+        le=1.0,
+        description="A crop of more than this proportion of an image is no crop.",
+    )
+    cover: float = Field(
+        default=COVER, ge=0.01, le=1.0, description="Proportion of a target's box that a crop must show."
+    )
+    controls: int = Field(
+        default=0, ge=0, description="Repeat so many rollouts with blank and swapped images. 0: none."
+    )
+    shown: int = Field(default=24, ge=0, description="Rollouts in the gallery.")
+    home: Path | None = Field(default=None, description="Workspace with ledger and images; default: DARKROOM_HOME.")
 
     def as_json(self) -> dict[str, Any]:
-        """What determines the results, besides what the policy and the questions are."""
-        left_out = ("output", "home", "batch_size", "model", "datasets", "benchmarks")
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        """What determines the results, besides the policy and the questions."""
+        return self.model_dump(exclude={"output", "home", "batch_size", "model", "datasets", "benchmarks"})
 
 
-def check(settings: Settings) -> None:
-    """Raises ``TrainFault`` for settings that contradict one another, before anything is opened."""
+def check(settings: EvaluationSettings) -> None:
+    """Raises ``TrainError`` for settings that contradict one another, before anything is opened."""
     if bool(settings.oracle) == bool(settings.model):
-        raise TrainFault(
-            "who is evaluated? Give --model FOLDER, --url URL --model NAME, or --oracle FAMILY: one of them"
-        )
+        raise TrainError("name one policy to evaluate: --model FOLDER, --url URL --model NAME, or --oracle FAMILY")
     if settings.url and not settings.model:
-        raise TrainFault("an endpoint serves several models: name one with --model")
+        raise TrainError("an endpoint serves several models: name one with --model")
     if not (settings.datasets or settings.benchmarks or settings.sources):
-        raise TrainFault("what is asked? Give --dataset FOLDER, --benchmark NAME=PATH or --source NAME")
+        raise TrainError("name questions: --dataset FOLDER, --benchmark NAME=PATH or --source NAME")
     if settings.rollouts > 1 and settings.temperature == 0 and not settings.oracle:
-        raise TrainFault(
+        raise TrainError(
             f"{settings.rollouts} rollouts at temperature 0 are the same rollout {settings.rollouts} times; "
             "set --temperature above 0, or --rollouts 1"
         )
     if settings.protocol not in PROTOCOLS or settings.mode not in PROTOCOLS[settings.protocol].modes:
-        known = "; ".join(f"{name}: {', '.join(protocol.modes)}" for name, protocol in PROTOCOLS.items())
-        raise TrainFault(f"no mode {settings.mode!r} of protocol {settings.protocol!r}; there are {known}")
+        modes = "; ".join(f"{name}: {', '.join(protocol.modes)}" for name, protocol in PROTOCOLS.items())
+        raise TrainError(f"no mode {settings.mode!r} of protocol {settings.protocol!r}; there are {modes}")
     if settings.split not in (*SPLITS, "all"):
-        raise TrainFault(f"no split {settings.split!r}; there are {', '.join(SPLITS)} and all")
+        raise TrainError(f"no split {settings.split!r}; there are {', '.join(SPLITS)} and all")
     if bool(settings.judge_url) != bool(settings.judge_model):
-        raise TrainFault("a judge needs both --judge-url and --judge-model")
+        raise TrainError("a judge needs both --judge-url and --judge-model")

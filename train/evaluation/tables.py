@@ -1,4 +1,4 @@
-"""The report in words: Markdown tables of an evaluation's figures."""
+"""The Markdown report: tables of an evaluation's figures."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 Results = Mapping[str, Any]
 
 
-def report(made: Results) -> str:
-    """``report.md``: who was asked what, then every figure, then what the words mean."""
-    results = made["results"]
+def report(record: Results) -> str:
+    """``report.md``: policy and questions, every figure, a glossary."""
+    results = record["results"]
     parts = [
-        f"# Evaluation of {_cell(made['who']['label'])}",
-        _who(made),
-        *_warnings(made),
+        f"# Evaluation of {_cell(record['who']['label'])}",
+        _who(record),
+        *_warnings(record),
         "## Right answers",
         accuracy_table(results),
         "![](accuracy.png)",
@@ -39,55 +39,60 @@ def accuracy_table(results: Results) -> str:
     rows = []
     for name, section in results["benchmarks"].items():
         rows.append(_accuracy(f"**{_cell(name)}**", section["accuracy"]))
-        several = {**section["categories"], **{f"order {key}": one for key, one in section["cycles"].items()}}
-        rows += [_accuracy(f"· {_cell(key) or 'no category'}", one) for key, one in several.items() if len(several) > 1]
+        several = {**section["categories"], **{f"order {key}": figures for key, figures in section["cycles"].items()}}
+        rows += [
+            _accuracy(f"· {_cell(key) or 'no category'}", figures)
+            for key, figures in several.items()
+            if len(several) > 1
+        ]
     if len(results["benchmarks"]) != 1:
         rows.append(_accuracy("**all**", results["all"]["accuracy"]))
     return _table(("", "questions", "rollouts", "right", "95 %", "score", "pass@k", "every order right"), rows)
 
 
-def _accuracy(name: str, one: Results) -> Sequence[str]:
-    passes = ", ".join(f"@{k} {share:.1%}" for k, share in one["pass_at"].items() if int(k) > 1)
-    circular = one["circular"]
+def _accuracy(name: str, figures: Results) -> Sequence[str]:
+    passes = ", ".join(f"@{k} {share:.1%}" for k, share in figures["pass_at"].items() if int(k) > 1)
+    circular = figures["circular"]
     return (
         name,
-        f"{one['n_questions']:,}",
-        f"{one['n_rollouts']:,}",
-        f"{one['right']['mean']:.1%}",
-        _interval(one["right"]),
-        f"{one['value']['mean']:.3f}",
+        f"{figures['n_questions']:,}",
+        f"{figures['n_rollouts']:,}",
+        f"{figures['right']['mean']:.1%}",
+        _interval(figures["right"]),
+        f"{figures['value']['mean']:.3f}",
         passes,
         "" if circular is None else f"{circular['mean']:.1%} of {circular['n']}",
     )
 
 
-def _who(made: Results) -> str:
-    who = made["who"]
+def _who(record: Results) -> str:
+    who = record["who"]
     sampling = ", ".join(f"{name} {value}" for name, value in who["sampling"].items() if value is not None)
     lines = [
         f"Policy: {who['policy']} `{_cell(who['model'])}`"
         + (f", revision `{who['revision'][:12]}`" if who["revision"] else ""),
-        f"Protocol {who['protocol']}, mode {who['mode']}, at most {who['max_rounds']} programs, {who['rollouts']} "
+        f"Protocol {who['protocol']}, mode {who['mode']}, at most {who['max_rounds']} code rounds, {who['rollouts']} "
         f"rollout(s) per question{'; ' + sampling if sampling else ''}.",
     ]
-    for asked in made["asked"]:
-        left_out = ", ".join(f"{count} {reason}" for reason, count in asked["left_out"].items())
+    for origin in record["asked"]:
+        left_out = ", ".join(f"{count} {reason}" for reason, count in origin["left_out"].items())
         lines.append(
-            f"Asked: {_cell(asked['name'])}, {asked['n']:,} questions" + (f"; left out: {left_out}" if left_out else "")
+            f"Asked: {_cell(origin['name'])}, {origin['n']:,} questions"
+            + (f"; left out: {left_out}" if left_out else "")
         )
-    if made["unasked"]:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in made["unasked"].items())
-        lines.append(f"Not to be asked in this way: {reasons}")
+    if record["unasked"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in record["unasked"].items())
+        lines.append(f"Not applicable: {reasons}")
     return "  \n".join(lines)
 
 
-def _warnings(made: Results) -> list[str]:
-    if not made["n_failed"]:
+def _warnings(record: Results) -> list[str]:
+    if not record["n_failed"]:
         return []
-    reasons = ", ".join(f"{count} {reason}" for reason, count in made["failures"].items())
+    reasons = ", ".join(f"{count} {reason}" for reason, count in record["failures"].items())
     return [
-        f"**Not complete:** {made['n_failed']} rollouts could not be had ({reasons}) and are in no figure. Run "
-        "the same command again: only they are tried."
+        f"**Not complete:** {record['n_failed']} rollouts failed ({reasons}) and are in no figure. Run "
+        "the same command again: only they are retried."
     ]
 
 
@@ -119,7 +124,7 @@ def _code(results: Results) -> str:
                 tools,
             )
         )
-    return _table(("", "tool use", "code ratio", "pass rate", "lines", "programs a rollout", "tools"), rows)
+    return _table(("", "tool use", "code ratio", "pass rate", "lines", "code rounds a rollout", "tools"), rows)
 
 
 def _faithfulness(results: Results) -> list[str]:
@@ -128,19 +133,19 @@ def _faithfulness(results: Results) -> list[str]:
             f"**{_cell(name)}**",
             who,
             counted.replace("_", " "),
-            _of(one["given_correct"]),
-            _of(one["over_all"]),
-            f"{one['faithful']:.1%}",
-            f"{one['unfaithful']:.1%}",
-            f"{one['no_picture']:.1%}",
+            _of(figures["given_correct"]),
+            _of(figures["over_all"]),
+            f"{figures['faithful']:.1%}",
+            f"{figures['unfaithful']:.1%}",
+            f"{figures['no_picture']:.1%}",
         )
         for name, section in _sections(results)
-        for who, told in section["faithfulness"].items()
-        for counted, one in ((key, told[key]) for key in ("as_codev", "parts_only"))
+        for who, counts in section["faithfulness"].items()
+        for counted, figures in ((key, counts[key]) for key in ("as_codev", "parts_only"))
     ]
     if not rows:
         return []
-    head = ("", "by", "counted", "given correct", "over all", "faithful", "unfaithful", "no picture")
+    head = ("", "by", "counted", "given correct", "over all", "faithful", "unfaithful", "no image")
     return ["## Faithfulness", _table(head, rows), "![](faithfulness.png)"]
 
 
@@ -148,18 +153,18 @@ def _controls(results: Results) -> list[str]:
     rows = [
         (
             name.replace("_", " "),
-            f"{one['changed']['mean']:.1%} ({_interval(one['changed'])})",
-            _of(one["changed_right"]),
-            _of(one["changed_wrong"]),
-            str(one["n_unanswered"]),
-            str(one["n"]),
+            f"{figures['changed']['mean']:.1%} ({_interval(figures['changed'])})",
+            _of(figures["changed_right"]),
+            _of(figures["changed_wrong"]),
+            str(figures["n_unanswered"]),
+            str(figures["n"]),
         )
-        for name, one in results["all"]["controls"].items()
+        for name, figures in results["all"]["controls"].items()
     ]
     if not rows:
         return []
-    head = ("pictures", "answer changes", "was right", "was wrong", "no answer any more", "played")
-    return ["## Does the answer depend on the pictures?", _table(head, rows), "![](controls.png)"]
+    head = ("images", "answer changes", "was right", "was wrong", "no answer any more", "played")
+    return ["## Does the answer depend on the images?", _table(head, rows), "![](controls.png)"]
 
 
 def _lengths(results: Results) -> str:
@@ -167,15 +172,15 @@ def _lengths(results: Results) -> str:
     for name, section in _sections(results):
         spreads = {
             **section["lengths"],
-            **{f"visual tokens, {key}": one for key, one in section["visual_tokens"].items()},
+            **{f"visual tokens, {key}": figures for key, figures in section["visual_tokens"].items()},
         }
         rows += [
             (
                 f"**{_cell(name)}**",
                 what.replace("_", " "),
-                *(f"{one[key]:,.1f}" for key in ("mean", "median", "p95", "most")),
+                *(f"{figures[key]:,.1f}" for key in ("mean", "median", "p95", "most")),
             )
-            for what, one in spreads.items()
+            for what, figures in spreads.items()
         ]
     return _table(("", "a rollout's", "mean", "median", "95th percentile", "most"), rows)
 
@@ -195,24 +200,24 @@ def _sections(results: Results) -> Iterable[tuple[str, Results]]:
         yield "all", results["all"]
 
 
-def _interval(one: Results) -> str:
-    return f"{one['low']:.1%} – {one['high']:.1%}" if one["n"] else ""
+def _interval(figures: Results) -> str:
+    return f"{figures['low']:.1%} – {figures['high']:.1%}" if figures["n"] else ""
 
 
-def _of(one: Results) -> str:
-    return f"{one['mean']:.1%} of {one['n']}" if one["n"] else "–"
+def _of(figures: Results) -> str:
+    return f"{figures['mean']:.1%} of {figures['n']}" if figures["n"] else "–"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns without a word in any row are left out."""
+    """Columns that are empty in every row are omitted."""
     rows = list(rows)
-    kept = [place for place in range(len(head)) if not place or any(row[place] for row in rows)]
-    lines = ["| " + " | ".join(row[place] for place in kept) + " |" for row in (head, *rows)]
-    return "\n".join([lines[0], "|" + " --- |" * len(kept), *lines[1:]])
+    columns = [place for place in range(len(head)) if not place or any(row[place] for row in rows)]
+    lines = ["| " + " | ".join(row[place] for place in columns) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + " --- |" * len(columns), *lines[1:]])
 
 
 def _cell(text: str) -> str:
-    """Somebody's words in a cell: on one line, and without what would end it."""
+    """Text for a table cell: one line, without cell separators."""
     return " ".join(str(text).replace("|", "\\|").replace("`", "'").split())
 
 
@@ -221,8 +226,8 @@ _WORDS = """\
   bootstrap over questions where a question has several rollouts or forms. *score*: as the benchmark counts (ANLS).
 - *pass@k*: the chance that one of k answers is right, unbiased. *every order right*: questions that are right in every
   order of their choices.
-- *tool use*: rollouts with a program. *code ratio*: rollouts with a program that was executed. *pass rate*: programs
-  without error. *lines*: non-empty lines of a program (FIGR §4.4). *no_op*: shows a picture as it was.
-- *faithful*: any picture that a program showed shows the target. *given correct*: of the right answers (CodeV's text,
-  figure 2). *over all*: faithful and right, of all rollouts (its algorithm 1 and table 5). *as codev*: any picture
-  counts, also the whole one; *parts only*: located parts of the question's picture count."""
+- *tool use*: rollouts with code. *code ratio*: rollouts with executed code. *pass rate*: code rounds
+  without error. *lines*: non-empty lines of a code round (FIGR §4.4). *no_op*: shows an image unchanged.
+- *faithful*: any image in its observations shows the target. *given correct*: of the right answers (CodeV's text,
+  figure 2). *over all*: faithful and right, of all rollouts (its algorithm 1 and table 5). *as codev*: any image
+  counts, also the whole one; *parts only*: located parts of the question's image count."""

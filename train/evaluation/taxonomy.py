@@ -1,9 +1,8 @@
-"""What a program does with pictures: kinds of tools, read off its syntax tree and off what it showed.
+"""Kinds of tools in a code round, from its syntax tree and its observation.
 
-The kinds are those of PyVision-RL's figures 21, 23 and 25 as far as they can be told apart by rule. A program may be of
-several kinds. ``no_op`` shows a picture as it was and does nothing else: that paper takes such programs out of its
-figure 21 and finds a large portion of them (figure 25, appendix D.3), so they are a kind of their own here. A program
-that does not parse is ``other``.
+The kinds are those of PyVision-RL's figures 21, 23 and 25 as far as rules can separate them. A round may be of several
+kinds. ``no_op`` only shows an image unchanged: that paper excludes such code from its figure 21 and finds a large
+portion of it (figure 25, appendix D.3), so it is a kind of its own here. Code that does not parse is ``other``.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pipelines.models.parsing import parsed
 from pipelines.records import Observation
-from pipelines.syntax import parsed
 
 
 class Tool(StrEnum):
@@ -69,7 +68,7 @@ _CALLS: dict[Tool, frozenset[str]] = {
     ),
 }
 _PARTS = frozenset({"Rectangle", "Circle", "Polygon", "annotate", "axhline", "axvline", "arrow", "fill", "add_patch"})
-"""Parts of a drawing; over ``imshow`` they are marks on a picture, and so is what else is plotted there."""
+"""Parts of a drawing; over ``imshow`` they are marks on an image, and so is what else is plotted there."""
 _BUILT_IN = frozenset({"filter"})
 _NUMBERS = frozenset({"math", "sympy", "statistics", "fractions", "itertools", "decimal", "cmath"})
 _PIXELS = frozenset({"imread", "imshow", "fromarray", "asarray", "open"})
@@ -80,28 +79,28 @@ _VIDEO = re.compile(r"video_(?:clue|path)")
 _IMAGE = re.compile(r"image|img|pic|photo", re.IGNORECASE)
 
 
-def tools_of(code: str, seen: Observation, *, untouched: bool = False) -> frozenset[Tool]:
-    """The kinds of ``code``, which gave ``seen``; never none.
+def tools_of(code: str, observation: Observation, *, untouched: bool = False) -> frozenset[Tool]:
+    """The kinds of ``code`` with ``observation``; at least one.
 
-    ``untouched``: every picture that it showed is one of the question's as it was, measured on pixels
-    (``pictures.py``): then nothing was cut, turned or changed, whatever the program calls.
+    ``untouched``: every observed image is an unchanged one of the question, measured on pixels (``images.py``):
+    then nothing was cropped, rotated or enhanced, whatever the code calls.
     """
     tree = parsed(code)
     if tree is None:
         return frozenset({Tool.OTHER})
     names = _Names.of(tree)
-    found = names.tools() - ({Tool.CROP, Tool.ROTATE, Tool.CONTRAST} if untouched else set())
-    if found:
-        return found
-    if seen.images and (untouched or (names.calls & _SHOWS and not names.calls & _CHANGES)):
+    kinds = names.tools() - ({Tool.CROP, Tool.ROTATE, Tool.CONTRAST} if untouched else set())
+    if kinds:
+        return kinds
+    if observation.images and (untouched or (names.calls & _SHOWS and not names.calls & _CHANGES)):
         return frozenset({Tool.NO_OP})
     reckons = any(isinstance(node, ast.BinOp | ast.For | ast.While | ast.comprehension) for node in ast.walk(tree))
-    return frozenset({Tool.COMPUTE if reckons and seen.text.strip() and not seen.images else Tool.OTHER})
+    return frozenset({Tool.COMPUTE if reckons and observation.text.strip() and not observation.images else Tool.OTHER})
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What a program calls and names. ``cuts``: it slices in two dimensions; ``stretches``: it clips to grey levels."""
+    """Calls and names in code. ``cuts``: it slices in two dimensions; ``stretches``: it clips to grey levels."""
 
     calls: frozenset[str]
     methods: frozenset[str]
@@ -116,34 +115,34 @@ class _Names:
         nodes = list(ast.walk(tree))
         calls = [node.func for node in nodes if isinstance(node, ast.Call)]
         methods = frozenset(func.attr for func in calls if isinstance(func, ast.Attribute))
-        named = {node.id for node in nodes if isinstance(node, ast.Name)}
+        identifiers = {node.id for node in nodes if isinstance(node, ast.Name)}
         return cls(
             calls=methods | {func.id for func in calls if isinstance(func, ast.Name)},
             methods=methods,
-            names=frozenset(named | {node.attr for node in nodes if isinstance(node, ast.Attribute)}),
+            names=frozenset(identifiers | {node.attr for node in nodes if isinstance(node, ast.Attribute)}),
             modules=frozenset(_modules(nodes)),
             cuts=any(_cuts(node) for node in nodes),
             stretches=any(_stretches(node) for node in nodes),
         )
 
     def tools(self) -> frozenset[Tool]:
-        """The kinds that calls, names and slices tell."""
-        found = {tool for tool, names in _CALLS.items() if self._has(names)}
+        """The kinds that calls, names and slices imply."""
+        kinds = {tool for tool, names in _CALLS.items() if self._has(names)}
         if self.calls & _PARTS:
-            found.add(Tool.PLOT)
-        if Tool.PLOT in found and "imshow" in self.calls:
-            found = (found - {Tool.PLOT}) | {Tool.MARKS}
-        told = {
+            kinds.add(Tool.PLOT)
+        if Tool.PLOT in kinds and "imshow" in self.calls:
+            kinds = (kinds - {Tool.PLOT}) | {Tool.MARKS}
+        rules = {
             Tool.CROP: self.cuts and self._reads_pixels,
             Tool.ROTATE: "transpose" in self.calls and any(map(_TURNS.search, self.names)),
             Tool.FRAMES: any(map(_VIDEO.search, self.names)),
             Tool.CONTRAST: self.stretches and self._reads_pixels,
             Tool.COMPUTE: bool(self.modules & _NUMBERS),
         }
-        return frozenset(found | {tool for tool, is_so in told.items() if is_so})
+        return frozenset(kinds | {tool for tool, is_so in rules.items() if is_so})
 
     def _has(self, names: frozenset[str]) -> bool:
-        """``filter`` and ``sum`` are of Python, too: the first is a tool as a method only."""
+        """``filter`` is also a built-in of Python: it counts as a method only."""
         return bool(self.calls & (names - _BUILT_IN) | self.methods & names)
 
     @property

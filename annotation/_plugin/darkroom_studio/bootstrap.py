@@ -1,4 +1,7 @@
-"""``python -m darkroom_studio.bootstrap [--migrate-only]``: the database's tables, the admin's account and token."""
+"""``python -m darkroom_studio.bootstrap [--migrate-only]``: migrates the database and creates the admin account.
+
+Idempotent: a second run resets only the admin's password and token.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,9 @@ import os
 import sys
 
 import django
-from darkroom_studio import paths  # noqa: F401  # before the settings
 
 
 def main() -> None:
-    """Idempotent: a second start changes nothing but the admin's password and token, if those were changed."""
     django.setup()
     from django.core.management import call_command
 
@@ -35,7 +36,7 @@ def _admin() -> None:
         )
     else:
         organization.add_user(user)
-    # tokens that do not expire: a puller that runs for weeks needs one
+    # tokens without expiry: a sync that runs for weeks needs one
     organization.jwt.legacy_api_tokens_enabled = True
     organization.jwt.save()
     user.active_organization = organization

@@ -2,25 +2,17 @@
 
 from pathlib import Path
 
-from pipelines.checks import answer_matches, executes
-from pipelines.images import ImageStore
-from pipelines.policies.base import Turn
-from pipelines.prompts import load_prompt
-from pipelines.protocols import Thyme
-from pipelines.recipes import Recipe
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import load_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample
 from pipelines.records import Sample
-from pipelines.tasks import Prepared
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import answer_matches, executes
 
 
-def prepare(sample: Sample, store: ImageStore) -> Prepared:
-    return Prepared(sample.images, {"secret": sample.answer})
-
-
-def script(turn: Turn) -> str:
-    if not turn.rounds:
-        return Thyme().write_round("Loudly now.", f"print({turn.task.sample.answer!r}.upper())", first=True)
-    said = turn.rounds[0].observation.text.strip()
-    return Thyme().write_answer("It was loud.", said, first=False)
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    return PreparedSample(sample.images, {"secret": sample.answer})
 
 
 recipe = Recipe(
@@ -30,6 +22,5 @@ recipe = Recipe(
     prompt=load_prompt(Path(__file__).with_suffix(".md")),
     protocol=Thyme(),
     prepare=prepare,
-    script=script,
     checks=(executes, answer_matches),
 )

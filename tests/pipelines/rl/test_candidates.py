@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.generation.stage import Shard
 from pipelines.records import Reject, RLCandidate, Truth
-from pipelines.rejects import Reason
+from pipelines.records.reject_reasons import Reason
 from pipelines.rl.candidates import ASSET, BELONGS_TOGETHER, SELF_CONTAINED, Candidates
-from pipelines.rl.shard import Shard
-from pipelines.screening import Screening
-from pipelines.sources.base import SourceRow
+from pipelines.selection.screening import Screening
+from pipelines.sources import SourceRow
 from tests.conftest import signed
-from tests.pipelines.rl.conftest import N_PROBLEMS, N_SIGNS, Questions, judging, source_row, taken_in
+from tests.pipelines.rl.shards import N_PROBLEMS, N_SIGNS, Questions, judging, source_row, taken_in
 
 
 def rows(shard: Shard) -> list[RLCandidate]:
@@ -59,9 +59,9 @@ def test_near_duplicates_are_out_before_anything_is_paid(workspace):
     first = next(iter(Questions().rows(0)))
     twin = replace(first, row="twin", question=first.question + " ", truth=Truth(count=1))
     shard = taken_in(workspace, Questions(extra=(twin,)))
-    faults = Screening(workspace).screen_samples("t", list(shard.samples().values())).faults
+    errors = Screening(workspace).screen_samples("t", list(shard.samples().values())).errors
     judge = judging(lambda turn: True)
-    shard.materialize(Candidates(judge=judge, screening=Screening(workspace), faults=lambda: faults))
+    shard.materialize(Candidates(judge=judge, screening=Screening(workspace), errors=lambda: errors))
     (out,) = rejects(shard)
     assert (out.source_row, out.reason) == ("twin", Reason.NEAR_DUPLICATE)
     assert "twin" not in map(source_row, judge.turns)

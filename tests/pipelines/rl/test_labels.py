@@ -7,11 +7,11 @@ import json
 import pytest
 
 from pipelines.records import CheckedLabel, Verification
-from pipelines.rejects import Reason
-from pipelines.rl.asking import turn_of
+from pipelines.records.reject_reasons import Reason
+from pipelines.rl.candidates import turn_of
 from pipelines.rl.labels import ASSET, CheckedLabels, disputed, read_verifications
-from pipelines.tables import TableKey
-from tests.pipelines.rl.conftest import N_PROBLEMS, N_SIGNS, answering, source_row
+from pipelines.storage.tables import TableKey
+from tests.pipelines.rl.shards import N_PROBLEMS, N_SIGNS, answering, source_row
 from tests.pipelines.scripted import Scripted
 
 

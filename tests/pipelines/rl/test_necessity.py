@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipelines.execution import Sandboxes
-from pipelines.policies import PolicyFault
-from pipelines.protocols import ToolCall
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.models.policies import PolicyError
+from pipelines.models.protocols import ToolCall
 from pipelines.records import ToolNecessity
-from pipelines.rejects import Reason
+from pipelines.records.reject_reasons import Reason
 from pipelines.rl.necessity import ASSET, ToolNecessities
-from tests.pipelines.rl.conftest import N_SIGNS, source_row
+from tests.pipelines.rl.shards import N_SIGNS, source_row
 from tests.pipelines.scripted import Scripted
 
 LOOK = ToolCall().write_round(
@@ -67,7 +67,7 @@ def test_words_that_are_no_turn_are_no_vote(rated):
 def test_a_row_that_cannot_be_asked_is_tried_again_and_the_others_are_not(rated):
     def failing(turn):
         if source_row(turn) == "sign/1":
-            raise PolicyFault("busy")
+            raise PolicyError("busy")
         return answer(turn)
 
     measured(rated, Scripted(failing))

@@ -6,11 +6,21 @@ import json
 
 import pytest
 
-from pipelines.records import SuitabilityLabel, SuitabilityVotes
-from pipelines.rejects import Reason
-from pipelines.rl.asking import turn_of
-from pipelines.rl.suitability import LABELS, VOTES, Suitability, SuitabilityLabels
-from tests.pipelines.rl.conftest import N_PROBLEMS, judging, source_row
+from pipelines.records import SuitabilityLabel, SuitabilityReview, SuitabilityVotes, Votes
+from pipelines.records.reject_reasons import Reason
+from pipelines.rl.candidates import turn_of
+from pipelines.rl.suitability import (
+    LABELS,
+    VOTES,
+    Suitability,
+    SuitabilityLabels,
+    agreement,
+    agreement_in_words,
+    labels_of,
+    reviews_key,
+)
+from pipelines.verification.judges.calibration import CalibrationError
+from tests.pipelines.rl.shards import N_PROBLEMS, judging, source_row
 from tests.pipelines.scripted import Scripted
 
 N_YES = {"sum/0": 8, "sum/1": 4, "sum/2": 5, "sum/3": 0}
@@ -75,3 +85,46 @@ def test_what_nobody_votes_on_is_set_aside(candidates):
     rejects = candidates.workspace.tables.read_rejects(candidates.key(VOTES))
     assert {(one.reason, one.disposition) for one in rejects} == {(Reason.NO_VOTE, "quarantined")}
     assert len(rejects) == N_PROBLEMS
+
+
+def review(sample_id: str, verdict: str, reviewer: str = "ann") -> SuitabilityReview:
+    return SuitabilityReview(sample_id, verdict, "", reviewer, "2026-01-01T00:00:00+00:00", None)
+
+
+def kept(shard, key, kind, rows) -> None:
+    shard.workspace.tables.write(key, kind, rows, [], inputs="", facts={"n_retryable": 0})
+
+
+def voted(shard, n_yes: list[int]) -> None:
+    votes = [Votes("judge", (True,) * n + (False,) * (8 - n), 8) for n in n_yes]
+    rows = [SuitabilityVotes(f"p{number}", one) for number, one in enumerate(votes)]
+    kept(shard, shard.key(VOTES), SuitabilityVotes, rows)
+
+
+def test_a_judge_that_says_what_people_say_agrees_beyond_chance(shard):
+    voted(shard, [8, 1] * 15)
+    said = [review(f"p{number}", "no" if number % 2 else "yes") for number in range(30)]
+    said[0] = review("p0", "no")
+    kept(shard, reviews_key("questions"), SuitabilityReview, said)
+    found = agreement([shard], ["questions", "others"])
+    assert (found.n_labels, found.n_good) == (30, 14)
+    assert 0.85 < found.kappa.value < 0.95
+    assert agreement_in_words([shard], ["questions"]).startswith(f"Cohen's kappa {found.kappa.value:.3f} (")
+
+
+def test_of_several_people_most_decide_and_the_divided_say_nothing(shard):
+    said = [
+        *(review("a", verdict, who) for who, verdict in (("ann", "yes"), ("bob", "yes"), ("cy", "no"))),
+        *(review("b", verdict, who) for who, verdict in (("ann", "yes"), ("bob", "no"))),
+        *(review("c", verdict, who) for who, verdict in (("ann", "no"), ("bob", "unsure"))),
+        review("d", "unsure"),
+    ]
+    kept(shard, reviews_key("questions"), SuitabilityReview, said)
+    assert labels_of(shard.workspace.tables, ["questions"]) == {"a": True, "c": False}
+
+
+def test_too_few_labels_are_no_measurement(shard):
+    voted(shard, [8, 0])
+    with pytest.raises(CalibrationError, match="0 labels say nothing"):
+        agreement([shard], ["questions"])
+    assert agreement_in_words([shard], ["questions"]).startswith("not measured (")

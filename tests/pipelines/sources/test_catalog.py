@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.sources import Catalog, SourceConfig, SourceFault, partition_key
+from pipelines.sources import SourceError
+from pipelines.sources.catalog import Catalog, SourceConfig, partition_key
 from pipelines.sources.columns import Columns
 from pipelines.sources.jsonl import JsonLinesSource
 from pipelines.sources.tabular import TabularSource
@@ -37,7 +38,7 @@ def written(catalog: Catalog, text: str | bytes) -> Catalog:
     ],
 )
 def test_a_wrong_file_names_the_field(catalog, text, said):
-    with pytest.raises(SourceFault) as caught:
+    with pytest.raises(SourceError) as caught:
         written(catalog, text).configs()
     assert said in str(caught.value)
     assert "streets.yaml" in str(caught.value)
@@ -47,13 +48,13 @@ def test_a_wrong_file_names_the_field(catalog, text, said):
     "name", ["", "demo", "demo_rl", "Streets", "1st", "my-streets", "a/b", "../x", "straße", "a\n"]
 )
 def test_a_name_that_cannot_be_a_partition_is_refused(catalog, name):
-    with pytest.raises(SourceFault, match="a source is named in lower case"):
+    with pytest.raises(SourceError, match="a source is named in lower case"):
         catalog.add(name, SourceConfig(kind="jsonl", path="/data"))
 
 
 def test_a_source_that_is_not_there_says_which_are(catalog):
     catalog.add("streets", SourceConfig(kind="parquet", path="/data"))
-    with pytest.raises(SourceFault, match="no source 'roads'; there are demo, demo_rl, streets"):
+    with pytest.raises(SourceError, match="no source 'roads'; there are demo, demo_rl, streets"):
         catalog.open("roads")
 
 
@@ -89,8 +90,8 @@ def test_every_kind_opens_its_source(catalog, tmp_path):
     assert catalog.open("hub").n_shards == 4
 
 
-def test_a_source_whose_files_are_gone_is_a_fault_when_it_is_opened(catalog):
+def test_a_source_whose_files_are_gone_is_a_error_when_it_is_opened(catalog):
     catalog.add("streets", SourceConfig(kind="jsonl", path="/no/such/folder"))
     assert "streets-0000" in catalog.partitions()
-    with pytest.raises(SourceFault, match="there is no file"):
+    with pytest.raises(SourceError, match="there is no file"):
         catalog.open("streets")

@@ -1,4 +1,4 @@
-"""Questions in a JSON-lines file: nothing of it is lost, and every fault names its line."""
+"""Questions in a JSON-lines file: nothing of it is lost, and every error names its line."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.intake import take_in
-from pipelines.rejects import Reason
-from pipelines.sources import BadRow, SourceFault, SourceRow
+from pipelines.records.reject_reasons import Reason
+from pipelines.sources import BadRow, SourceError, SourceRow
 from pipelines.sources.columns import Columns
+from pipelines.sources.ingest import ingest_shard
 from pipelines.sources.jsonl import JsonLinesSource
 
 GOOD = b'{"image": "sign.png", "question": "Which colour?", "answer": "red"}'
 
 
 @pytest.fixture
-def folder(tmp_path, picture, encoded):
+def folder(tmp_path, make_image, encoded):
     inside = tmp_path / "streets"
     inside.mkdir()
-    (inside / "sign.png").write_bytes(encoded(picture()))
+    (inside / "sign.png").write_bytes(encoded(make_image()))
     return inside
 
 
@@ -78,16 +78,16 @@ def test_a_line_that_is_no_object_is_malformed(source, line, said):
 
 def test_a_mapping_of_a_column_that_is_not_there_says_which_there_are(source):
     columns = Columns(question="query", boxes="bbox")
-    with pytest.raises(SourceFault, match=r"no column 'query', 'bbox'; it has 'answer', 'image', 'question'"):
+    with pytest.raises(SourceError, match=r"no column 'query', 'bbox'; it has 'answer', 'image', 'question'"):
         list(source(GOOD, columns).rows(0))
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_checked_too(source):
-    with pytest.raises(SourceFault, match="no column 'query'"):
+    with pytest.raises(SourceError, match="no column 'query'"):
         list(source(b"\xef\xbb\xbf" + GOOD, Columns(question="query")).rows(0))
 
 
-def test_a_column_that_only_some_rows_have_is_no_fault(source):
+def test_a_column_that_only_some_rows_have_is_no_error(source):
     with_box = GOOD[:-1] + b', "boxes": [1, 2, 3, 4]}'
     rows = list(source(GOOD + b"\n" + with_box, Columns(boxes="boxes")).rows(0))
     assert [len(row.truth.boxes) for row in rows if isinstance(row, SourceRow)] == [0, 1]
@@ -141,11 +141,11 @@ def test_a_line_separator_inside_a_text_does_not_end_the_line(source):
         ({}, "duplicate"),
     ],
 )
-def test_every_fault_of_a_line_is_a_typed_reject(source, store, change, reason):
+def test_every_error_of_a_line_is_a_typed_reject(source, store, change, reason):
     columns = Columns(choices="choices", boxes="boxes")
     good = {**json.loads(GOOD), "choices": ["red", "blue"], "boxes": [1, 2, 3, 4]}
     lines = [good, {**good, **change}, {**good, "question": "Another?"}]
-    taken = take_in(source("\n".join(map(json.dumps, lines)).encode(), columns), 0, store)
+    taken = ingest_shard(source("\n".join(map(json.dumps, lines)).encode(), columns), 0, store)
     assert [sample.source_row for sample in taken.samples] == ["questions.jsonl:1", "questions.jsonl:3"]
     (rejected,) = taken.rejects
     assert (rejected.reason, rejected.source_row) == (reason, "questions.jsonl:2")
@@ -153,12 +153,12 @@ def test_every_fault_of_a_line_is_a_typed_reject(source, store, change, reason):
 
 
 @pytest.mark.parametrize("missing", ["questions", "folder"])
-def test_files_that_are_not_there_are_a_source_fault(folder, missing):
+def test_files_that_are_not_there_are_a_source_error(folder, missing):
     questions = folder / "questions.jsonl"
     if missing == "folder":
         questions.write_bytes(GOOD)
         folder = folder / "none"
-    with pytest.raises(SourceFault, match=r"there is no (file|folder) .*(questions\.jsonl|none)"):
+    with pytest.raises(SourceError, match=r"there is no (file|folder) .*(questions\.jsonl|none)"):
         JsonLinesSource("streets", questions, folder, Columns())
 
 
@@ -190,7 +190,7 @@ def test_every_line_that_is_not_blank_is_a_row_or_a_bad_row(lines):
         source = JsonLinesSource("s", folder / "questions.jsonl", folder, Columns(images=None))
         try:
             rows = list(source.rows(0))
-        except SourceFault:
+        except SourceError:
             assert b"{" in text
             return
     numbers = [number for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
@@ -217,9 +217,9 @@ def test_a_json_file_holds_a_list_of_rows(folder):
 
 
 @pytest.mark.parametrize("content", [b"{}", b"7", b"[", b"\xff", b""])
-def test_a_json_file_of_something_else_is_a_fault_that_names_it(folder, content):
+def test_a_json_file_of_something_else_is_a_error_that_names_it(folder, content):
     (folder / "train.json").write_bytes(content)
-    with pytest.raises(SourceFault, match=r"train\.json: a \.json file holds one list of rows"):
+    with pytest.raises(SourceError, match=r"train\.json: expected one list of rows in a \.json file"):
         list(JsonLinesSource("streets", folder / "train.json", folder, Columns()).rows(0))
 
 
@@ -232,14 +232,14 @@ def test_several_files_are_one_source_and_each_row_names_its_own(folder):
         ["a.jsonl:1", "b.jsonl:1"],
     ]
     (folder / "b.jsonl").write_bytes(b'{"image": "sign.png", "query": "?"}')
-    with pytest.raises(SourceFault, match=r"b\.jsonl has no column 'question', 'answer'; it has 'image', 'query'"):
+    with pytest.raises(SourceError, match=r"b\.jsonl has no column 'question', 'answer'; it has 'image', 'query'"):
         list(source.rows(0))
 
 
 def test_a_nested_column_that_is_not_there_names_what_the_structure_has(source):
     nested = b'{"image": "sign.png", "question": "?", "gt": {"text": "red"}, "meta": "{}"}'
     with pytest.raises(
-        SourceFault, match=r"no column 'gt.answer'; it has 'gt', 'gt.text', 'image', 'meta', 'question'"
+        SourceError, match=r"no column 'gt.answer'; it has 'gt', 'gt.text', 'image', 'meta', 'question'"
     ):
         source(nested, Columns(answer="gt.answer")).check()
     source(nested, Columns(answer="meta.answer")).check()

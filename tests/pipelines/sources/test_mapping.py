@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipelines.records import TruthBox
-from pipelines.rejects import Reason, reject
-from pipelines.sources.base import BadRow, SourceRow
+from pipelines.records.reject_reasons import Reason, reject
+from pipelines.sources import BadRow, SourceRow
 from pipelines.sources.columns import Columns
 from pipelines.sources.mapping import map_row
 
@@ -23,12 +23,12 @@ EVERYTHING = Columns(choices="choices", boxes="boxes", category="category")
 
 
 @pytest.fixture
-def folder(tmp_path, picture, encoded):
+def folder(tmp_path, make_image, encoded):
     inside = tmp_path / "images"
     (inside / "deep").mkdir(parents=True)
-    (inside / "sign.png").write_bytes(encoded(picture()))
-    (inside / "deep" / "sign.png").write_bytes(encoded(picture()))
-    (tmp_path / "secret.png").write_bytes(encoded(picture(1)))
+    (inside / "sign.png").write_bytes(encoded(make_image()))
+    (inside / "deep" / "sign.png").write_bytes(encoded(make_image()))
+    (tmp_path / "secret.png").write_bytes(encoded(make_image(1)))
     return inside
 
 
@@ -304,7 +304,7 @@ def test_relative_boxes_of_a_damaged_image_say_what_is_wrong_with_it(refused):
     assert refused(columns, boxes=[0, 0, 50, 50], image=[]).reason is Reason.MISSING_IMAGE
 
 
-def test_relative_boxes_are_in_the_upright_frame(mapped, picture, encoded):
+def test_relative_boxes_are_in_the_upright_frame(mapped, make_image, encoded):
     from PIL import Image
 
     exif = Image.Exif()
@@ -312,7 +312,7 @@ def test_relative_boxes_are_in_the_upright_frame(mapped, picture, encoded):
     row = mapped(
         Columns(boxes="boxes", box_frame="fractions"),
         boxes=[0, 0, 1, 0.5],
-        image=encoded(picture(), exif=exif),
+        image=encoded(make_image(), exif=exif),
     )
     assert row.truth.boxes == (TruthBox("", 0, 0, 64, 48),)
 
@@ -342,8 +342,8 @@ def test_nesting_beyond_reading_is_left_out(refused):
 
 
 def test_a_column_that_a_mapping_cannot_have_is_an_error():
-    with pytest.raises(ValidationError, match="picture"):
-        Columns(picture="image")  # type: ignore[call-arg]
+    with pytest.raises(ValidationError, match="image"):
+        Columns(image="image")  # type: ignore[call-arg]
 
 
 def test_every_named_column_must_be_there():
@@ -614,8 +614,8 @@ def test_a_file_beside_an_image_that_tells_nothing_is_named(refused, folder, tex
     assert evidence in row.evidence
 
 
-def test_only_an_image_with_a_path_has_a_file_beside_it(refused, picture, encoded):
-    assert refused(BESIDE, image=encoded(picture())).reason == Reason.WRONG_TYPE
+def test_only_an_image_with_a_path_has_a_file_beside_it(refused, make_image, encoded):
+    assert refused(BESIDE, image=encoded(make_image())).reason == Reason.WRONG_TYPE
 
 
 def test_the_file_beside_an_image_stays_in_the_folder(refused, folder):

@@ -16,10 +16,18 @@ import datasets
 import pytest
 from datasets import Features, Image, List, Value
 
-from pipelines.intake import Intake, take_in
 from pipelines.records import Sample
-from pipelines.sources import Catalog, SourceConfig, SourceFault
-from pipelines.sources.public import needs_folder, placed, public_file, public_source, public_sources
+from pipelines.sources import SourceError
+from pipelines.sources.catalog import (
+    Catalog,
+    SourceConfig,
+    needs_folder,
+    placed,
+    public_file,
+    public_source,
+    public_sources,
+)
+from pipelines.sources.ingest import Intake, ingest_shard
 
 TEXT = Value("string")
 
@@ -32,8 +40,8 @@ def _offline(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def png(picture, encoded) -> Callable[[int], bytes]:
-    return lambda seed=0: encoded(picture(seed))
+def png(make_image, encoded) -> Callable[[int], bytes]:
+    return lambda seed=0: encoded(make_image(seed))
 
 
 @pytest.fixture
@@ -47,7 +55,7 @@ def taken(tmp_path, store) -> Callable[..., Intake]:
 
     def take(name: str, folder: Path = tmp_path, **changes: Any) -> Intake:
         config = public_source(name).model_copy(update={"path": str(folder), **changes})
-        return take_in(config.open(name), 0, store)
+        return ingest_shard(config.open(name), 0, store)
 
     return take
 
@@ -210,12 +218,12 @@ def test_visual_probe(taken, beside, tmp_path):
     assert reasons(intake) == [("malformed_row", "column 'images': the path '../7.jpg' leaves the folder")]
 
 
-def test_a_json_file_that_is_cut_off_or_no_list_is_a_fault(taken, tmp_path):
+def test_a_json_file_that_is_cut_off_or_no_list_is_a_error(taken, tmp_path):
     (tmp_path / "train.json").write_text('[{"problem": "What')
-    with pytest.raises(SourceFault, match=r"train\.json: a \.json file holds one list of rows; not JSON"):
+    with pytest.raises(SourceError, match=r"train\.json: expected one list of rows in a \.json file; not JSON"):
         taken("visual_probe")
     (tmp_path / "train.json").write_text("{}")
-    with pytest.raises(SourceFault, match="found dict"):
+    with pytest.raises(SourceError, match="found dict"):
         taken("visual_probe")
 
 
@@ -377,7 +385,7 @@ def test_a_nested_column_that_is_not_there_names_those_that_are(taken, tmp_path,
     row = deepeyes(struct(), "?", "!", "vstar")
     features = {**DEEPEYES, "reward_model": {"style": TEXT}}
     write(tmp_path / "data_0.1.2_visual_toolbox_v2.parquet", [{**row, "reward_model": {"style": "model"}}], features)
-    with pytest.raises(SourceFault, match=r"no column 'reward_model.ground_truth'; it has .*'reward_model.style'"):
+    with pytest.raises(SourceError, match=r"no column 'reward_model.ground_truth'; it has .*'reward_model.style'"):
         taken("deepeyes_visual")
 
 
@@ -514,7 +522,7 @@ def test_a_wrong_type_a_cut_off_image_and_an_index_out_of_range_are_rejects(tmp_
             "columns": {"choices": "options", "license": "rights"},
         }
     )
-    intake = take_in(config.open("mine"), 0, store)
+    intake = ingest_shard(config.open("mine"), 0, store)
     (sample,) = intake.samples
     assert (sample.answer, sample.choices, sample.license) == ("B", ("A. red", "B. blue"), "CC0-1.0")
     found = reasons(intake)
@@ -530,7 +538,7 @@ def test_a_wrong_type_a_cut_off_image_and_an_index_out_of_range_are_rejects(tmp_
 
 
 def test_a_source_whose_images_are_files_says_how_to_get_them():
-    with pytest.raises(SourceFault, match="hf download TIGER-Lab/PixelReasoner-RL-Data") as caught:
+    with pytest.raises(SourceError, match="hf download TIGER-Lab/PixelReasoner-RL-Data") as caught:
         placed("pixel_reasoner")
     assert "Unpack there: images.zip and videos.zip.\nThen: darkroom sources add pixel_reasoner --path FOLDER" in str(
         caught.value
@@ -544,20 +552,20 @@ def test_a_source_whose_images_are_files_says_how_to_get_them():
     }
 
 
-def test_a_path_that_does_not_fit_is_a_fault(tmp_path):
+def test_a_path_that_does_not_fit_is_a_error(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"")
-    with pytest.raises(SourceFault, match="vstar is a folder, downloaded; there is none at"):
+    with pytest.raises(SourceError, match="vstar: expected a folder, downloaded; there is none at"):
         placed("vstar", tmp_path / "a.parquet")
-    with pytest.raises(SourceFault, match="mmk12 is a folder or a parquet file"):
+    with pytest.raises(SourceError, match="mmk12: expected a folder or a parquet file"):
         placed("mmk12", tmp_path / "none")
-    with pytest.raises(SourceFault, match="no public source 'vstar_bench'; there are arxivqa"):
+    with pytest.raises(SourceError, match="no public source 'vstar_bench'; there are arxivqa"):
         placed("vstar_bench")
 
 
 def test_one_parquet_file_of_a_dataset_is_enough(tmp_path, store, struct):
     row = {"id": "1", "question": "Which angle?", "answer": "30", "subject": "math", "image": struct()}
     write(tmp_path / "some.parquet", [row], MMK12)
-    sample = only(take_in(placed("mmk12", tmp_path / "some.parquet").open("mmk12"), 0, store))
+    sample = only(ingest_shard(placed("mmk12", tmp_path / "some.parquet").open("mmk12"), 0, store))
     assert sample.answer == "30"
 
 
@@ -565,7 +573,7 @@ def test_one_parquet_file_of_a_dataset_is_enough(tmp_path, store, struct):
 def test_the_docs_say_of_every_public_source_what_its_file_says(name):
     config = public_source(name)
     assert config.about is not None
-    page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "public_sources.md").read_text()
     (line,) = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
     used = ", ".join(f"`{'/'.join(group)}`" for group in config.columns.needed())
     where, read = "files" if needs_folder(config) else "hub", "card" if config.about.on_card else "code"

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from pipelines.rejects import Reason
-from pipelines.sources import BadRow, SourceFault, SourceRow
+from pipelines.records.reject_reasons import Reason
+from pipelines.sources import BadRow, SourceError, SourceRow
 from pipelines.sources.columns import Columns
 from pipelines.sources.tabular import TabularSource
 
@@ -30,9 +30,9 @@ def _offline(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def row(picture, encoded) -> Callable[[int], dict[str, Any]]:
+def row(make_image, encoded) -> Callable[[int], dict[str, Any]]:
     def make(n: int) -> dict[str, Any]:
-        image = {"bytes": encoded(picture(n), "JPEG"), "path": f"{n}.jpg"}
+        image = {"bytes": encoded(make_image(n), "JPEG"), "path": f"{n}.jpg"}
         return {"image": image, "question": f"Question {n}?", "answer": str(n)}
 
     return make
@@ -72,14 +72,14 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def test_a_missing_column_says_which_there_are(folder):
-    with pytest.raises(SourceFault, match=r"no column 'query'; it has 'image', 'question', 'answer'"):
+    with pytest.raises(SourceError, match=r"no column 'query'; it has 'image', 'question', 'answer'"):
         list(parquet(folder, Columns(question="query")).rows(0))
 
 
 @pytest.mark.parametrize("damage", [b"", b"not parquet", b"PAR1 and no more PAR1"])
 def test_a_corrupt_parquet_file_is_named(folder, damage):
     (folder / "1.parquet").write_bytes(damage)
-    with pytest.raises(SourceFault, match=r"1\.parquet"):
+    with pytest.raises(SourceError, match=r"1\.parquet"):
         list(parquet(folder).rows(0))
 
 
@@ -87,41 +87,41 @@ def test_a_parquet_file_that_is_damaged_in_the_middle_is_named(folder):
     data = bytearray((folder / "1.parquet").read_bytes())
     data[4:60] = b"\xff" * 56
     (folder / "1.parquet").write_bytes(data)
-    with pytest.raises(SourceFault, match=r"1\.parquet"):
+    with pytest.raises(SourceError, match=r"1\.parquet"):
         list(parquet(folder).rows(0))
 
 
 @pytest.mark.parametrize("path", ["none", "none.parquet", "."])
-def test_a_path_without_parquet_files_is_a_fault(tmp_path, path):
-    with pytest.raises(SourceFault, match="there are no parquet files at"):
+def test_a_path_without_parquet_files_is_a_error(tmp_path, path):
+    with pytest.raises(SourceError, match="there are no parquet files at"):
         list(parquet(tmp_path / path).rows(0))
 
 
-def test_a_hub_that_cannot_be_reached_is_a_fault_at_once():
+def test_a_hub_that_cannot_be_reached_is_a_error_at_once():
     started = time.perf_counter()
-    with pytest.raises(SourceFault, match=r"cannot load someone/something.*[Hh]ub"):
+    with pytest.raises(SourceError, match=r"cannot load someone/something.*[Hh]ub"):
         list(TabularSource("streets", "someone/something", Columns()).rows(0))
     assert time.perf_counter() - started < 5
 
 
-def test_a_folder_without_data_is_a_fault(tmp_path):
-    with pytest.raises(SourceFault, match="cannot load"):
+def test_a_folder_without_data_is_a_error(tmp_path):
+    with pytest.raises(SourceError, match="cannot load"):
         list(TabularSource("streets", str(tmp_path), Columns()).rows(0))
 
 
-def test_a_split_that_is_not_there_is_a_fault(folder):
-    with pytest.raises(SourceFault, match="validation"):
+def test_a_split_that_is_not_there_is_a_error(folder):
+    with pytest.raises(SourceError, match="validation"):
         list(TabularSource("streets", str(folder), Columns(), split="validation").rows(0))
 
 
-def test_more_shards_than_files_are_a_fault(folder):
-    with pytest.raises(SourceFault, match="4 shards of 3 files; set n_shards to 3 or less"):
+def test_more_shards_than_files_are_a_error(folder):
+    with pytest.raises(SourceError, match="4 shards of 3 files; set n_shards to 3 or less"):
         list(parquet(folder, n_shards=4).rows(0))
 
 
-def test_files_of_different_columns_are_a_fault(folder):
+def test_files_of_different_columns_are_a_error(folder):
     write_table(folder / "3.parquet", [{"picture": 1}])
-    with pytest.raises(SourceFault, match="streets"):
+    with pytest.raises(SourceError, match="streets"):
         list(parquet(folder).rows(0))
 
 
@@ -285,5 +285,5 @@ def test_a_nested_column_is_found_in_the_schema(tmp_path, row):
     path = write_table(tmp_path / "a.parquet", [{**row(0), "extra": {"q": "Why?", "deep": {"a": "so"}}, "note": "{}"}])
     (one,) = taken(parquet(path, Columns(question="extra.q", answer="extra.deep.a")))
     assert (one.question, one.answer) == ("Why?", "so")
-    with pytest.raises(SourceFault, match=r"no column 'extra.none'; it has .*'extra', .*'extra.deep.a', .*'note'"):
+    with pytest.raises(SourceError, match=r"no column 'extra.none'; it has .*'extra', .*'extra.deep.a', .*'note'"):
         taken(parquet(path, Columns(question="extra.none")))

@@ -1,22 +1,21 @@
-"""Played rollouts by hand, and a desert with one sign in it: noise of which every region looks different."""
+"""Scored rollouts by hand, and a desert with one sign in it: noise of which every region looks different."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.ledger import Ledger
+from pipelines.generation.rollout import Rollout
+from pipelines.models.tasks import Task
 from pipelines.records import ImageRef, Observation, Round, Sample, Truth, TruthBox, Usage
-from pipelines.rejects import Reason, RowFault
-from pipelines.rollout import Rollout
-from pipelines.tasks import Task
-from train.evaluation.pictures import Seen
-from train.evaluation.playing import Played
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.ledger import Ledger
+from train.evaluation.images import ObservedImage
 from train.evaluation.questions import Question
-from train.evaluation.scoring import Score
+from train.evaluation.rollouts import Score, ScoredRollout
 
 TARGET = (200, 120, 260, 150)
 IMAGE = ImageRef("1" * 64, 640, 480, "RGB", "PNG")
-PICTURE = ImageRef("2" * 64, 60, 30, "RGB", "PNG")
+CROP = ImageRef("2" * 64, 60, 30, "RGB", "PNG")
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def sample(name="q", *, choices=(), answer="red", category="colour", boxes=(TARG
     )
 
 
-def looked(status="ok", *, code="image.crop((1, 2, 3, 4)).save('c.png')", images=(PICTURE,), text="c.png"):
+def looked(status="ok", *, code="image.crop((1, 2, 3, 4)).save('c.png')", images=(CROP,), text="c.png"):
     shown = images if status == "ok" else ()
     return Round("I look.", code, Observation(status, text if status == "ok" else "", shown))
 
@@ -49,7 +48,7 @@ def played(
     number=0,
     rounds=(),
     seen=(),
-    fault=None,
+    error=None,
     answer="red",
     benchmark="bench",
     value=None,
@@ -60,14 +59,14 @@ def played(
     task = Task(f"{benchmark}/{name}/{number}", "evaluation", asked.sample, asked.sample.images, {}, (), 7)
     made = Rollout(
         tuple(rounds),
-        "" if fault else "I see it.",
-        "" if fault else answer,
+        "" if error else "I see it.",
+        "" if error else answer,
         usage or Usage(),
-        RowFault(Reason(fault), "why") if fault else None,
+        RowError(Reason(error), "why") if error else None,
     )
     score = Score(right, float(right) if value is None else value, "")
-    return Played(asked, number, task, made, score, tuple(seen))
+    return ScoredRollout(asked, number, task, made, score, tuple(seen))
 
 
-def seen(change=None, *, round=0, of=0, image=PICTURE):
-    return Seen(round, image, of, change)
+def seen(change=None, *, round=0, of=0, image=CROP):
+    return ObservedImage(round, image, of, change)

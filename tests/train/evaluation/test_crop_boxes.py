@@ -47,7 +47,7 @@ def test_what_cannot_be_worked_out_is_no_box(code):
     assert crop_boxes(code, 640, 480) == []
 
 
-def test_a_box_beyond_the_picture_is_cut():
+def test_a_box_beyond_the_image_is_cut():
     assert crop_boxes("image.crop((-10, 20, 900, 90))", 640, 480) == [(0, 20, 640, 90)]
 
 

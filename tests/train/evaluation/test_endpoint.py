@@ -1,4 +1,4 @@
-"""A model and a judge at the other end of HTTP: both see nothing but the pictures that they are sent."""
+"""A model and a judge at the other end of HTTP: both see nothing but the images that they are sent."""
 
 import base64
 import io
@@ -10,35 +10,35 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from pipelines.protocols import Thyme
+from pipelines.models.protocols import Thyme
+from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
-from pipelines.rl.export import write_rows
 from tests.train.evaluation.conftest import TARGET, desert
 from train.evaluate import evaluate
-from train.evaluation.settings import Settings
+from train.evaluation.settings import EvaluationSettings
 
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 INSIDE, OUTSIDE = TARGET, (400, 300, 460, 330)
 GUESS = "green"
 
 
-def colour_of(picture):
+def colour_of(image):
     """The colour of the sign, where nothing else is shown; None elsewhere."""
-    mean = np.asarray(picture.convert("RGB"), float).mean(axis=(0, 1))
+    mean = np.asarray(image.convert("RGB"), float).mean(axis=(0, 1))
     return min(COLOURS, key=lambda name: np.abs(mean - COLOURS[name]).sum()) if np.ptp(mean) > 90 else None
 
 
-def model(pictures):
+def model(images):
     """Crops the sign and says its colour; a green one it misses, and guesses."""
-    if len(pictures) == 1:
-        box = OUTSIDE if colour_of(pictures[0].crop(TARGET)) == GUESS else INSIDE
+    if len(images) == 1:
+        box = OUTSIDE if colour_of(images[0].crop(TARGET)) == GUESS else INSIDE
         code = f"from PIL import Image\nImage.open(image_path).crop({box}).save('c.png')\nprint('c.png')"
         return Thyme().write_round("I look.", code, first=True)
-    return Thyme().write_answer("So it is.", colour_of(pictures[-1]) or GUESS, first=False)
+    return Thyme().write_answer("So it is.", colour_of(images[-1]) or GUESS, first=False)
 
 
-def judge(pictures):
-    return json.dumps({"reason": "I look.", "verdict": colour_of(pictures[-1]) is not None})
+def judge(images):
+    return json.dumps({"reason": "I look.", "verdict": colour_of(images[-1]) is not None})
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        said = {"model": model, "judge": judge}[body["model"]](list(pictures_in(body["messages"])))
+        said = {"model": model, "judge": judge}[body["model"]](list(images_in(body["messages"])))
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
         self.reply({"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage})
 
@@ -63,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def pictures_in(messages):
+def images_in(messages):
     for message in messages:
         for part in message["content"] if isinstance(message["content"], list) else ():
             if part["type"] == "image_url":
@@ -81,7 +81,9 @@ def url():
 @pytest.fixture(scope="module")
 def prompts(store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("prompts") / "deserts"
-    write_rows(folder, [row(store, name, seed) for seed, name in enumerate(COLOURS)], store=store, split="validation")
+    write_prompts(
+        folder, [row(store, name, seed) for seed, name in enumerate(COLOURS)], store=store, split="validation"
+    )
     return folder
 
 
@@ -96,7 +98,7 @@ def row(store, name, seed):
 @pytest.fixture(scope="module")
 def found(url, prompts, tmp_path_factory):
     folder = tmp_path_factory.mktemp("endpoint")
-    settings = Settings(
+    settings = EvaluationSettings(
         output=folder / "report",
         url=url,
         model="model",
@@ -119,7 +121,7 @@ def test_all_answers_are_right_and_two_of_three_are_faithful(found):
             assert told["unfaithful"] == pytest.approx(1 / 3)
 
 
-def test_a_blank_picture_changes_the_answers_that_came_from_it(found):
+def test_a_blank_image_changes_the_answers_that_came_from_it(found):
     blank = found["results"]["all"]["controls"]["blank"]
     assert (blank["changed"]["mean"], blank["n"]) == (pytest.approx(2 / 3), 3)
 

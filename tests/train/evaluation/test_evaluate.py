@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,15 +14,15 @@ import typer
 from PIL import ImageDraw
 from typer.testing import CliRunner
 
-from pipelines.export import write_dataset
+from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
 from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
-from pipelines.rl.export import write_rows
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import TARGET, desert
 from train.evaluate import evaluate, main, metadata
-from train.evaluation.settings import Settings
-from train.faults import TrainFault
-from train.sft import Arguments, finetune
+from train.evaluation.settings import EvaluationSettings
+from train.finetuning.settings import SftSettings
+from train.runs import TrainError
+from train.sft import finetune
 
 pytestmark = pytest.mark.filterwarnings(
     # PEFT 0.21 reads the name that transformers 5.23 deprecates
@@ -33,11 +32,15 @@ COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 TURNS = 200
 
 
+def replace(settings, **changes):
+    return settings.model_copy(update=changes)
+
+
 @pytest.fixture(scope="module")
 def checkpoint(signs, tiny_signs, tmp_path_factory):
     """A tiny model that has learnt to crop the sign."""
     output = tmp_path_factory.mktemp("evaluate") / "checkpoint"
-    finetune(signs, tiny_signs, output, Arguments(epochs=3, batch_size=1, learning_rate=1e-2))
+    finetune(signs, tiny_signs, output, SftSettings(epochs=3, batch_size=1, learning_rate=1e-2))
     return output
 
 
@@ -45,7 +48,7 @@ def checkpoint(signs, tiny_signs, tmp_path_factory):
 def held_out(store, tmp_path_factory):
     """Eight signs in a validation split."""
     folder = tmp_path_factory.mktemp("held_out") / "signs"
-    write_dataset(folder, [sign(store, 24 + index) for index in range(8)], store=store, split="validation")
+    write_trajectories(folder, [sign(store, 24 + index) for index in range(8)], store=store, split="validation")
     return folder
 
 
@@ -53,7 +56,7 @@ def held_out(store, tmp_path_factory):
 def prompts(store, tmp_path_factory):
     """RL prompts about a small sign in a desert, with its box."""
     folder = tmp_path_factory.mktemp("prompts") / "deserts"
-    write_rows(folder, [_prompt(store, name, n) for n, name in enumerate(COLOURS)], store=store, split="validation")
+    write_prompts(folder, [_prompt(store, name, n) for n, name in enumerate(COLOURS)], store=store, split="validation")
     return folder
 
 
@@ -68,7 +71,7 @@ def _prompt(store, name, seed):
 @pytest.fixture(scope="module")
 def settings(checkpoint, held_out, tmp_path_factory):
     folder = tmp_path_factory.mktemp("output")
-    return Settings(
+    return EvaluationSettings(
         output=folder / "report",
         model=str(checkpoint),
         datasets=(held_out,),
@@ -170,7 +173,9 @@ def test_several_rollouts_are_drawn_by_their_seeds(settings, tmp_path):
 
 def test_the_oracle_is_right_and_faithful(prompts, tmp_path):
     found = evaluate(
-        Settings(output=tmp_path / "report", oracle="crop", datasets=(prompts,), controls=1, home=tmp_path / "home")
+        EvaluationSettings(
+            output=tmp_path / "report", oracle="crop", datasets=(prompts,), controls=1, home=tmp_path / "home"
+        )
     ).made["results"]["all"]
     assert found["accuracy"]["right"]["mean"] == 1.0
     boxes = found["faithfulness"]["boxes"]
@@ -187,8 +192,8 @@ def test_the_oracle_is_right_and_faithful(prompts, tmp_path):
 
 def test_what_an_oracle_cannot_be_asked_is_counted(held_out, tmp_path):
     """Rows without a box have nothing to crop."""
-    with pytest.raises(TrainFault, match=r"no question could be asked: \{'not_applicable': 8\}"):
-        evaluate(Settings(output=tmp_path / "r", oracle="crop", datasets=(held_out,), home=tmp_path / "home"))
+    with pytest.raises(TrainError, match=r"no question could be asked: \{'not_applicable': 8\}"):
+        evaluate(EvaluationSettings(output=tmp_path / "r", oracle="crop", datasets=(held_out,), home=tmp_path / "home"))
 
 
 # --- killed
@@ -238,9 +243,9 @@ def _acts_made(ledger):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"model": ""}, "who is evaluated"),
-        ({"oracle": "crop"}, "who is evaluated"),
-        ({"datasets": ()}, "what is asked"),
+        ({"model": ""}, "name one policy to evaluate"),
+        ({"oracle": "crop"}, "name one policy to evaluate"),
+        ({"datasets": ()}, "name questions"),
         ({"rollouts": 2}, "at temperature 0 are the same rollout 2 times"),
         ({"protocol": "react"}, "no mode 'free' of protocol 'react'; there are thyme: free"),
         ({"mode": "forced"}, "no mode 'forced' of protocol 'thyme'"),
@@ -250,25 +255,25 @@ def _acts_made(ledger):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, changes, says):
-    with pytest.raises(TrainFault, match=says):
+    with pytest.raises(TrainError, match=says):
         evaluate(replace(settings, **changes), force=True)
 
 
 def test_a_family_that_is_not_there_is_refused(settings, tmp_path):
-    with pytest.raises(TrainFault, match=r"no family 'crops' has an oracle.*there are .*crop"):
+    with pytest.raises(TrainError, match=r"no family 'crops' has an oracle.*there are .*crop"):
         evaluate(replace(settings, model="", oracle="crops"))
 
 
 def test_an_endpoint_that_does_not_answer_is_said_so(settings, tmp_path):
     asked = replace(settings, url="http://127.0.0.1:9/v1", model="m", output=tmp_path / "r", home=tmp_path / "home")
-    with pytest.raises(TrainFault, match=r"nothing answers at http://127\.0\.0\.1:9/v1"):
+    with pytest.raises(TrainError, match=r"nothing answers at http://127\.0\.0\.1:9/v1"):
         evaluate(asked)
     assert not (tmp_path / "r").exists()
 
 
 def test_a_folder_with_other_things_in_it_is_not_replaced(settings, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(TrainFault, match="is no evaluation; name a new folder"):
+    with pytest.raises(TrainError, match="is no evaluation; name a new folder"):
         evaluate(replace(settings, output=tmp_path))
     assert (tmp_path / "thesis.txt").exists()
 
@@ -282,13 +287,13 @@ def app():
 def test_help_teaches():
     said = CliRunner().invoke(app(), ["--help"], terminal_width=200).output
     assert "--oracle crop --source demo" in said
-    assert "Killed? Run the same command" in said
+    assert "Interrupted? Run the same command" in said
 
 
-def test_a_fault_is_one_line(tmp_path):
+def test_an_error_is_one_line(tmp_path):
     run = CliRunner().invoke(app(), ["--output", str(tmp_path / "r"), "--model", str(tmp_path)])
     assert run.exit_code == 1
-    assert "what is asked? Give --dataset FOLDER" in run.output
+    assert "name questions: --dataset FOLDER" in run.output
     assert "Traceback" not in run.output
 
 

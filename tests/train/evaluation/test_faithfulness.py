@@ -1,25 +1,25 @@
-"""Crops that were planted inside the target, outside, and of the whole picture."""
+"""Crops that were planted inside the target, outside, and of the whole image."""
 
 import asyncio
 import io
 
 import pytest
 
-from pipelines.change import Change
-from pipelines.geometry import Box, overlap
+from pipelines.generation.rollout import Rollout
 from pipelines.records import Observation, Round, Usage
-from pipelines.rollout import Rollout
+from pipelines.records.geometry import Box, iou
+from pipelines.vision.image_transform import ImageTransform
 from sandbox import SandboxPool
 from tests.train.evaluation.conftest import TARGET, desert, played, seen
-from train.evaluation.faithfulness import faithfulness, shown_to, shows_a_target, with_boxes
-from train.evaluation.pictures import Looker
+from train.evaluation.images import ImageTracer
+from train.evaluation.results import faithfulness, shown_to, shows_a_target, with_boxes
 
 INSIDE, OUTSIDE, WHOLE, HALF = (190, 110, 270, 160), (400, 300, 480, 350), (0, 0, 640, 480), (230, 110, 300, 160)
 
 
 def crop(box, *, of=0):
     share = (box[2] - box[0]) * (box[3] - box[1]) / (640 * 480)
-    return seen(Change(0.0, False, Box(*box), share, 1.0, 1.0, 0.0), of=of)
+    return seen(ImageTransform(0.0, False, Box(*box), share, 1.0, 1.0, 0.0), of=of)
 
 
 def rollout(name, *boxes, right=True):
@@ -38,14 +38,14 @@ ROLLOUTS = [
 ]
 
 
-def test_codev_counts_the_whole_picture_and_divides_in_two_ways():
+def test_codev_counts_the_whole_image_and_divides_in_two_ways():
     """Right: a b c d f h. Faithful: a c d e."""
     found = faithfulness(ROLLOUTS, shows_a_target)
     assert (found.given_correct.mean, found.given_correct.n) == (pytest.approx(3 / 6), 6)
     assert (found.over_all.mean, found.over_all.n) == (pytest.approx(3 / 8), 8)
 
 
-def test_a_whole_picture_is_no_crop_under_the_control():
+def test_a_whole_image_is_no_crop_under_the_control():
     found = faithfulness(ROLLOUTS, shows_a_target, whole_share=0.8)
     assert found.given_correct.mean == pytest.approx(2 / 6)
     assert found.over_all.mean == pytest.approx(2 / 8)
@@ -60,8 +60,9 @@ def test_the_share_that_counts_as_whole_can_be_set():
 @pytest.mark.parametrize("whole_share", [None, 0.8])
 def test_the_three_shares_add_up(whole_share):
     found = faithfulness(ROLLOUTS, shows_a_target, whole_share=whole_share)
-    assert found.faithful + found.unfaithful + found.no_picture == pytest.approx(1.0)
-    assert found.no_picture == 2 / 8
+    assert found.faithful + found.unfaithful + found.no_image == pytest.approx(1.0)
+    assert found.no_image == 2 / 8
+    assert found.as_json()["no_picture"] == 2 / 8, "a key of users' reports"
 
 
 def test_a_crop_must_show_enough_of_the_target():
@@ -75,7 +76,7 @@ def test_any_of_several_targets_is_enough():
     assert shows_a_target(one, one.seen[0])
 
 
-def test_a_target_in_another_picture_is_not_shown():
+def test_a_target_in_another_image_is_not_shown():
     one = played("a", seen=[crop(INSIDE, of=1)])
     assert not shows_a_target(one, one.seen[0])
 
@@ -89,19 +90,19 @@ def test_nobody_played_is_nobody_faithful():
     assert (found.given_correct.n, found.over_all.n, found.faithful) == (0, 0, 0.0)
 
 
-def test_a_judge_is_asked_once_about_a_question_and_a_picture():
+def test_a_judge_is_asked_once_about_a_question_and_a_image():
     asked = []
 
-    async def judge(question, picture):
-        asked.append((question, picture.sha256))
+    async def judge(question, image):
+        asked.append((question, image.sha256))
         return True
 
     words = asyncio.run(shown_to(judge, [rollout("a", INSIDE, OUTSIDE), rollout("a", INSIDE)]))
-    assert len(asked) == len(set(asked)) == len(words) == 1  # the same picture, planted thrice
+    assert len(asked) == len(set(asked)) == len(words) == 1  # the same image, planted thrice
     assert all(words.values())
 
 
-# --- where pictures come from, measured on pixels
+# --- where images come from, measured on pixels
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def figures():
 def test_a_crop_in_a_figure_is_found(look, figures, crop, shown):
     code = f"{crop}\n{shown}\nplt.show()"
     found = look(figures(code), code)
-    assert overlap(found.change.box, INSIDE) > 0.9
+    assert iou(found.change.box, INSIDE) > 0.9
     assert planted(found)
 
 
@@ -133,24 +134,24 @@ left, top = {INSIDE[:2]}
 a[1].imshow(image_clue_0.crop((left, top, left + 80, top + 50)))
 plt.show()"""
     original, shown = store.add_pixels(desert()), store.add_pixels(figures(code))
-    whole, part = asyncio.run(Looker(store, ledger).look_at((original,), code, shown))
+    whole, part = asyncio.run(ImageTracer(store, ledger).trace_image((original,), code, shown))
     assert whole.is_untouched
     assert tuple(part.change.box) == INSIDE
 
 
-def test_a_plot_is_no_part_of_the_picture(look, figures):
+def test_a_plot_is_no_part_of_the_image(look, figures):
     assert look(figures("plt.plot([1, 2, 3], [3, 1, 2])\nplt.show()")).change is None
 
 
 @pytest.fixture
 def look(store, ledger):
     original = store.add_pixels(desert())
-    looker = Looker(store, ledger)
+    tracer = ImageTracer(store, ledger)
 
-    def look(picture, code=""):
-        shown = store.add_pixels(picture)
+    def look(image, code=""):
+        shown = store.add_pixels(image)
         turns = (Round("", code, Observation("ok", "", (shown,))),)
-        (found,) = asyncio.run(looker.look((original,), Rollout(turns, "", "red", Usage())))
+        (found,) = asyncio.run(tracer.trace((original,), Rollout(turns, "", "red", Usage())))
         return found
 
     return look
@@ -182,14 +183,14 @@ def test_a_box_in_the_code_is_not_believed_when_the_pixels_are_from_elsewhere(lo
     assert found.is_part(0.8)
 
 
-def test_the_whole_picture_is_no_part_and_untouched(look):
+def test_the_whole_image_is_no_part_and_untouched(look):
     found = look(desert().resize((320, 240)))
     assert found.is_untouched
     assert not found.is_part(0.8)
     assert planted(found)
 
 
-def test_a_turned_picture_is_not_untouched(look):
+def test_a_turned_image_is_not_untouched(look):
     assert not look(desert().rotate(90, expand=True)).is_untouched
 
 
@@ -204,15 +205,15 @@ def test_what_shows_nothing_of_the_question_is_nowhere(look):
     assert not found.is_part(0.8)
 
 
-def test_a_picture_is_measured_once(store, ledger, monkeypatch):
+def test_a_image_is_measured_once(store, ledger, monkeypatch):
     original, shown = store.add_pixels(desert()), store.add_pixels(at(INSIDE))
-    looker = Looker(store, ledger)
-    first = asyncio.run(looker.look_at((original,), "", shown))
-    monkeypatch.setattr(Looker, "_found", None)  # would fail if it were asked again
-    assert asyncio.run(Looker(store, ledger).look_at((original,), "", shown)) == first
+    tracer = ImageTracer(store, ledger)
+    first = asyncio.run(tracer.trace_image((original,), "", shown))
+    monkeypatch.setattr(ImageTracer, "_regions", None)  # would fail if it were asked again
+    assert asyncio.run(ImageTracer(store, ledger).trace_image((original,), "", shown)) == first
 
 
-def test_a_question_without_pictures_shows_none_of_them(store, ledger):
+def test_a_question_without_images_shows_none_of_them(store, ledger):
     shown = store.add_pixels(desert())
-    (found,) = asyncio.run(Looker(store, ledger).look_at((), "plt.plot(x)", shown))
+    (found,) = asyncio.run(ImageTracer(store, ledger).trace_image((), "plt.plot(x)", shown))
     assert found.change is None

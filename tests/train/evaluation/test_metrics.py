@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.records import ImageRef, Usage
-from pipelines.visual_tokens import QWEN2_5_VL
+from pipelines.vision.visual_tokens import QWEN2_5_VL
 from tests.train.evaluation.conftest import looked, played
 from train.evaluation import metrics
 from train.evaluation.intervals import bootstrap, estimate, pass_at_k, wilson
@@ -85,7 +85,7 @@ def test_pass_at_more_than_there_are_is_refused():
 
 
 def test_accuracy_is_the_share_of_right_rollouts_and_broken_ones_are_wrong():
-    found = metrics.accuracy([played("a"), played("b", right=False), played("c", right=False, fault="malformed_turn")])
+    found = metrics.accuracy([played("a"), played("b", right=False), played("c", right=False, error="malformed_turn")])
     assert found.right.mean == pytest.approx(1 / 3)
     assert (found.n_questions, found.n_rollouts) == (3, 3)
 
@@ -211,20 +211,20 @@ def test_visual_tokens_count_question_and_observations():
 def test_broken_rollouts_are_counted_by_reason():
     rollouts = [
         played("a"),
-        *(played(f"b{n}", fault="malformed_turn") for n in range(2)),
-        played("c", fault="too_many_rounds"),
+        *(played(f"b{n}", error="malformed_turn") for n in range(2)),
+        played("c", error="too_many_rounds"),
     ]
     assert metrics.broken(rollouts) == {"malformed_turn": 2, "too_many_rounds": 1}
 
 
 def test_what_an_endpoint_failed_to_give_is_no_answer_of_the_policys():
-    assert played("a", fault="policy_failed").failed
-    assert not played("a", fault="malformed_turn").failed
+    assert played("a", error="policy_failed").failed
+    assert not played("a", error="malformed_turn").failed
 
 
 def test_turns_and_tokens_are_those_of_a_rollout():
     one = played("a", rounds=[looked()], usage=Usage(2, 900, 50))
-    broken = played("b", rounds=[looked()], fault="malformed_turn", usage=Usage(2, 1100, 150))
+    broken = played("b", rounds=[looked()], error="malformed_turn", usage=Usage(2, 1100, 150))
     found = metrics.lengths([one, broken])
     assert (found["turns"].most, found["turns"].mean) == (2, 2)
     assert (found["completion_tokens"].mean, found["prompt_tokens"].median) == (100, 1000)

@@ -8,16 +8,14 @@ import datasets
 import pytest
 from datasets import Features, Image, List, Value
 
-from pipelines.export import write_dataset
+from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
 from pipelines.records import Grader, PassRate, RLRow, Votes
-from pipelines.rl.export import write_rows
-from pipelines.sources import Catalog
-from pipelines.sources.public import public_sources
+from pipelines.sources.catalog import Catalog, public_sources
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import desert, sample
 from train.evaluation.benchmarks import bundled, opened
 from train.evaluation.questions import of_benchmark, of_dataset, of_source
-from train.faults import TrainFault
+from train.runs import TrainError
 
 TEXT, NUMBER = Value("string"), Value("int64")
 
@@ -211,27 +209,27 @@ def test_a_limit_reads_no_further(vstar, store):
     ],
 )
 def test_what_is_not_there_is_said_with_what_to_do(tmp_path, name, says):
-    with pytest.raises(TrainFault, match=says):
+    with pytest.raises(TrainError, match=says):
         opened(name, tmp_path / "gone")
 
 
 def test_a_wrong_file_is_named_with_its_field(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("kind: jsonl\npath: x\nscoring: bleu\n")
-    with pytest.raises(TrainFault, match=r"mine.yaml: scoring: Input should be 'grader' or 'anls'"):
+    with pytest.raises(TrainError, match=r"mine.yaml: scoring: Input should be 'grader' or 'anls'"):
         opened("mine", path)
 
 
 def test_what_a_benchmark_scores_with_must_be_kept_of_its_rows(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("kind: jsonl\npath: x\nscoring: anls\naccepted: answers\n")
-    with pytest.raises(TrainFault, match=r"'answers' is not among columns\.details"):
+    with pytest.raises(TrainError, match=r"'answers' is not among columns\.details"):
         opened("mine", path)
 
 
 def test_a_benchmark_without_a_mapped_column_is_named(tmp_path, store):
     (tmp_path / "test_questions.jsonl").write_text('{"image": "1.png", "text": "?"}\n')
-    with pytest.raises(TrainFault, match=r"benchmark 'vstar_bench'.*has no column 'label'"):
+    with pytest.raises(TrainError, match=r"benchmark 'vstar_bench'.*has no column 'label'"):
         of_benchmark("vstar_bench", opened("vstar_bench", tmp_path), store)
 
 
@@ -243,7 +241,7 @@ def test_an_rl_dataset_brings_grader_boxes_and_category(tmp_path, store):
     grader = Grader("number", 0.05)
     rate = PassRate("q", Votes("student", (True,), 1, ("",)), False)
     rows = [RLRow(sample("q", images=(image,), answer="3"), grader, "public", "easy", rate, None, None)]
-    write_rows(tmp_path / "rl", rows, store=store, split="validation")
+    write_prompts(tmp_path / "rl", rows, store=store, split="validation")
     (question,) = of_dataset(tmp_path / "rl", store).questions
     assert question.sample.images == (image,)
     assert question.sample == sample("q", images=(image,), answer="3")
@@ -252,8 +250,8 @@ def test_an_rl_dataset_brings_grader_boxes_and_category(tmp_path, store):
 
 def test_an_sft_dataset_brings_its_protocol_and_its_held_out_questions(tmp_path, store):
     pairs = [sign(store, index) for index in range(4)]
-    write_dataset(tmp_path / "sft", pairs[:3], store=store)
-    write_dataset(tmp_path / "sft", [pairs[3], pairs[3]], store=store, split="validation")
+    write_trajectories(tmp_path / "sft", pairs[:3], store=store)
+    write_trajectories(tmp_path / "sft", [pairs[3], pairs[3]], store=store, split="validation")
     (question,) = of_dataset(tmp_path / "sft", store).questions
     assert (question.sample.sample_id, question.sample.answer) == ("s3", "white")
     assert question.sample.images == pairs[3][1].images  # the question's, not those of the observations
@@ -263,13 +261,13 @@ def test_an_sft_dataset_brings_its_protocol_and_its_held_out_questions(tmp_path,
 
 
 def test_a_split_that_is_not_there_is_said_with_those_that_are(signs, store):
-    with pytest.raises(TrainFault, match=r"no rows in the split 'validation' \(it has: train\)"):
+    with pytest.raises(TrainError, match=r"no rows in the split 'validation' \(it has: train\)"):
         of_dataset(signs, store)
 
 
 def test_a_folder_that_is_no_dataset_of_ours_is_refused(tmp_path, store):
     write(tmp_path / "train-0.parquet", [{"a": "b"}], {"a": TEXT})
-    with pytest.raises(TrainFault, match="neither an RL nor an SFT dataset: it has the columns a"):
+    with pytest.raises(TrainError, match="neither an RL nor an SFT dataset: it has the columns a"):
         of_dataset(tmp_path, store, split="train")
 
 

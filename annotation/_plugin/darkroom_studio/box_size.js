@@ -1,0 +1,34 @@
+// A line beside the buttons with the size of the largest box while it is drawn; keeps drafts working after a rejection.
+(function () {
+  var line = document.createElement("div");
+  line.id = "darkroom-share";
+  line.setAttribute("role", "status");
+  line.style.cssText = "position:fixed;left:330px;bottom:10px;z-index:999;padding:6px 12px;border-radius:6px;" +
+    "font:600 13px sans-serif;color:#fff;display:none;pointer-events:none";
+  document.body.appendChild(line);
+  // Label Studio treats a rejected submission as still in progress and stops saving drafts. Only its own actions may change
+  // its state; the one available writes the current time.
+  function resetSubmission(annotation) {
+    var now = Date.now;
+    Date.now = function () { return 0; };
+    try { annotation.submissionInProgress(); } finally { Date.now = now; }
+  }
+  setInterval(function () {
+    var selected = window.Htx && window.Htx.annotationStore && window.Htx.annotationStore.selected;
+    if (selected && selected.submissionStarted && document.querySelector('[class*="error-message__detail"]')) resetSubmission(selected);
+    var store = selected && window.Htx.task && window.Htx.task.dataObj;
+    var rules = store && store.gate;
+    if (!rules || !rules.max_share) { line.style.display = "none"; return; }
+    var shares = selected.regionStore.regions
+      .filter(function (region) { return region.type === "rectangleregion"; })
+      .map(function (region) { return region.width * region.height / 1e4; });
+    var largest = Math.max.apply(null, shares.concat(0));
+    var rotated = selected.regionStore.regions.some(function (region) { return region.rotation; });
+    var bad = !shares.length || largest > rules.max_share || rotated;
+    line.textContent = !shares.length ? "no box yet"
+      : rotated ? "a box is rotated: boxes must be upright"
+      : "largest box " + (100 * largest).toFixed(2) + "% of the image, limit " + +(100 * rules.max_share).toFixed(2) + "%";
+    line.style.background = bad ? "#b71c1c" : "#1b5e20";
+    line.style.display = "block";
+  }, 400);
+})();

@@ -1,0 +1,159 @@
+"""Commands of a campaign: init, sync, report, guide, record, take-in."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
+
+EXAMPLE = """\
+# The rules of the campaign; all fields: annotation/rounds/campaign.py
+name: streets
+images:
+  - path: images          # a folder, or a pattern like photographs/*.jpg; relative to this file
+    source: our-cameras
+    license: CC-BY-4.0
+min_side: 2048            # the longer side has more pixels than this
+max_share: 0.05           # of the image's area, for every box
+"""
+
+
+def init() -> None:
+    """Write an example campaign to edit."""
+    from annotation.rounds.campaign import FILE
+
+    with open_workspace() as workspace:
+        path = workspace.annotation / FILE
+        if path.exists():
+            raise typer.BadParameter(f"{path} exists already")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(EXAMPLE)
+        CONSOLE.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
+
+
+def sync(
+    every: Annotated[float | None, typer.Option(min=1, help="Repeat after this many seconds.")] = None,
+    reset_forms: Annotated[bool, typer.Option("--reset-forms", help="Restore the forms of the projects.")] = False,
+    recreate: Annotated[bool, typer.Option("--recreate", help="Recreate projects that the server lost.")] = False,
+) -> None:
+    """Pull submissions and hand out the next tasks.
+
+    Can be interrupted at any time; nothing is imported twice. Dagster's sensor does the same. With --every it also adds
+    new images, and waits for a server that is down.
+    """
+    from annotation import ServerUnreachable
+    from annotation.rounds.campaign import Campaign
+    from annotation.rounds.journal import Journal
+
+    with open_workspace() as workspace, Journal(workspace.annotation) as journal:
+        while True:
+            try:
+                campaign = Campaign.load(workspace.annotation)  # its images may have changed
+                _sync_once(OpenCampaign(workspace, campaign, journal), reset_forms=reset_forms, recreate=recreate)
+            except ServerUnreachable as error:
+                if every is None:
+                    raise
+                CONSOLE.print(f"[bold red]waiting:[/bold red] {error}", highlight=False)
+            else:
+                reset_forms = recreate = False
+            if every is None:
+                return
+            time.sleep(every)
+
+
+def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> None:
+    from annotation.label_studio.server import connect
+    from annotation.rounds.image_pool import POOL, materialize_pool
+    from annotation.rounds.pre_annotations import read_predictions
+    from annotation.rounds.sync import Sync
+    from pipelines.records import PoolImage
+
+    workspace, campaign, journal = opened
+    with CONSOLE.status("images …") as line:
+        report = materialize_pool(
+            workspace, campaign, workspace.annotation, progress=lambda n, of: line.update(f"images {n:,} of {of:,}")
+        )
+    if not report.reused:
+        CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} rejected")
+    pool = workspace.tables.read(POOL, PoolImage)
+    with connect(workspace) as studio:
+        run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
+        counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+    imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
+    CONSOLE.print(f"received: {counts.n_revisions:,} submissions; handed out: {imported}", highlight=False)
+    print_progress(opened.stages())
+
+
+def report(
+    out: Annotated[Path | None, typer.Option(help="Default: DARKROOM_HOME/annotation/report.html.")] = None,
+) -> None:
+    """Write an HTML report: progress, agreement, planted errors, and figures per annotator."""
+    from annotation.quality.metrics import measure
+    from annotation.quality.report import write_report
+
+    with open_campaign() as opened:
+        workspace, campaign, journal = opened
+        states = [row.state for row in opened.stages().read().records]
+        quality = measure(states, blocked=journal.blocked_submissions(), people=journal.people().values())
+        path = write_report(quality, out or workspace.annotation / "report.html", title=campaign.name)
+        CONSOLE.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
+def guide(
+    out: Annotated[Path | None, typer.Option(help="Write it to this file instead.")] = None,
+) -> None:
+    """Print the guide for annotators and experts (Markdown), which projects show as instructions."""
+    from annotation.label_studio.forms import GUIDE
+
+    text = GUIDE.read_text()
+    if out is None:
+        typer.echo(text)
+    else:
+        out.write_text(text)
+
+
+def record(
+    out: Annotated[Path, typer.Argument(help="The file to write.")],
+    note: Annotated[str, typer.Option(help="Its origin, for readers of its tables.")] = "",
+) -> None:
+    """Write the campaign to one file, as of the last sync: tasks and annotations as Label Studio returned them.
+
+    People get made-up addresses; comments are kept as written. Images are not included. `darkroom annotate take-in`
+    builds the tables from it without a server.
+    """
+    from annotation.recordings.format import record, write_recording
+    from annotation.rounds.image_pool import POOL
+    from pipelines.records import PoolImage
+
+    with open_campaign() as (workspace, campaign, journal):
+        pool = workspace.tables.read(POOL, PoolImage)
+        recording = record(journal, campaign, pool, note=note)
+        write_recording(recording, out)
+        content = f"{len(recording.images):,} images, {len(recording.tasks):,} tasks"
+        CONSOLE.print(f"wrote {out}: {content}", highlight=False, soft_wrap=True)
+
+
+def take_in(
+    recording: Annotated[
+        Path | None, typer.Argument(help="A file of `darkroom annotate record`; default: the demo's, bundled.")
+    ] = None,
+) -> None:
+    """Import a recorded campaign (no server needed); every submission is validated as from a server.
+
+    Images are found in the workspace by content (the demo's: `darkroom demo` imports them); missing ones are rejected.
+    Its tables are a separate partition: a campaign in the same workspace is not touched.
+    """
+    from annotation.recordings.campaign_import import RecordedCampaign
+    from annotation.recordings.format import BUNDLED, read_recording
+
+    with open_workspace() as workspace:
+        campaign = RecordedCampaign(workspace, read_recording(recording or BUNDLED))
+        pool = campaign.materialize_pool()
+        CONSOLE.print(f"pool: {pool.n_out:,} images, {pool.n_in - pool.n_out:,} rejected", highlight=False)
+        with campaign.stages(say=CONSOLE.print) as stages:
+            stages.materialize(stages.read())
+            print_progress(stages)

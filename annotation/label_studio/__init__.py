@@ -1,0 +1,1 @@
+"""Label Studio itself: server, client, forms and the geometry of its regions."""

@@ -1,0 +1,226 @@
+"""Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+from label_studio_sdk import LabelStudio
+from label_studio_sdk.core.api_error import ApiError
+
+from annotation import AnnotationError, ServerUnreachable
+from annotation.label_studio.forms import form, instructions
+from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+
+T = TypeVar("T")
+PAGE = 200
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between attempts of idempotent requests."""
+IMPORT_SECONDS = 600.0
+"""Long, because an import that timed out here may still be running on the server."""
+ONCE: Any = {"max_retries": 0}
+TITLES = {
+    "annotate": "1 Write records",
+    "cross_check": "2 Check records",
+    "accept": "3 Accept records",
+    "rework": "4 Write rejected records anew",
+    "review": "Review trajectories",
+    "verify": "Verify public rows",
+    "suitability": "Would a drawing help?",
+}
+
+
+class LabelStudioClient:
+    """One server, with the toolkit's own account. Use it as a context manager; methods: see ``TaskServer``."""
+
+    def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
+        self.url = url.rstrip("/")
+        self._pauses = pauses
+        local = httpx.URL(self.url).host in ("127.0.0.1", "::1", "localhost")  # no proxy reaches this machine's servers
+        headers = {"Authorization": f"Token {token}"}
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=seconds, trust_env=not local)
+        # the SDK has no types here
+        self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds, httpx_client=self._http)  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def people(self) -> list[Person]:
+        rows = self._plugin("GET", "people")["people"]
+        return [Person(row["id"], row["email"], row["name"], row["role"]) for row in rows]
+
+    def add_person(self, email: str, *, role: str, password: str, name: str = "") -> dict[str, Any]:
+        """Creates an account or changes its role; returns id, email, role and token."""
+        body = {"email": email, "role": role, "password": password, "name": name}
+        return self._plugin("POST", "people", json=body)
+
+    def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self._plugin("GET", "hits", params={"after": after})["hits"]
+        return entries
+
+    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+        description = f"darkroom {round} {campaign}"
+        for project in self._retry(lambda: list(self._sdk.projects.list(request_options=ONCE))):
+            if project.description == description:
+                return int(project.id)
+        created = self._retry(
+            lambda: self._sdk.projects.create(
+                title=f"{campaign} · {TITLES[round]}",
+                description=description,
+                label_config=form(round),
+                expert_instruction=instructions(round),
+                show_instruction=True,
+                maximum_annotations=1 + n_excluded,
+                sampling="Sequential sampling",
+                skip_queue="REQUEUE_FOR_OTHERS",
+                show_skip_button=True,
+                enable_empty_annotation=False,
+                show_collab_predictions=True,
+                request_options=ONCE,
+            )
+        )
+        return int(created.id)
+
+    def check_project(self, project_id: int, round: str) -> bool:
+        try:
+            project = self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE))
+        except _NotFound:
+            return False
+        if (project.label_config or "").strip() != form(round):
+            raise AnnotationError(
+                f"the form of {self.url}/projects/{project_id}/settings/labeling was changed or belongs to another "
+                "version of Darkroom; restore it with `darkroom annotate sync --reset-forms`"
+            )
+        return True
+
+    def reset_form(self, project_id: int, round: str) -> None:
+        """Raises ``AnnotationError`` when submitted annotations do not fit the form."""
+        self._retry(
+            lambda: self._sdk.projects.update(
+                id=project_id,
+                label_config=form(round),
+                expert_instruction=instructions(round),
+                request_options=ONCE,
+            )
+        )
+
+    def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
+        options: Any = {"max_retries": 0, "timeout_in_seconds": int(IMPORT_SECONDS)}
+        answer = self._once(
+            lambda: self._sdk.projects.import_tasks(
+                id=project_id, request=list(tasks), return_task_ids=True, request_options=options
+            )
+        )
+        return list(answer.task_ids or [])
+
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
+        for task in self._tasks(project_id, "task_only", [("tasks:id", "greater", "Number", task_id)]):
+            yield TaskListing(int(task.id), str((task.data or {}).get("key", "")), int(task.total_annotations or 0))
+
+    def now(self) -> datetime:
+        response = self._retry(lambda: self._http.get("/health"))
+        return parsedate_to_datetime(response.headers["date"])
+
+    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+        since = [("tasks:updated_at", "greater", "Datetime", watermark)] if watermark else []
+        for column, minimum in (("tasks:total_annotations", n_excluded), ("tasks:cancelled_annotations", 0)):
+            for task in self._tasks(project_id, "all", [*since, (column, "greater", "Number", minimum)]):
+                yield ChangedTask(int(task.id), [dict(annotation) for annotation in task.annotations or ()])
+
+    def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
+        self._plugin("POST", "overlaps", json={"overlaps": {str(task): n for task, n in overlaps.items()}})
+
+    def delete_task(self, task_id: int) -> None:
+        self._retry(lambda: self._sdk.tasks.delete(id=str(task_id), request_options=ONCE))
+
+    def _tasks(self, project_id: int, fields: Any, filters: Sequence[tuple[str, str, str, Any]]) -> Iterator[Any]:
+        items = [{"filter": f"filter:{c}", "operator": o, "type": t, "value": v} for c, o, t, v in filters]
+        query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]})
+        page = 1
+        while True:
+            tasks = self._retry(partial(self._page, project_id, fields, query, page))
+            yield from tasks
+            if len(tasks) < PAGE:
+                return
+            page += 1
+
+    def _page(self, project_id: int, fields: Any, query: str, page: int) -> list[Any]:
+        try:
+            pager = self._sdk.tasks.list(
+                project=project_id, fields=fields, query=query, page=page, page_size=PAGE, request_options=ONCE
+            )
+        except ApiError as error:
+            if error.status_code == 404 and page > 1:  # past the end
+                return []
+            raise
+        return list(pager.items or ())
+
+    def _plugin(self, method: str, route: str, **request: Any) -> dict[str, Any]:
+        path = f"/darkroom/{route}"
+
+        def call() -> dict[str, Any]:
+            response = self._http.request(method, path, **request)
+            if response.status_code >= 400:
+                raise ApiError(status_code=response.status_code, body=response.text)
+            body: dict[str, Any] = response.json()
+            return body
+
+        try:
+            return self._retry(call)
+        except _NotFound as error:
+            raise AnnotationError(
+                f"{self.url}{path} not found: this Label Studio runs without Darkroom's plug-in; start one with "
+                "`darkroom annotate up`"
+            ) from error
+
+    def _retry(self, call: Callable[[], T]) -> T:
+        """Repeats an idempotent call while the server is down or fails."""
+        for pause in self._pauses:
+            try:
+                return self._once(call)
+            except ServerUnreachable:
+                time.sleep(pause)
+        return self._once(call)
+
+    def _once(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except ApiError as error:
+            raise self._error(error) from error
+        except (httpx.HTTPError, OSError) as error:
+            raise ServerUnreachable(
+                f"Label Studio at {self.url} does not answer ({type(error).__name__}: {error}); check `darkroom "
+                "annotate status`. Everything received so far is kept, and the next sync resumes"
+            ) from error
+        except ValueError as error:
+            raise ServerUnreachable(f"Label Studio at {self.url} answered with invalid JSON: {error}") from error
+
+    def _error(self, error: ApiError) -> AnnotationError:
+        status, body = error.status_code or 0, str(error.body)[:500]
+        if status == 401:
+            return AnnotationError(
+                f"Label Studio at {self.url} rejects the token (401): it was changed or has expired. Set "
+                "DARKROOM_STUDIO_TOKEN, or restart the server with `darkroom annotate up`, which sets its own"
+            )
+        if status == 404:
+            return _NotFound(f"{self.url}: not found (404): {body}")
+        if status >= 500 or status in (408, 429):
+            return ServerUnreachable(f"Label Studio at {self.url} fails ({status}): {body}")
+        return AnnotationError(f"Label Studio at {self.url} rejects the request ({status}): {body}")
+
+
+class _NotFound(AnnotationError):
+    """404: no such project or route."""

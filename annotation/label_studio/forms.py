@@ -1,0 +1,246 @@
+"""The forms of the rounds: choices, labelling configurations, the fields of a submission, rectangles as boxes.
+
+A configuration is made from a template. Tasks bring ``image`` (a URL of the server), ``rules``, ``reasons``,
+``question_shown``, ``record_shown`` (Markdown) and ``page`` (HTML), as far as their form shows them. A submission:
+
+    {"id": 7, "completed_by": 3, "updated_by": 3, "created_at": "…", "lead_time": 41.2, "was_cancelled": false,
+     "result": [{"from_name": "box", "type": "rectanglelabels", "original_width": 4000, "original_height": 3000,
+                 "value": {"x": 60.1, "y": 70, "width": 3, "height": 2, "rotation": 0, "rectanglelabels": ["target"]}},
+                {"from_name": "question", "type": "textarea", "value": {"text": ["What does the sign say?"]}}, …]}
+
+The order of the results is not fixed; they are found by ``from_name``. Errors are ``RowError`` with a typed reason.
+Rectangles are in percent 0..100 of the image as the browser shows it, from its top left corner. Images are stored
+upright and without EXIF, so that the browser shows the stored pixels.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+from markdown_it import MarkdownIt
+
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import Reason, RowError, storable
+
+_HERE = Path(__file__).parent
+GUIDE = _HERE / "GUIDE.md"
+_SLACK = 1e-6
+"""Of the longer side: 59.8828125 % of 2,560 is 1,533, not 1,532.9999."""
+TEMPLATE = {
+    "annotate": "record.xml.jinja",
+    "rework": "record.xml.jinja",
+    "cross_check": "check.xml.jinja",
+    "accept": "check.xml.jinja",
+    "review": "review.xml.jinja",
+    "verify": "verify.xml.jinja",
+    "suitability": "suitability.xml.jinja",
+}
+_ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_HERE / "templates"),
+    undefined=jinja2.StrictUndefined,
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_HEADING = re.compile(r"(?m)(?<=^## )(.*) \(`\w+`\)$")
+"""A section of the guide ends its heading with its round."""
+Results = Sequence[Mapping[str, Any]]
+"""The results of one field of the form, each with its ``value``."""
+
+
+class Choice(NamedTuple):
+    """An option: its name in records, its title and hint on the page."""
+
+    name: str
+    title: str
+    hint: str = ""
+
+
+CATEGORIES = (
+    Choice("ocr", "OCR", "Read a text at a place"),
+    Choice("attribute", "Attribute", "Colour, shape or material of one object"),
+    Choice("location", "Location", "Where an object is"),
+    Choice("quantity", "Quantity", "How many objects of one kind; box all of them"),
+    Choice("object", "Object recognition", "What the object at a place is"),
+    Choice("chart", "Chart understanding", "A value, an extreme or a trend in a chart"),
+)
+"""Thyme, appendix D."""
+VERDICTS = (
+    Choice("accept", "Accept", "Everything is right"),
+    Choice("fix", "Fix", "Correct boxes or fields below"),
+    Choice("reject", "Reject", "Goes back to be written anew"),
+)
+REASONS = (
+    Choice("wrong_answer", "Wrong answer"),
+    Choice("ambiguous", "Ambiguous question"),
+    Choice("too_large", "Object too large"),
+    Choice("bad_box", "Box misses the object"),
+    Choice("wrong_category", "Wrong category"),
+    Choice("too_easy", "Answerable without looking closer"),
+    Choice("bad_image", "Unsuitable image"),
+)
+REVIEW_REASONS = (
+    Choice("wrong_answer", "Wrong answer"),
+    Choice("wrong_reasoning", "Reasoning does not hold"),
+    Choice("useless_operation", "Image operation does not help"),
+    Choice("code_and_text_differ", "Text and code disagree"),
+    Choice("leaks", "Knows what it cannot have seen"),
+    Choice("bad_question", "Question or image unsuitable"),
+)
+"""Why an expert rejects a trajectory."""
+MATCHES = (
+    Choice("match", "They match", "The image answers the question, and the answer is right"),
+    Choice("mismatch", "They do not match", "Another image, a wrong answer, or nothing to see of it"),
+    Choice("unsure", "Cannot tell", "Needs knowledge that is not in the image"),
+)
+"""Whether question and image of a public row belong together."""
+SUITABILITIES = (
+    Choice("yes", "A drawing helps", "Drawing the situation shows what the words hide"),
+    Choice("no", "No use for one", "Calculating or looking up is all there is to it"),
+    Choice("unsure", "Cannot tell"),
+)
+"""Whether a drawing would help to solve a maths problem."""
+
+
+def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:
+    return tuple(choice.name for choice in choices)
+
+
+def form(round: str) -> str:
+    """The labelling configuration of a round (XML)."""
+    quantity = next(category.title for category in CATEGORIES if category.name == "quantity")
+    text = _ENVIRONMENT.get_template(TEMPLATE[round]).render(
+        round=round,
+        categories=CATEGORIES,
+        verdicts=VERDICTS,
+        reasons=REASONS,
+        review_reasons=REVIEW_REASONS,
+        matches=MATCHES,
+        suitabilities=SUITABILITIES,
+        quantity=quantity,
+    )
+    return text.strip()
+
+
+def instructions(round: str) -> str:
+    """The guide for one round as HTML: its introduction, for rounds that write or judge records, and its sections."""
+    introduction, *sections = GUIDE.read_text().split("\n## ")
+    if round in ("review", "verify", "suitability"):
+        introduction = introduction.partition("\n")[0]
+    rounds = ("annotate", "rework") if round == "rework" else (round,)
+    endings = tuple(f"(`{name}`)" for name in rounds)
+    chosen = [section for section in sections if section.partition("\n")[0].endswith(endings)]
+    text = _HEADING.sub(r"\1", "\n\n## ".join([introduction, *chosen]))
+    # Label Studio's style sheet resets numbers, bullets and margins
+    style = (_HERE / "templates" / "guide.css").read_text()
+    return f'<div class="dr-guide"><style>{style}</style>{MarkdownIt().enable("table").render(text)}</div>'
+
+
+def signer_of(raw: Mapping[str, Any]) -> int:
+    """The account that signed a submission; one entered by another account is forged."""
+    signed, edited = raw.get("completed_by"), raw.get("updated_by")
+    if edited is not None and edited != signed:
+        raise RowError(Reason.FORGED_SUBMISSION, f"signed by account {signed}, entered by account {edited}")
+    if not isinstance(signed, int):
+        raise RowError(Reason.BROKEN_SUBMISSION, f"signed by {signed!r}, which is no account")
+    return signed
+
+
+def results_by_field(raw: Mapping[str, Any], fields: Collection[str]) -> dict[str, Results]:
+    """The results of every field that was filled in; ``fields`` are the names of the form's fields."""
+    results = raw.get("result")
+    if not isinstance(results, list):
+        raise RowError(Reason.BROKEN_SUBMISSION, f"the result is {type(results).__name__}, not a list")
+    by_field: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in results:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("value"), Mapping):
+            raise RowError(Reason.BROKEN_SUBMISSION, f"a result is no object with a value: {json.dumps(entry)[:200]}")
+        if entry.get("from_name") not in fields:
+            raise RowError(Reason.BROKEN_SUBMISSION, f"a result of {entry.get('from_name')!r}, which the form has not")
+        by_field.setdefault(entry["from_name"], []).append(entry)
+    return dict(by_field)
+
+
+def text_of(results: Results | None) -> str:
+    """The text of a field, lines joined; empty without results."""
+    parts = [part for entry in results or () for part in entry["value"].get("text") or ()]
+    if not all(isinstance(part, str) for part in parts):
+        raise RowError(Reason.BROKEN_SUBMISSION, f"a text field holds {parts!r}")
+    return storable("\n".join(parts).strip())
+
+
+def choices_of(results: Results | None) -> tuple[str, ...]:
+    """The names of all chosen options."""
+    return tuple(str(choice) for entry in results or () for choice in entry["value"].get("choices") or ())
+
+
+def choice_of(results: Results | None) -> str:
+    """The chosen option of a field that allows one; empty without results."""
+    choices = choices_of(results)
+    if len(choices) > 1:
+        raise RowError(Reason.BROKEN_SUBMISSION, f"several choices where one is asked for: {list(choices)}")
+    return choices[0] if choices else ""
+
+
+def to_pixels(value: Mapping[str, Any], original_width: int, original_height: int) -> Box:
+    """The smallest box of whole pixels that covers the rectangle, clipped to the image.
+
+    Raises ``ValueError`` for a rectangle that is rotated, empty or outside of the image, and for non-finite numbers.
+    """
+    if original_width <= 0 or original_height <= 0:
+        raise ValueError(f"expected a positive image size; found {original_width}x{original_height}")
+    if value.get("rotation"):
+        raise ValueError(f"the rectangle is rotated by {value['rotation']} degrees; boxes are upright")
+    x, y, width, height = (_number(value, name) for name in ("x", "y", "width", "height"))
+    if width <= 0 or height <= 0:
+        raise ValueError(f"the rectangle has no extent: {width} x {height} percent")
+    x1, x2 = _whole(x, x + width, original_width)
+    y1, y2 = _whole(y, y + height, original_height)
+    box = Box(x1, y1, x2, y2).clipped(original_width, original_height)
+    if not box.area or box.width < 0:
+        raise ValueError(f"the rectangle at {x}, {y} percent lies outside of the image")
+    return box
+
+
+def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:
+    """The inverse of ``to_pixels``. Raises ``ValueError`` for a box that does not fit the image."""
+    pixels = Box(*box)
+    if not pixels.fits(original_width, original_height):
+        raise ValueError(f"{tuple(box)} is no box inside {original_width}x{original_height} pixels")
+    return {
+        "x": 100 * pixels.x1 / original_width,
+        "y": 100 * pixels.y1 / original_height,
+        "width": 100 * pixels.width / original_width,
+        "height": 100 * pixels.height / original_height,
+        "rotation": 0,
+    }
+
+
+def share_of(value: Mapping[str, Any]) -> float:
+    """The rectangle's share of the image's area, 0..1, as drawn."""
+    return _number(value, "width") * _number(value, "height") / 1e4
+
+
+def largest_square(share: float, width: int, height: int) -> int:
+    """The side in pixels of the largest square that covers at most ``share`` of the image."""
+    return math.isqrt(int(share * width * height))
+
+
+def _whole(first: float, last: float, side: int) -> tuple[int, int]:
+    """Percent to whole pixels; never empty."""
+    slack = _SLACK * side
+    start = math.floor(first / 100 * side + slack)
+    return start, max(start + 1, math.ceil(last / 100 * side - slack))
+
+
+def _number(value: Mapping[str, Any], name: str) -> float:
+    number = value.get(name)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise ValueError(f"the rectangle's {name} is {number!r}, not a finite number")
+    return float(number)

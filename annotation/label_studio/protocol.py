@@ -1,0 +1,70 @@
+"""The server interface of the rounds: a Label Studio (``client.py``) or a recording (``annotation/recordings``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+
+class Person(NamedTuple):
+    """An account on the server."""
+
+    person_id: int
+    email: str
+    name: str
+    role: str
+
+
+class TaskListing(NamedTuple):
+    """A task on the server."""
+
+    task_id: int
+    key: str
+    n_annotations: int
+
+
+class ChangedTask(NamedTuple):
+    """A task with new work, and the current state of all its annotations."""
+
+    task_id: int
+    annotations: Sequence[Mapping[str, Any]]
+
+
+class TaskServer(Protocol):
+    """Where tasks go and annotations come from. All methods raise ``AnnotationError`` only."""
+
+    @property
+    def url(self) -> str: ...
+
+    def people(self) -> list[Person]:
+        """Every account."""
+
+    def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
+        """The server's log of submissions that its validation blocked, from entry ``after`` on."""
+
+    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+        """The project of a round; an existing one is reused."""
+
+    def check_project(self, project_id: int, round: str) -> bool:
+        """Whether the project exists. Raises ``AnnotationError`` when its form differs from ours."""
+
+    def reset_form(self, project_id: int, round: str) -> None:
+        """Replaces the project's form with ours."""
+
+    def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
+        """The numbers of the new tasks, in order. Not retried: the caller searches for its keys first."""
+
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
+        """Tasks with a higher number than ``task_id``."""
+
+    def now(self) -> datetime:
+        """The server's clock."""
+
+    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+        """Tasks with more annotations than ``n_excluded``, or skips, changed after ``watermark`` (empty: ever)."""
+
+    def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
+        """Sets by task how many annotations complete it; reopens a task that now lacks some."""
+
+    def delete_task(self, task_id: int) -> None: ...

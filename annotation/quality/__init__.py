@@ -1,0 +1,1 @@
+"""Quality of annotation: agreement, annotators, outliers, the report."""

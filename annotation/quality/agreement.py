@@ -1,0 +1,110 @@
+"""Agreement between annotators: Krippendorff's alpha for categories, one-to-one matching for boxes.
+
+With n_uc the number of times that unit u was called c, m_u the number of its values, and n_c and n the sums over all
+units of two values or more:
+
+    observed = sum_u (m_u² - sum_c n_uc²) / (m_u - 1) / n
+    expected = (n² - sum_c n_c²) / (n (n - 1))
+    alpha    = 1 - observed / expected
+
+This is K. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), nominal metric, with the sums over pairs
+of values written as squares. 1 is full agreement, 0 chance level, below 0 worse. Krippendorff recommends 0.8, and 0.667
+for tentative conclusions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from pipelines.records.geometry import Box, iou
+
+_N_RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Alpha with its 95 % bootstrap interval over units."""
+
+    alpha: float
+    low: float
+    high: float
+    n_units: int
+    """Units with two values or more."""
+    n_values: int
+
+    def __str__(self) -> str:
+        return f"{self.alpha:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def alpha(units: Sequence[Sequence[Hashable | None]], *, seed: int = 0) -> Agreement | None:
+    """Agreement on ``units``: the values of each unit's raters, in any order; None for a missing one.
+
+    None where alpha is undefined: no unit has two values, or all values are the same. The bootstrap is seeded and skips
+    resamples with a single value.
+    """
+    present = [[value for value in unit if value is not None] for unit in units]
+    pairable = [unit for unit in present if len(unit) > 1]
+    kinds = Counter(frozenset(Counter(unit).items()) for unit in pairable)  # units with the same values are one kind
+    counted, n_of_kind = _Kinds(list(kinds)), np.array([list(kinds.values())], np.int64)
+    observed = counted.alphas(n_of_kind)
+    if not observed.size:
+        return None
+    resamples = np.random.default_rng(seed).multinomial(len(pairable), n_of_kind[0] / len(pairable), _N_RESAMPLES)
+    low, high = np.percentile(counted.alphas(resamples), [2.5, 97.5])
+    return Agreement(float(observed[0]), float(low), float(high), len(pairable), sum(map(len, pairable)))
+
+
+class _Kinds:
+    """Kinds of units, so that a resample is a number per kind."""
+
+    def __init__(self, kinds: Sequence[frozenset[tuple[Hashable, int]]]) -> None:
+        codes = {value: code for code, value in enumerate({value for kind in kinds for value, _ in kind})}
+        self._counts = np.zeros((len(kinds), len(codes)))
+        for row, kind in enumerate(kinds):
+            for value, count in kind:
+                self._counts[row, codes[value]] = count
+        self._disagreement = np.array([_disagreement([count for _, count in kind]) for kind in kinds], float)
+
+    def alphas(self, n_of_kind: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Alpha of every row (a resample: the number of units per kind); rows with a single value are skipped."""
+        of_value = n_of_kind @ self._counts
+        n = of_value.sum(axis=1)
+        expected = n**2 - (of_value**2).sum(axis=1)
+        defined = expected > 0
+        observed = (n - 1) * (n_of_kind @ self._disagreement)
+        alphas: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
+        return alphas
+
+
+def _disagreement(counts: Sequence[int]) -> float:
+    m = sum(counts)
+    return (m**2 - sum(count**2 for count in counts)) / (m - 1)
+
+
+class BoxPair(NamedTuple):
+    """Indices of two matched boxes, and their intersection over union."""
+
+    before: int
+    after: int
+    iou: float
+
+
+def match_boxes(before: Sequence[Box], after: Sequence[Box]) -> list[BoxPair]:
+    """The one-to-one pairs with the largest total overlap; boxes without any overlap stay unmatched."""
+    ious = np.array([[iou(a, b) for b in after] for a in before], float).reshape(len(before), len(after))
+    rows, columns = linear_sum_assignment(ious, maximize=True)
+    matched = zip(rows.tolist(), columns.tolist(), strict=True)
+    return [BoxPair(row, column, float(ious[row, column])) for row, column in matched if ious[row, column] > 0]
+
+
+def mean_iou(before: Sequence[Box], after: Sequence[Box]) -> float | None:
+    """Mean overlap of the pairs; an unmatched box counts as 0. None without boxes."""
+    n = max(len(before), len(after))
+    return sum(pair.iou for pair in match_boxes(before, after)) / n if n else None

@@ -1,0 +1,218 @@
+"""Figures per annotator, and outliers among them: where a team lead looks first.
+
+Working time is read from submissions: a gap of up to half an hour between two submissions of a person is work. For a
+longer gap, and for the first submission, the page's own clock counts, up to half an hour. A check of a planted error
+leaves no event in a record's history; it counts as a submission, and its time lies in the gaps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any, NamedTuple
+
+from scipy.stats import hypergeom
+
+from annotation.label_studio.protocol import Person
+from annotation.quality.versions import CHECKING, WRITING, Version, versions
+from annotation.rounds.state_machine import ROLE, RecordState
+from pipelines.records import AnnotationEvent
+from pipelines.verification.proportion import Proportion, proportion_of
+
+BREAK_SECONDS = 1800.0
+"""A longer gap is a break."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorQuality:
+    """One person's row."""
+
+    email: str
+    name: str
+    role: str
+    submissions: Mapping[str, int]
+    """Valid ones by round; checks of planted errors under ``gold``."""
+    active_hours: float
+    writing_seconds: float | None
+    """Median time that the page was open for a record."""
+    checking_seconds: float | None
+    """The same for a cross-check or an acceptance."""
+    first_pass: Proportion
+    """Of first versions with finished checks, those accepted as written."""
+    fixed: Proportion
+    """Of the same, those accepted after a fix; the rest was rejected."""
+    reasons: Mapping[str, int]
+    """Why this person's records were rejected."""
+    blind: Proportion
+    """Blind answers that match the record's answer."""
+    upheld: Proportion
+    """Of versions that this person checked and an expert judged, those with the same verdict."""
+    planted_errors: Proportion
+    """Planted errors that this person caught."""
+    invalid: Mapping[str, int]
+    """Invalid submissions by reason."""
+    n_blocked: int
+    """Submissions that the server's validation blocked."""
+    n_skipped: int
+
+    @property
+    def n_submissions(self) -> int:
+        return sum(self.submissions.values())
+
+    @property
+    def has_rejects(self) -> bool:
+        """Whether a record was rejected or a submission is invalid."""
+        return bool(self.reasons or self.invalid)
+
+    @property
+    def per_hour(self) -> float | None:
+        """Submissions per active hour; None without a known time."""
+        return self.n_submissions / self.active_hours if self.active_hours else None
+
+
+def measure_annotators(
+    states: Sequence[RecordState], *, blocked: Iterable[Mapping[str, Any]] = (), people: Iterable[Person] = ()
+) -> tuple[AnnotatorQuality, ...]:
+    """A row for everybody with activity or in ``people``, by role and address; admins only with activity."""
+    log = _ActivityLog(states, blocked)
+    accounts = {person.email: person for person in people}
+    emails = log.emails | {email for email, person in accounts.items() if person.role in ROLE.values()}
+    rows = [log.row(email, accounts.get(email)) for email in sorted(emails)]
+    return tuple(sorted(rows, key=lambda row: (row.role, row.email)))
+
+
+def active_seconds(events: Iterable[AnnotationEvent]) -> float:
+    """Working time of one person's events (see the module); an event without a valid time counts its page's clock."""
+    leads = [(_timestamp(event.at), min(event.lead_seconds or 0.0, BREAK_SECONDS)) for event in events]
+    total = sum(lead for at, lead in leads if at is None)
+    last = -math.inf
+    for at, lead in sorted((at, lead) for at, lead in leads if at is not None):
+        total += at - last if at - last <= BREAK_SECONDS else lead
+        last = at
+    return total
+
+
+def _timestamp(at: str) -> float | None:
+    """Seconds since 1970; None for an invalid time."""
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return None
+
+
+class _ActivityLog:
+    """Everything that happened, by person."""
+
+    def __init__(self, states: Sequence[RecordState], blocked: Iterable[Mapping[str, Any]]) -> None:
+        self._events: dict[str, list[AnnotationEvent]] = {}
+        self._written: dict[str, list[Version]] = {}
+        self._checked: dict[str, list[Version]] = {}
+        self._caught: dict[str, list[bool]] = {}
+        self._invalid: dict[str, Counter[str]] = {}
+        self._skipped: Counter[str] = Counter()
+        self._blocked = Counter(str(entry["person"]) for entry in blocked if entry["person"])
+        for state in states:
+            self._add(state)
+
+    @property
+    def emails(self) -> set[str]:
+        """Everybody with activity."""
+        return {*self._events, *self._caught, *self._invalid, *self._skipped, *self._blocked}
+
+    def _add(self, state: RecordState) -> None:
+        for event in state.history:
+            self._events.setdefault(event.person, []).append(event)
+        for version in versions(state):
+            self._written.setdefault(version.author.person, []).append(version)
+            if version.check is not None:
+                self._checked.setdefault(version.check.person, []).append(version)
+        for check in state.planted_checks:
+            self._caught.setdefault(check.person, []).append(check.caught)
+        for submission in state.invalid:
+            self._invalid.setdefault(submission.person, Counter())[submission.reason.value] += 1
+        self._skipped.update(set(state.skipped_by))
+
+    def row(self, email: str, person: Person | None) -> AnnotatorQuality:
+        events = self._events.get(email, [])
+        valid = [event for event in events if event.verdict != "void"]
+        written, caught = self._written.get(email, []), self._caught.get(email, [])
+        first = [version.outcome for version in written if version.author.attempt == 0]
+        settled = [outcome for outcome in first if outcome != "waiting"]
+        by_round = Counter(event.round for event in valid)
+        judged = [version for version in self._checked.get(email, []) if version.check and version.acceptance]
+        return AnnotatorQuality(
+            email=email,
+            name=(person.name if person else "") or email,
+            role=person.role if person else _role(by_round, bool(caught)),
+            submissions={name: n for name in ROLE if (n := by_round[name])} | ({"gold": len(caught)} if caught else {}),
+            active_hours=active_seconds(events) / 3600,
+            writing_seconds=_median_lead(valid, WRITING),
+            checking_seconds=_median_lead(valid, CHECKING),
+            first_pass=proportion_of(outcome == "unchanged" for outcome in settled),
+            fixed=proportion_of(outcome == "fixed" for outcome in settled),
+            reasons=by_frequency(Counter(reason for version in written for reason in version.reject_reasons)),
+            blind=proportion_of(event.blind_match for event in valid if event.blind_match is not None),
+            upheld=proportion_of(version.checks[0].verdict == version.expert_verdict for version in judged),
+            planted_errors=proportion_of(caught),
+            invalid=by_frequency(self._invalid.get(email, Counter())),
+            n_blocked=self._blocked[email],
+            n_skipped=self._skipped[email],
+        )
+
+
+def _role(by_round: Mapping[str, int], has_caught: bool) -> str:
+    """The roles of the rounds with valid submissions; empty without any."""
+    roles = {ROLE[name] for name, n in by_round.items() if n} | ({"annotator"} if has_caught else set())
+    return "/".join(sorted(roles))
+
+
+def _median_lead(events: Iterable[AnnotationEvent], rounds: Sequence[str]) -> float | None:
+    leads = [event.lead_seconds for event in events if event.round in rounds and event.lead_seconds is not None]
+    return median(leads) if leads else None
+
+
+def by_frequency(counts: Counter[str]) -> dict[str, int]:
+    """Most frequent first, ties in alphabetical order."""
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+MEASURES: dict[str, Callable[[AnnotatorQuality], Proportion]] = {
+    "first_pass": lambda row: row.first_pass,
+    "blind": lambda row: row.blind,
+    "upheld": lambda row: row.upheld,
+    "planted_errors": lambda row: row.planted_errors,
+}
+_SIGNIFICANCE = 1 / 40
+
+
+class Outlier(NamedTuple):
+    """A person's share, and the others' together."""
+
+    person: AnnotatorQuality
+    measure: str
+    share: Proportion
+    others: Proportion
+
+
+def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
+    """Measures in which a person is significantly below their peers, the widest gap first.
+
+    Fisher's exact test, one-sided: of 40 equal shares, at most one is expected here by chance.
+    """
+    outliers = []
+    for measure, select in MEASURES.items():
+        shares = [select(person) for person in people]
+        total = Proportion(sum(share.n for share in shares), sum(share.of for share in shares))
+        for person, share in zip(people, shares, strict=True):
+            others = Proportion(total.n - share.n, total.of - share.of)
+            if share.of and others.of and hypergeom.cdf(share.n, total.of, total.n, share.of) < _SIGNIFICANCE:
+                outliers.append(Outlier(person, measure, share, others))
+    return sorted(outliers, key=lambda outlier: (_gap(outlier), outlier.person.email, outlier.measure))
+
+
+def _gap(outlier: Outlier) -> float:
+    return (outlier.share.value or 0.0) - (outlier.others.value or 0.0)

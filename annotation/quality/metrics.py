@@ -1,0 +1,247 @@
+"""Quality and progress of a campaign, from the records' histories alone.
+
+Agreement is Krippendorff's alpha (chance-corrected), shares have Wilson's interval, and planted errors measure what a
+cross-check really detects.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from annotation.label_studio.protocol import Person
+from annotation.quality.agreement import Agreement, alpha, mean_iou
+from annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
+from annotation.quality.versions import CHECKING, Version, versions
+from annotation.rounds.state_machine import ROUNDS, RecordState
+from pipelines.records import AnnotationEvent
+from pipelines.records.geometry import Box
+from pipelines.verification.proportion import Proportion, proportion_of
+
+N_SKIPS = 2
+"""An item is listed when at least this many people skipped it."""
+
+
+class FunnelStep(NamedTuple):
+    """How many items reached this step."""
+
+    name: str
+    n: int
+
+
+class Skipped(NamedTuple):
+    """An item that several people skipped."""
+
+    item_id: str
+    people: tuple[str, ...]
+    stage: str
+    """``waiting``, ``accepted`` or ``rejected``."""
+
+
+class CategoryMix(NamedTuple):
+    """Records of one category; ``blind`` is the share of blind answers that matched."""
+
+    category: str
+    n_written: int
+    n_accepted: int
+    blind: Proportion
+
+
+class Day(NamedTuple):
+    """Valid submissions by round on one day (UTC)."""
+
+    date: str
+    by_round: Mapping[str, int]
+
+    @property
+    def n(self) -> int:
+        return sum(self.by_round.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """A campaign at one moment."""
+
+    n_items: int
+    until: str
+    """Time of the last submission, ISO 8601; empty before the first."""
+    funnel: tuple[FunnelStep, ...]
+    waiting: Mapping[str, int]
+    """Items by the round they wait for."""
+    n_accepted: int
+    n_rejected: int
+    n_reworked: int
+    """Items sent back at least once."""
+    minutes_per_accepted: float | None
+    """Working time of all rounds, rejected work included; an open page counts half an hour at most."""
+    blind: Proportion
+    """Blind answers that match the record's answer."""
+    verdicts: Agreement | None
+    """Checker and expert on the author's version; None where alpha is undefined."""
+    confusion: Mapping[tuple[str, str], int]
+    """Versions by (checker's verdict, expert's verdict on the author's version)."""
+    escaped: Proportion
+    """Of versions that a checker passed, those that an expert rejected."""
+    first_pass: Proportion
+    """Of first versions with finished checks, those accepted as written."""
+    box_iou: float | None
+    """Mean one-to-one overlap of boxes before and after, over checks that moved boxes."""
+    boxes_kept: Proportion
+    """Of checks that did not reject, those that left the boxes unchanged."""
+    planted_errors: Mapping[str, Proportion]
+    """Planted errors that were caught, by kind."""
+    people: tuple[AnnotatorQuality, ...]
+    reasons: Mapping[str, Mapping[str, int]]
+    """Why records were rejected, by reason, then by round; most frequent first."""
+    invalid: Mapping[str, int]
+    """Invalid submissions by reason."""
+    blocked: Mapping[str, int]
+    """Errors of submissions that the server blocked, without their numbers."""
+    categories: tuple[CategoryMix, ...]
+    days: tuple[Day, ...]
+    skipped: tuple[Skipped, ...]
+
+    @property
+    def planted_errors_caught(self) -> Proportion:
+        return Proportion(
+            sum(share.n for share in self.planted_errors.values()),
+            sum(share.of for share in self.planted_errors.values()),
+        )
+
+    @property
+    def n_waiting(self) -> int:
+        return sum(self.waiting.values())
+
+
+def measure(
+    states: Sequence[RecordState], *, blocked: Sequence[Mapping[str, Any]] = (), people: Iterable[Person] = ()
+) -> Quality:
+    """The figures of a campaign.
+
+    ``blocked`` is the server's log of blocked submissions (``person``, ``task_id``, ``problems``, ``at``), ``people``
+    the accounts, for names, roles, and rows of those who have not begun.
+    """
+    of_item = [list(versions(state)) for state in states]
+    all_versions = [version for item_versions in of_item for version in item_versions]
+    events = [event for state in states for event in state.history if event.verdict != "void"]
+    checks = [event for event in events if event.round in CHECKING]
+    accepted = [state for state in states if state.stage == "accepted"]
+    first = [v.outcome for v in all_versions if v.author.attempt == 0 and v.outcome != "waiting"]
+    judged = [(v.check.verdict, v.expert_verdict) for v in all_versions if v.check and v.expert_verdict]
+    return Quality(
+        n_items=len(states),
+        until=max((event.at for event in events), default=""),
+        funnel=_funnel(len(states), of_item, len(accepted)),
+        waiting={name: sum(s.stage == "waiting" and s.round == name for s in states) for name in ROUNDS},
+        n_accepted=len(accepted),
+        n_rejected=sum(state.stage == "rejected" for state in states),
+        n_reworked=sum(state.attempt > 0 for state in states),
+        minutes_per_accepted=_minutes(states) / len(accepted) if accepted else None,
+        blind=proportion_of(event.blind_match for event in checks if event.blind_match is not None),
+        verdicts=alpha(judged),
+        confusion=dict(sorted(Counter(judged).items())),
+        escaped=proportion_of(v.acceptance.verdict == "reject" for v in all_versions if v.acceptance),
+        first_pass=proportion_of(outcome == "unchanged" for outcome in first),
+        box_iou=_box_iou(checks),
+        boxes_kept=proportion_of(not _moves(event) for event in checks if event.verdict != "reject"),
+        planted_errors=_planted_errors(states),
+        people=measure_annotators(states, blocked=blocked, people=people),
+        reasons=_reasons(all_versions),
+        invalid=by_frequency(Counter(entry.reason.value for state in states for entry in state.invalid)),
+        blocked=by_frequency(Counter(_without_numbers(text) for entry in blocked for text in entry["problems"])),
+        categories=_categories(states),
+        days=_days(events),
+        skipped=_skipped(states),
+    )
+
+
+def _funnel(n_items: int, of_item: Sequence[Sequence[Version]], n_accepted: int) -> tuple[FunnelStep, ...]:
+    checked = [
+        any(version.check and version.check.verdict != "reject" for version in item_versions)
+        for item_versions in of_item
+    ]
+    return (
+        FunnelStep("images", n_items),
+        FunnelStep("written", sum(map(bool, of_item))),
+        FunnelStep("cross-checked", sum(checked)),
+        FunnelStep("accepted", n_accepted),
+    )
+
+
+def _minutes(states: Sequence[RecordState]) -> float:
+    leads = (event.lead_seconds or 0.0 for state in states for event in state.history)
+    return sum(min(lead, BREAK_SECONDS) for lead in leads) / 60
+
+
+def _moves(event: AnnotationEvent) -> bool:
+    return any(change.name == "boxes" for change in event.changes)
+
+
+def _box_iou(checks: Iterable[AnnotationEvent]) -> float | None:
+    moved = [change for event in checks for change in event.changes if change.name == "boxes"]
+    overlaps = [mean_iou(_boxes(change.before), _boxes(change.after)) for change in moved]
+    defined = [overlap for overlap in overlaps if overlap is not None]
+    return fmean(defined) if defined else None
+
+
+def _boxes(text: str) -> list[Box]:
+    return [Box(*corners) for corners in json.loads(text)]
+
+
+def _planted_errors(states: Sequence[RecordState]) -> dict[str, Proportion]:
+    caught: dict[str, list[bool]] = {}
+    for state in states:
+        for check in state.planted_checks:
+            caught.setdefault(check.error, []).append(check.caught)
+    return {error: proportion_of(caught[error]) for error in sorted(caught)}
+
+
+def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:
+    counts: dict[str, Counter[str]] = {}
+    for version in all_versions:
+        round = "accept" if version.acceptance else "cross_check"
+        for reason in version.reject_reasons:
+            counts.setdefault(reason, Counter())[round] += 1
+    totals = by_frequency(Counter({reason: counter.total() for reason, counter in counts.items()}))
+    return {reason: {name: counts[reason][name] for name in CHECKING} for reason in totals}
+
+
+def _without_numbers(text: str) -> str:
+    """So that ``Box 2 covers 7.31% of …`` and ``Box 1 covers 9% of …`` count as one error."""
+    return re.sub(r"\s+", " ", re.sub(r"\d+(\.\d+)?", "…", text)).strip()
+
+
+def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
+    by_category: dict[str, list[RecordState]] = {}
+    for state in states:
+        if state.fields is not None:
+            by_category.setdefault(state.fields.category, []).append(state)
+    rows = [
+        CategoryMix(
+            category,
+            len(members),
+            sum(state.stage == "accepted" for state in members),
+            proportion_of(e.blind_match for state in members for e in state.history if e.blind_match is not None),
+        )
+        for category, members in by_category.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.n_written, row.category)))
+
+
+def _days(events: Iterable[AnnotationEvent]) -> tuple[Day, ...]:
+    counts: dict[str, Counter[str]] = {}
+    for event in events:
+        if event.at:
+            counts.setdefault(event.at[:10], Counter())[event.round] += 1
+    return tuple(Day(date, {name: counts[date][name] for name in ROUNDS}) for date in sorted(counts))
+
+
+def _skipped(states: Sequence[RecordState]) -> tuple[Skipped, ...]:
+    rows = [Skipped(state.item_id, tuple(sorted(set(state.skipped_by))), state.stage) for state in states]
+    many = [row for row in rows if len(row.people) >= N_SKIPS]
+    return tuple(sorted(many, key=lambda row: (-len(row.people), row.item_id)))

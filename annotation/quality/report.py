@@ -1,0 +1,244 @@
+"""A campaign's quality for people: one HTML page without network requests; the headline as numbers, markdown and plots.
+
+The page names people: it is for the team lead. The same figures give the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from annotation.quality.annotators import AnnotatorQuality, find_outliers
+from annotation.quality.metrics import Quality
+from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.submissions import VERDICT_NAMES
+from pipelines.publishing.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, png
+from pipelines.storage.atomic_write import write_whole
+from pipelines.verification.proportion import Proportion
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+def write_report(quality: Quality, path: Path, *, title: str = "annotation") -> Path:
+    """Writes the page atomically; ``title`` is the campaign's name."""
+    write_whole(path, render(quality, title=title))
+    return path
+
+
+def render(quality: Quality, *, title: str = "annotation") -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    outliers = find_outliers(quality.people)
+    flagged = {(outlier.person.email, outlier.measure) for outlier in outliers}
+    return environment.get_template("report.html.jinja").render(
+        title=title,
+        q=quality,
+        rounds=ROUNDS,
+        names={row.email: row.name for row in quality.people},
+        outliers=outliers,
+        flagged=flagged,
+        writers=_writers(quality, flagged),
+        planted_errors=[(error, share, False) for error, share in quality.planted_errors.items()],
+        paces=[(row.name, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
+        reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
+        verdicts=VERDICT_NAMES,
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _writers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str, Proportion, bool]]:
+    """Authors with settled versions, the best first, and whether they are flagged."""
+    rows = [row for row in quality.people if row.first_pass.of]
+    rows.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
+    return [(row.name, row.first_pass, (row.email, "first_pass") in flagged) for row in rows]
+
+
+def plain(name: str) -> str:
+    """A name for display: ``wrong_answer`` is "wrong answer"."""
+    return "OCR" if name == "ocr" else name.replace("_", " ")
+
+
+def interval(share: Proportion) -> str:
+    """The interval in percent: "78–94 %"; empty without cases."""
+    low, high = share.interval
+    return f"{100 * low:.0f}–{100 * high:.0f} %" if share.of else ""
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def nice(top: float) -> int:
+    """The top of a scale: the next number of one digit and zeros."""
+    scale = int(10 ** math.floor(math.log10(max(1.0, top))))
+    return math.ceil(max(1.0, top) / scale) * scale
+
+
+def figures(quality: Quality) -> dict[str, int | float]:
+    """The headline as numbers, shares as 0..1; undefined figures are left out."""
+    headline: dict[str, int | float | None] = {
+        "items": quality.n_items,
+        "accepted": quality.n_accepted,
+        "rejected": quality.n_rejected,
+        "waiting": quality.n_waiting,
+        "reworked": quality.n_reworked,
+        "blind_match": quality.blind.value,
+        "first_pass": quality.first_pass.value,
+        "verdict_alpha": quality.verdicts.alpha if quality.verdicts else None,
+        "escaped": quality.escaped.value,
+        "box_iou": quality.box_iou,
+        "golds_caught": quality.planted_errors_caught.value,
+        "minutes_per_accepted": quality.minutes_per_accepted,
+        "refused_submissions": sum(quality.invalid.values()),
+        "gate_hits": sum(row.n_blocked for row in quality.people),
+    }
+    return {name: value for name, value in headline.items() if value is not None}
+
+
+def people_rows(quality: Quality) -> list[dict[str, str | int | float | None]]:
+    """The table of people, one flat row each."""
+    return [
+        {
+            "person": row.name,
+            "role": row.role,
+            "submissions": row.n_submissions,
+            "per_hour": _rounded(row.per_hour),
+            "record_seconds": _rounded(row.writing_seconds),
+            "check_seconds": _rounded(row.checking_seconds),
+            "first_pass": _counted(row.first_pass),
+            "blind_match": _counted(row.blind),
+            "upheld": _counted(row.upheld),
+            "golds_caught": _counted(row.planted_errors),
+            "gate_hits": row.n_blocked,
+            "not_counted": sum(row.invalid.values()),
+            "skipped": row.n_skipped,
+        }
+        for row in quality.people
+    ]
+
+
+def summary(quality: Quality) -> str:
+    """The headline as a short markdown table (Dagster hides long texts)."""
+    alpha = str(quality.verdicts) if quality.verdicts else "–"
+    iou = "–" if quality.box_iou is None else f"{quality.box_iou:.2f}"
+    lines = [
+        ("accepted", f"{quality.n_accepted:,} of {quality.n_items:,}"),
+        ("blind answers match", _counted(quality.blind)),
+        ("accepted as first written", _counted(quality.first_pass)),
+        ("verdict agreement (alpha)", alpha),
+        ("boxes before and after a fix (IoU)", iou),
+        ("planted errors caught", _counted(quality.planted_errors_caught)),
+    ]
+    return "\n".join(["| measure | value |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in lines)])
+
+
+def _counted(share: Proportion) -> str:
+    return f"{share} ({share.n}/{share.of})" if share.of else "–"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
+
+
+def plots(quality: Quality) -> dict[str, bytes]:
+    """``rounds``, ``people`` and ``reasons`` as PNG; an empty plot is left out."""
+    figures = {"rounds": _rounds(quality)}
+    if quality.people:
+        figures["people"] = _people(quality)
+    if quality.reasons:
+        figures["reasons"] = _reasons(quality)
+    return {name: png(figure) for name, figure in figures.items()}
+
+
+def _rounds(quality: Quality) -> Figure:
+    steps = quality.funnel
+    figure, axes = _figure(0.45 * len(steps) + 0.8)
+    names, counts = [step.name for step in steps], [step.n for step in steps]
+    bars = axes.barh(range(len(steps)), counts, color=[BLUE] * (len(steps) - 1) + [GREEN], height=0.62)
+    axes.bar_label(bars, [f" {n:,}" for n in counts], color=INK, fontsize=9)
+    waiting = ", ".join(f"{n} in {name.replace('_', '-')}" for name, n in quality.waiting.items() if n) or "none"
+    _name_rows(axes, names)
+    axes.set_title(f"Waiting: {waiting}; rejected: {quality.n_rejected}", fontsize=9, color=SOFT, loc="left")
+    axes.set_xlim(0, max(1, *counts) * 1.1)
+    return figure
+
+
+def _people(quality: Quality) -> Figure:
+    """Speed on the left, first-pass acceptance on the right: neither says much alone."""
+    rows = quality.people
+    figure = Figure(figsize=(WIDTH, 0.27 * len(rows) + 0.9), dpi=100, layout="constrained")
+    fast, good = figure.subplots(1, 2, sharey=True)
+    names = [row.name for row in rows]
+    _name_rows(fast, names)
+    fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=[_colour(row) for row in rows], height=0.62)
+    fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=INK, loc="left")
+    for place, row in enumerate(rows):
+        if row.first_pass.value is not None:
+            low, high = row.first_pass.interval
+            good.plot([100 * low, 100 * high], [place, place], color=SOFT, linewidth=1.2)
+            good.plot([100 * row.first_pass.value], [place], "o", color=GREEN, markersize=5)
+    if quality.first_pass.value is not None:
+        good.axvline(100 * quality.first_pass.value, color=INK, linewidth=0.8, linestyle=":")
+    good.set_title("accepted as first written, % (95 % interval)", fontsize=9, color=INK, loc="left")
+    good.set_xlim(0, 102)
+    for axes in (fast, good):
+        _styled(axes)
+    return figure
+
+
+def _colour(row: AnnotatorQuality) -> str:
+    return ORANGE if row.role == "expert" else BLUE
+
+
+def _reasons(quality: Quality) -> Figure:
+    names = [reason.replace("_", " ") for reason in quality.reasons]
+    figure, axes = _figure(0.32 * len(names) + 0.9)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    checks = [counts["cross_check"] for counts in quality.reasons.values()]
+    _name_rows(axes, names)
+    axes.barh(range(len(names)), checks, color=BLUE, height=0.62, label="in cross-check")
+    experts = [counts["accept"] for counts in quality.reasons.values()]
+    bars = axes.barh(range(len(names)), experts, left=checks, color=ORANGE, height=0.62, label="in acceptance")
+    axes.bar_label(bars, [f" {a + b}" for a, b in zip(checks, experts, strict=True)], color=INK, fontsize=9)
+    axes.margins(x=0.1)
+    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    return figure
+
+
+def _figure(height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH, height), dpi=100, layout="constrained")
+    axes = figure.subplots()
+    _styled(axes)
+    return figure, axes
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """By position, since names may repeat; a name with a dollar sign is no formula."""
+    axes.set_yticks(range(len(names)), labels=names, parse_math=False)
+
+
+def _styled(axes: Axes) -> None:
+    axes.set_axisbelow(True)
+    axes.grid(axis="x", color=LINE)
+    axes.tick_params(labelsize=9, colors=INK, length=0)
+    axes.spines[:].set_visible(False)
+    if not axes.yaxis_inverted():
+        axes.invert_yaxis()

@@ -1,0 +1,1 @@
+"""Queues beside the rounds: review, verification, suitability."""

@@ -1,0 +1,135 @@
+"""Expert review: experts judge a seeded sample of each family's trajectories.
+
+Verdicts go to the table ``expert_reviews``, one partition per family, which publishing reads
+(``pipelines/publishing/judge_stats.py``), and to ``reviews.jsonl`` for ``darkroom calibrate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from annotation.label_studio.protocol import TaskServer
+from annotation.queues.base import (
+    MakeTask,
+    QueueVerdict,
+    read_verdicts,
+    sample_ids,
+    sync_queue,
+    trajectory_page,
+    write_labels,
+)
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.journal import Journal
+from annotation.rounds.task_exchange import SyncCounts, TaskExchange
+from pipelines.generation.recipes import Recipe
+from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.judge_stats import reviews_key
+from pipelines.records import Review, Sample, Trajectory
+from pipelines.storage.stage import StageReport, store_rows
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.checks.base import JudgedCheck
+
+ROUND = "review"
+BLAMED = {
+    "consistency": ("wrong_reasoning", "code_and_text_differ"),
+    "judge_effective": ("useless_operation",),
+    "answer_judged": ("wrong_answer",),
+}
+"""The reject reasons that contradict a judged check."""
+
+
+class SampledTrajectory(NamedTuple):
+    """A trajectory with its sample."""
+
+    sample: Sample
+    trajectory: Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewQueue:
+    """The review of some families."""
+
+    workspace: Workspace
+    campaign: Campaign
+    journal: Journal
+
+    def sync(self, server: TaskServer, recipes: Sequence[Recipe], *, n_rows: int) -> SyncCounts:
+        """Pulls verdicts and hands out a seeded sample of ``n_rows`` of each family; a larger one contains the smaller.
+
+        Raises ``AnnotationError``.
+        """
+        items: dict[str, MakeTask] = {}
+        for recipe in recipes:
+            rows = {row.trajectory.trajectory_id: row for row in self._trajectories(recipe.family)}
+            for row_id in sample_ids(rows, seed=self.campaign.seed, queue=ROUND, n_rows=n_rows):
+                items[row_id] = partial(_task, rows[row_id])
+        return sync_queue(TaskExchange(self.journal, server, self.campaign.name), ROUND, items)
+
+    def materialize(self, recipes: Sequence[Recipe]) -> dict[str, StageReport]:
+        """Every family's table of reviews, and the lines for calibrating judges."""
+        verdicts = {verdict.item_id: verdict for verdict in read_verdicts(self.journal, ROUND).verdicts}
+        reports, labels = {}, []
+        for recipe in recipes:
+            ids = [row.trajectory.trajectory_id for row in self._trajectories(recipe.family)]
+            reviewed = [verdicts[row_id] for row_id in ids if row_id in verdicts]
+            rows = [_review(recipe.family, verdict) for verdict in reviewed]
+            key = reviews_key(recipe.family)
+            reports[recipe.family] = store_rows(self.workspace.tables, key, Review, rows)
+            labels += [label for verdict in reviewed for label in labels_of(recipe, verdict)]
+        write_labels(self.labels, labels)
+        return reports
+
+    @property
+    def labels(self) -> Path:
+        """The lines for ``darkroom calibrate``."""
+        return self.workspace.annotation / "reviews.jsonl"
+
+    def _trajectories(self, family: str) -> Iterator[SampledTrajectory]:
+        tables = self.workspace.tables
+        for path in sorted((tables.root / family / "trajectories").glob("*.parquet")):
+            if path.name.endswith(".rejects.parquet"):
+                continue
+            samples = {sample.sample_id: sample for sample in tables.read(TableKey(SAMPLES, path.stem), Sample)}
+            for row in tables.read(TableKey((family, "trajectories"), path.stem), Trajectory):
+                if row.sample_id in samples:
+                    yield SampledTrajectory(samples[row.sample_id], row)
+
+
+def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, Any]]:
+    """Labels for the family's judged checks: an acceptance confirms all, a rejection contradicts those that its reasons
+    blame."""
+    for check in recipe.checks:
+        if not isinstance(check, JudgedCheck):
+            continue
+        blamed = set(BLAMED.get(check.name, ())) & set(verdict.reasons)
+        if verdict.verdict == "accept" or blamed:
+            yield {
+                "row": verdict.item_id,
+                "family": recipe.family,
+                "check": check.name,
+                "verdict": verdict.verdict,
+                "reviewer": verdict.person,
+                "reason": "; ".join([*sorted(blamed), *([verdict.comment] if verdict.comment else [])]),
+            }
+
+
+def _task(row: SampledTrajectory) -> dict[str, Any]:
+    return {"page": trajectory_page(row.sample, row.trajectory)}
+
+
+def _review(family: str, verdict: QueueVerdict) -> Review:
+    return Review(
+        trajectory_id=verdict.item_id,
+        family=family,
+        accepted=verdict.verdict == "accept",
+        reasons=verdict.reasons,
+        comment=verdict.comment,
+        reviewer=verdict.person,
+        at=verdict.at,
+        lead_seconds=verdict.lead_seconds,
+    )

@@ -1,0 +1,1 @@
+"""Recorded campaigns: written, imported, replayed without a server."""

@@ -1,0 +1,175 @@
+"""Import of a recorded campaign: images are looked up, submissions validated as from a live server, tables built.
+
+The import has its own journal below ``<home>/annotation/recorded/`` and its own tables (the partition ``recorded``), so
+that it never mixes with a campaign in the same workspace. Repeating it adds nothing; an interrupted one resumes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from annotation.recordings.format import RecordedTask, Recording
+from annotation.rounds.campaign import Campaign, annotation_digest
+from annotation.rounds.image_pool import POOL, reject_item
+from annotation.rounds.journal import Journal
+from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.sync import Say, Sync
+from annotation.rounds.tables import RECORDED, AnnotationStages
+from annotation.rounds.task_exchange import SyncCounts
+from pipelines.records import PoolImage, Reject
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageMissing
+from pipelines.storage.media_validation import probe
+from pipelines.storage.stage import Outcome, StageReport, run_stage
+from pipelines.storage.workspace import Workspace
+
+RECORDED_POOL = replace(POOL, partition=RECORDED)
+_FIRST_UNRECORDED = 2**48
+"""Tasks that the recording does not have get numbers from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCampaign:
+    """One recording in one workspace."""
+
+    workspace: Workspace
+    recording: Recording
+
+    @property
+    def campaign(self) -> Campaign:
+        """Its rules at recording time."""
+        return self.recording.campaign
+
+    def materialize_pool(self) -> StageReport:
+        """The images that the workspace has; a missing or different one is a typed reject."""
+        rows: list[PoolImage] = []
+        rejects: list[Reject] = []
+        for item in self.recording.images:
+            try:
+                self._check(item)
+            except RowError as error:
+                rejects.append(reject_item(item, error, stage=POOL.asset[0]))
+            else:
+                rows.append(item)
+        images = [[item.image.sha256 for item in rows], [reject.evidence for reject in rejects]]
+        inputs = digest(["recorded_pool", self.recording.digest, images, annotation_digest()])
+        outcome = Outcome(rows, rejects, len(self.recording.images))
+        return run_stage(self.workspace.tables, RECORDED_POOL, PoolImage, inputs=inputs, perform=lambda: outcome)
+
+    def replay(self, journal: Journal, *, say: Say = print) -> SyncCounts:
+        """Syncs until nothing new arrives. Raises ``TableMissing`` without its pool."""
+        pool = self.workspace.tables.read(RECORDED_POOL, PoolImage)
+        imported = journal.task_ids([task.key for task in self.recording.tasks])
+        server = RecordedServer(self.recording, handed_out=imported.values())
+        sync, total = Sync(journal, server, self.campaign, say=say), SyncCounts()
+        while True:
+            counts = sync.run(pool)
+            total.n_revisions += counts.n_revisions
+            total.add(counts.imported)
+            if not counts.imported and server.is_exhausted:
+                return total
+
+    @contextmanager
+    def stages(self, *, say: Say = print) -> Iterator[AnnotationStages]:
+        """The stages of its tables, after a complete replay."""
+        folder = self.workspace.annotation / RECORDED / self.campaign.name
+        with Journal(folder) as journal:
+            self.replay(journal, say=say)
+            yield AnnotationStages(self.workspace, self.campaign, journal, self._task_url, RECORDED)
+
+    def _task_url(self, project: int, task: int) -> str:
+        return f"task {task} in the recording of {self.campaign.name}"
+
+    def _check(self, item: PoolImage) -> None:
+        image = item.image
+        try:
+            stored = probe(self.workspace.images.read(image))
+        except ImageMissing as error:
+            raise RowError(Reason.MISSING_IMAGE, f"{image.sha256} is not in this workspace: {error}") from error
+        if (stored.width, stored.height) != (image.width, image.height):
+            evidence = f"recorded as {image.width}x{image.height}; it has {stored.width}x{stored.height} pixels"
+            raise RowError(Reason.FOREIGN_FRAME, evidence)
+        if max(stored.width, stored.height) <= self.campaign.min_side:
+            evidence = (
+                f"{stored.width}x{stored.height}; the longer side needs more than {self.campaign.min_side} pixels"
+            )
+            raise RowError(Reason.TOO_SMALL_IMAGE, evidence)
+
+
+class RecordedServer:
+    """A recording as a ``TaskServer``: it returns its tasks and their submissions.
+
+    ``handed_out`` are tasks imported by an earlier run. Tasks that the recording does not have are accepted and stay
+    without submissions.
+    """
+
+    def __init__(self, recording: Recording, *, handed_out: Iterable[int] = ()) -> None:
+        self._recording = recording
+        self._by_key = {task.key: task for task in recording.tasks}
+        self._handed_out = set(handed_out)
+        self._n_served: Counter[int] = Counter()
+
+    @property
+    def url(self) -> str:
+        return f"recording of {self._recording.campaign.name}"
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether every submission to a task that was handed out has been returned."""
+        return all(self._n_served[task.id] == len(task.states) for task in self._open_tasks())
+
+    def people(self) -> list[Person]:
+        return list(self._recording.people)
+
+    def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
+        return [dict(entry) for entry in self._recording.hits[after:]]
+
+    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+        """Numbers the projects by round: recorded ones may be of several servers."""
+        return ROUNDS.index(round) + 1
+
+    def check_project(self, project_id: int, round: str) -> bool:
+        return True
+
+    def reset_form(self, project_id: int, round: str) -> None:
+        pass
+
+    def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Returns the recorded numbers of these tasks."""
+        numbers = [self._number(str(task["data"]["key"])) for task in tasks]
+        self._handed_out.update(numbers)
+        return numbers
+
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
+        """None: an interrupted import is repeated, with the same numbers."""
+        return iter(())
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(0, UTC)
+
+    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+        """The next state of every open task of the project that has one."""
+        for task in self._open_tasks():
+            if task.round == ROUNDS[project_id - 1] and self._n_served[task.id] < len(task.states):
+                self._n_served[task.id] += 1
+                yield ChangedTask(task.id, task.states[self._n_served[task.id] - 1])
+
+    def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
+        pass
+
+    def delete_task(self, task_id: int) -> None:
+        pass
+
+    def _open_tasks(self) -> Iterator[RecordedTask]:
+        return (task for task in self._recording.tasks if task.id in self._handed_out)
+
+    def _number(self, key: str) -> int:
+        task = self._by_key.get(key)
+        return task.id if task is not None else _FIRST_UNRECORDED + int(key[:11], 16)

@@ -1,0 +1,174 @@
+"""A recorded campaign: one file with its tasks and annotations, to build its tables without a server.
+
+    {"format": "darkroom annotations 1", "note": "…", "campaign": {"name": "streets", "max_share": 0.05, …},
+     "images": [{"image": {"sha256": "…", "width": 4000, …}, "source": "ours", "source_row": "a.jpg", "license": "…"}],
+     "people": [[7, "person7@example.org", "Person 7", "annotator"]],
+     "tasks": [{"id": 31, "project": 2, "round": "cross_check", "data": {"key": "…", "image": "/darkroom/images/…"},
+                "annotations": [{"id": 40, "completed_by": 7, "result": […], …}], "earlier": []}],
+     "hits": [{"person": "person7@example.org", "task_id": 31, "problems": ["…"], "at": "…"}]}
+
+Annotations are as Label Studio's API returns them, without names of people; accounts keep their numbers and get made-up
+addresses. ``earlier`` holds a task's annotations as of the next round's start, if one was changed after that. Comments
+are kept as written. Images are not included.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pydantic
+
+from annotation import AnnotationError
+from annotation.label_studio.protocol import Person
+from annotation.rounds.campaign import Campaign, field_errors
+from annotation.rounds.journal import Journal, Revision, Work
+from annotation.rounds.state_machine import ROUNDS, frozen_revision
+from pipelines.records import PoolImage
+from pipelines.records.digest import digest
+from pipelines.storage.atomic_write import write_whole
+
+BUNDLED = Path(__file__).with_name("demo.json")
+"""On images of the embedded source ``demo``; made by ``python -m scripts.record_annotations``."""
+RECORDED_FIELDS = (
+    "id",
+    "completed_by",
+    "updated_by",
+    "created_at",
+    "updated_at",
+    "lead_time",
+    "was_cancelled",
+    "result",
+)
+"""Of an annotation; the other fields are irrelevant or name people."""
+
+
+class RecordedAnnotation(pydantic.BaseModel, extra="allow", frozen=True):
+    """One annotation; validated later, when submissions are read."""
+
+    id: int
+
+
+class RecordedTask(pydantic.BaseModel, extra="forbid", frozen=True):
+    """One task with its annotations."""
+
+    id: int
+    project: int
+    round: str
+    data: dict[str, Any]
+    annotations: tuple[RecordedAnnotation, ...]
+    earlier: tuple[RecordedAnnotation, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The key of its demand."""
+        return str(self.data.get("key", ""))
+
+    @property
+    def states(self) -> list[list[dict[str, Any]]]:
+        """The states of its annotations in the order of arrival; empty for an untouched task."""
+        states = [state for state in (self.earlier, self.annotations) if state]
+        return [[annotation.model_dump() for annotation in state] for state in states]
+
+
+class Recording(pydantic.BaseModel, extra="forbid", frozen=True):
+    """The whole file."""
+
+    format: Literal["darkroom annotations 1"] = "darkroom annotations 1"
+    note: str = ""
+    """Its origin, for readers of its tables."""
+    campaign: Campaign
+    images: tuple[PoolImage, ...]
+    people: tuple[Person, ...]
+    tasks: tuple[RecordedTask, ...]
+    hits: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def digest(self) -> str:
+        return digest(self.model_dump(mode="json"))
+
+
+def read_recording(path: Path = BUNDLED) -> Recording:
+    """Raises ``AnnotationError`` with the location of the error."""
+    try:
+        return Recording.model_validate(json.loads(path.read_bytes(), parse_constant=_reject_constant))
+    except OSError as error:
+        raise AnnotationError(f"{path}: {error.strerror or error}") from error
+    except pydantic.ValidationError as error:
+        errors = field_errors(error, most=5)
+        raise AnnotationError(f"{path} is no recording of `darkroom annotate record`: {errors}") from error
+    except ValueError as error:
+        raise AnnotationError(f"{path} is no recording of `darkroom annotate record`: {error}") from error
+
+
+def _reject_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def write_recording(recording: Recording, path: Path) -> None:
+    """Writes the file atomically, one line per task, so that versions can be compared."""
+    parts = recording.model_dump(mode="json")
+    lines = [f"{json.dumps(name)}: {_lines(value)}" for name, value in parts.items()]
+    write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _lines(value: object) -> str:
+    if not isinstance(value, list) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    return "[\n" + ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in value) + "\n]"
+
+
+def record(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage], *, note: str = "") -> Recording:
+    """The campaign of a journal: all submissions for images of the pool, with made-up addresses."""
+    people = journal.people().values()
+    addresses = {person.email: _address(person) for person in people}
+    images = {item.image.sha256 for item in pool}
+    return Recording(
+        note=note,
+        campaign=campaign.model_copy(update={"images": ()}),
+        images=tuple(sorted(pool, key=lambda item: item.image.sha256)),
+        people=tuple(Person(p.person_id, _address(p), f"Person {p.person_id}", p.role) for p in people),
+        tasks=tuple(
+            task
+            for item_id, works in journal.works(ROUNDS)
+            if item_id in images
+            for task in _tasks(works, campaign.name)
+        ),
+        hits=tuple({**entry, "person": addresses.get(entry["person"], "")} for entry in journal.blocked_submissions()),
+    )
+
+
+def _address(person: Person) -> str:
+    return f"person{person.person_id}@example.org"
+
+
+def _tasks(works: Sequence[Work], campaign: str) -> list[RecordedTask]:
+    frozen = {work.demand.base_annotation: work.demand.base_revision for work in works}
+    return [
+        _task(work, campaign, frozen)
+        for work in works
+        if work.task_id is not None and work.project_id is not None and work.revisions
+    ]
+
+
+def _task(work: Work, campaign: str, frozen: Mapping[int, str]) -> RecordedTask:
+    # of a check of a planted error, the first state is used; else the base of the next round
+    is_planted = bool(work.demand.planted_error)
+    used = [states[0] if is_planted else frozen_revision(states, frozen) for states in work.annotations]
+    latest = [states[-1] for states in work.annotations]
+    return RecordedTask(
+        id=work.task_id or 0,
+        project=work.project_id or 0,
+        round=work.demand.round,
+        data={"key": work.demand.key(campaign), "image": f"/darkroom/images/{work.demand.item_id}"},
+        annotations=tuple(map(_recorded, latest)),
+        earlier=tuple(map(_recorded, used)) if used != latest else (),
+    )
+
+
+def _recorded(revision: Revision) -> RecordedAnnotation:
+    return RecordedAnnotation.model_validate(
+        {name: revision.raw[name] for name in RECORDED_FIELDS if name in revision.raw}
+    )

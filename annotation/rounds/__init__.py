@@ -1,0 +1,1 @@
+"""The rounds of a campaign: pool, tasks, submissions, journal, acceptance."""

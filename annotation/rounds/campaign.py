@@ -1,0 +1,87 @@
+"""The rules of a campaign: ``<home>/annotation/campaign.yaml``.
+
+    name: streets                # projects on the server are named after it
+    images:                      # files, folders (recursive), or patterns
+      - path: photographs/*.jpg
+        source: our-cameras
+        license: CC-BY-4.0
+    min_side: 2048               # the longer side has more pixels than this (Thyme 4.1)
+    max_share: 0.05              # of the image's area, for every box (Thyme appendix D)
+    n_images: 30000              # seeded sample; default: every suitable image
+
+Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pydantic
+import yaml
+
+from annotation import AnnotationError
+from pipelines.storage.stage import code_digest
+
+FILE = "campaign.yaml"
+
+
+def field_errors(error: pydantic.ValidationError, most: int | None = None) -> str:
+    """The errors by field, on one line; at most ``most`` of them."""
+    return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:most])
+
+
+class ImageFolder(pydantic.BaseModel, extra="forbid", frozen=True):
+    """Images from one place, under one licence."""
+
+    path: str
+    source: str
+    license: str
+
+
+class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
+    """The rules; defaults are the paper's, where it has one."""
+
+    name: Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]{0,30}$")] = "annotation"
+    images: tuple[ImageFolder, ...] = ()
+    min_side: Annotated[int, pydantic.Field(ge=0)] = 2048
+    max_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.05
+    n_images: Annotated[int | None, pydantic.Field(ge=1)] = None
+    max_rework: Annotated[int, pydantic.Field(ge=0)] = 2
+    """How often a rejected record is sent back."""
+    gold_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.05
+    """Share of cross-checks that are repeated with a planted error."""
+    pre_annotate: Literal["no", "pixels", "thousandths"] = "no"
+    """Whether a policy writes records for people to correct, and the unit of its boxes: pixels of the image it receives
+    (Qwen2.5-VL), or thousandths of its sides (Qwen3-VL)."""
+    seed: int = 0
+
+    @classmethod
+    def load(cls, folder: Path) -> Campaign:
+        """The campaign of a workspace; defaults without a file. Raises ``AnnotationError`` with the line or field."""
+        path = folder / FILE
+        if not path.exists():
+            return cls()
+        try:
+            campaign = cls.model_validate(yaml.safe_load(path.read_text()) or {})
+        except yaml.YAMLError as error:
+            raise AnnotationError(f"{path} is not YAML: {error}") from error
+        except pydantic.ValidationError as error:
+            raise AnnotationError(
+                f"{path}: {field_errors(error)}. See `darkroom annotate init` for an example"
+            ) from error
+        return campaign
+
+
+ANNOTATION_CODE = (
+    "annotation.label_studio",
+    "annotation.rounds",
+    "pipelines.records",
+    "pipelines.storage",
+)
+"""The code that decides the tasks, and how submissions become rows."""
+
+
+def annotation_digest(*names: str) -> str:
+    """Digest of ``ANNOTATION_CODE`` and of further ``names``."""
+    return code_digest(*ANNOTATION_CODE, *names)

@@ -1,0 +1,173 @@
+"""The image pool of a campaign: high-resolution, decodable, deduplicated and decontaminated.
+
+The longer side has more than ``min_side`` pixels (Thyme 4.1); benchmarks are those of ``<home>/benchmarks.yaml``. Every
+other image is a typed reject. EXIF is applied and stripped, so that the browser shows the stored pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from annotation import AnnotationError
+from annotation.rounds.campaign import Campaign, ImageFolder, annotation_digest
+from pipelines.records import PoolImage, Reject, to_row
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError, reject
+from pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
+from pipelines.selection.decontamination.base import ShownImage
+from pipelines.selection.duplicates import PerceptualHash, near_images, perceptual_hash
+from pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+POOL = TableKey(("annotation_pool",), "all")
+SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"}
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFile:
+    """A file that may become an image of the pool."""
+
+    path: Path
+    folder: ImageFolder
+    row: str
+
+
+def materialize_pool(
+    workspace: Workspace, campaign: Campaign, folder: Path, *, progress: Progress | None = None
+) -> StageReport:
+    """The pool's table, rebuilt when files or rules have changed. Raises ``AnnotationError``."""
+    files = list(list_files(campaign, folder))
+    benchmarks = workspace.benchmarks.read_text() if workspace.benchmarks.exists() else ""
+    rules = [campaign.min_side, campaign.n_images, campaign.seed, campaign.name]
+    listed = [[file.row, file.folder.source, file.folder.license, *_stat(file.path)] for file in files]
+    code = annotation_digest("pipelines.selection", "pipelines.vision")
+    inputs = digest(["annotation_pool", listed, rules, benchmarks, code])
+    builder = _PoolBuilder(workspace, campaign, progress)
+    return run_stage(workspace.tables, POOL, PoolImage, inputs=inputs, perform=lambda: builder.build(files))
+
+
+def list_files(campaign: Campaign, folder: Path) -> Iterator[CandidateFile]:
+    """Every file of the campaign, in order. Raises ``AnnotationError`` for a path without images."""
+    for place in campaign.images:
+        root = (folder / place.path).absolute()
+        if root.is_dir():
+            paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES)
+        else:
+            paths = sorted(Path(root.anchor).glob(str(root.relative_to(root.anchor))))
+        if not paths:
+            raise AnnotationError(f"campaign.yaml: no image at {root}; paths are relative to {folder}")
+        root = root if root.is_dir() else _fixed_part(root)
+        yield from (CandidateFile(path, place, str(path.relative_to(root))) for path in paths)
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """The folder before the first part with a wildcard."""
+    fixed = Path(pattern.anchor)
+    for part in pattern.parent.relative_to(pattern.anchor).parts:
+        if any(wildcard in part for wildcard in "*?["):
+            break
+        fixed /= part
+    return fixed
+
+
+@dataclass(slots=True)
+class _PoolBuilder:
+    workspace: Workspace
+    campaign: Campaign
+    progress: Progress | None
+    rejects: list[Reject] = field(default_factory=list)
+
+    def build(self, files: Sequence[CandidateFile]) -> Outcome[PoolImage]:
+        items: list[PoolImage] = []
+        hashes: list[PerceptualHash | None] = []
+        digests: set[str] = set()
+        for number, file in enumerate(files, 1):
+            try:
+                item, hashed = self._ingest(file, digests)
+            except RowError as error:
+                self.rejects.append(_reject_file(file, error))
+            else:
+                items.append(item)
+                hashes.append(hashed)
+            if self.progress is not None:
+                self.progress(number, len(files))
+        clean = self._decontaminate(self._deduplicate(items, hashes))
+        return Outcome(self._sample(clean), self.rejects, len(files))
+
+    def _ingest(self, file: CandidateFile, digests: set[str]) -> tuple[PoolImage, PerceptualHash | None]:
+        try:
+            data = file.path.read_bytes()
+        except OSError as error:
+            raise RowError(Reason.MISSING_IMAGE, f"{file.path}: {error.strerror}") from error
+        image = self.workspace.images.ingest(data)
+        if max(image.width, image.height) <= self.campaign.min_side:
+            evidence = f"{image.width}x{image.height}; the longer side needs more than {self.campaign.min_side} pixels"
+            raise RowError(Reason.TOO_SMALL_IMAGE, evidence)
+        if image.sha256 in digests:
+            raise RowError(Reason.DUPLICATE, "the same image was there before")
+        digests.add(image.sha256)
+        item = PoolImage(image, file.folder.source, file.row, file.folder.license)
+        return item, perceptual_hash(self.workspace.images.open(image))
+
+    def _deduplicate(self, items: Sequence[PoolImage], hashes: Sequence[PerceptualHash | None]) -> list[PoolImage]:
+        duplicates = {duplicate.index: duplicate for duplicate in near_images(hashes)}
+        for index, duplicate in duplicates.items():
+            evidence = (
+                f"looks like {items[duplicate.of].source_row}, which stays ({duplicate.distance:.0f} of 64 bits differ)"
+            )
+            self._reject_item(items[index], RowError(Reason.NEAR_DUPLICATE, evidence))
+        return [item for index, item in enumerate(items) if index not in duplicates]
+
+    def _decontaminate(self, items: Sequence[PoolImage]) -> list[PoolImage]:
+        if not self.workspace.benchmarks.exists():
+            return list(items)
+        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.home / "benchmarks")
+        scanner, clean = Scanner(index, self.workspace.images), []
+        for item in items:
+            hits = scanner.find(TrainingRow("", item.image.sha256, (), (ShownImage(item.image, "image"),)))
+            if hits:
+                hit = hits[0]
+                error = RowError(Reason.CONTAMINATED, f"{hit.benchmark} {hit.benchmark_row}: {hit.kind}, {hit.detail}")
+                self._reject_item(item, error)
+            else:
+                clean.append(item)
+        return clean
+
+    def _sample(self, items: Sequence[PoolImage]) -> list[PoolImage]:
+        """A seeded sample; a larger ``n_images`` contains the smaller one's images."""
+        n_images = self.campaign.n_images
+        if n_images is None or n_images >= len(items):
+            return list(items)
+        ranked = sorted(items, key=lambda item: digest([self.campaign.seed, item.image.sha256]))
+        for item in ranked[n_images:]:
+            self._reject_item(item, RowError(Reason.NOT_CHOSEN, f"the campaign wants {n_images:,} images"))
+        return ranked[:n_images]
+
+    def _reject_item(self, item: PoolImage, error: RowError) -> None:
+        self.rejects.append(reject_item(item, error, stage=POOL.asset[0]))
+
+
+def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[str, Any] | None = None) -> Reject:
+    """A pool image rejected by a stage; ``row`` is its record so far (default: the image)."""
+    return reject(
+        error.reason,
+        error.evidence,
+        stage=stage,
+        row=to_row(item) if row is None else dict(row),
+        source=item.source,
+        source_row=item.source_row,
+    )
+
+
+def _reject_file(file: CandidateFile, error: RowError) -> Reject:
+    origin = {"source": file.folder.source, "source_row": file.row}
+    return reject(error.reason, error.evidence, stage=POOL.asset[0], row={"path": str(file.path)}, **origin)
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns

@@ -1,0 +1,114 @@
+"""Label Studio tasks, made from a record's state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from annotation.label_studio.forms import CATEGORIES, REASONS, largest_square, to_percent
+from annotation.rounds.state_machine import RecordState
+from annotation.rounds.submissions import RecordFields
+from pipelines.records import ImageRef
+
+N_EXCLUDED = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0, "suitability": 0}
+"""Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
+PREFILLED = "the record"
+PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
+
+
+def record_task(
+    key: str,
+    image: ImageRef,
+    state: RecordState,
+    *,
+    round: str,
+    max_share: float,
+    pre_annotation: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The task of a round. ``pre_annotation`` is a policy's prediction for the first round."""
+    data: dict[str, Any] = {
+        "key": key,
+        "image": f"/darkroom/images/{image.sha256}",
+        "gate": {"kind": round, "max_share": max_share},
+    }
+    if round in ("annotate", "rework"):
+        data["rules"] = rules_shown(image, max_share)
+    if round == "annotate" and pre_annotation is not None:
+        data["rules"] += f"\n\n{PRE_ANNOTATED}"
+    if round == "rework":
+        data["reasons"] = reasons_shown(state)
+    if round in ("cross_check", "accept") and state.fields is not None:
+        data["question_shown"] = f"**Question:** {plain(state.fields.question)}"
+        data["record_shown"] = record_shown(state.fields)
+    task: dict[str, Any] = {"data": data}
+    if round != "annotate" and state.fields is not None:
+        task["predictions"] = [{"model_version": PREFILLED, "result": results(state.fields, image)}]
+    elif pre_annotation is not None:
+        task["predictions"] = [dict(pre_annotation)]
+    if state.excluded:
+        # Label Studio serves no task to an account with an annotation on it; ground_truth is true by default
+        task["annotations"] = [{"completed_by": p, "result": [], "ground_truth": False} for p in state.excluded]
+    return task
+
+
+def results(fields: RecordFields, image: ImageRef) -> list[dict[str, Any]]:
+    """A record as Label Studio's result list, for a prediction."""
+    frame = {"original_width": image.width, "original_height": image.height, "image_rotation": 0}
+    entries: list[dict[str, Any]] = [
+        {
+            "id": f"box{number}",
+            "from_name": "box",
+            "to_name": "image",
+            "type": "rectanglelabels",
+            **frame,
+            "value": {**to_percent(box, image.width, image.height), "rectanglelabels": ["target"]},
+        }
+        for number, box in enumerate(fields.boxes, 1)
+    ]
+    if fields.category:
+        entries.append(_result("category", "choices", {"choices": [fields.category]}))
+    for name, text in (("question", fields.question), ("answer", fields.answer)):
+        if text:
+            entries.append(_result(name, "textarea", {"text": [text]}))
+    if fields.count is not None:
+        entries.append(_result("count", "number", {"number": fields.count}))
+    return entries
+
+
+def _result(name: str, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": name, "from_name": name, "to_name": "image", "type": kind, "value": dict(value)}
+
+
+def rules_shown(image: ImageRef, max_share: float) -> str:
+    """The size rule in pixels of this image."""
+    side = largest_square(max_share, image.width, image.height)
+    pixels = int(max_share * image.width * image.height)
+    return (
+        f"**This image has {image.width:,} × {image.height:,} pixels.** No box may cover more than {max_share:.0%} of "
+        f"it: **{pixels:,} pixels**, a square of {side:,} × {side:,}. The line at the bottom says how large yours is."
+    )
+
+
+def record_shown(fields: RecordFields) -> str:
+    """The record's answer, category and count, in Markdown."""
+    titles = {category.name: category.title for category in CATEGORIES}
+    count = "" if fields.count is None else f"\n\n**Count:** {fields.count}"
+    category = titles.get(fields.category, fields.category)
+    return f"**Answer:** {plain(fields.answer)}\n\n**Category:** {category}{count}"
+
+
+def reasons_shown(state: RecordState) -> str:
+    """The reasons and comment of the last rejection, without names."""
+    titles = {reason.name: reason.title for reason in REASONS}
+    last = state.history[-1]
+    texts = [plain(titles.get(reason, reason)) for reason in last.reasons]
+    comment = [f"“{plain(last.comment)}”"] if last.comment else []
+    lines = "\n".join(f"- {line}" for line in [*texts, *comment])
+    return f"**This record was rejected:**\n\n{lines}\n\nCorrect it, or ask something better about the image."
+
+
+def plain(text: str) -> str:
+    """Escapes free text for Markdown."""
+    return _MARKUP.sub(r"\\\1", text).replace("\n", "  \n")

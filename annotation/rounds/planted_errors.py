@@ -1,0 +1,195 @@
+"""Planted errors: a correct record with one error put in, to measure whether cross-checks detect it.
+
+The record stays valid by the rules of submissions (``annotation/rounds/submissions.py``): only the image shows the
+error. The same seed plants the same error.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Literal, NamedTuple
+
+from annotation.rounds.submissions import RecordFields
+from pipelines.records.answers import matches
+from pipelines.records.digest import digest, seed_from
+from pipelines.records.geometry import Box
+
+PlantedErrorKind = Literal["wrong_answer", "moved_box", "wrong_category", "wrong_count"]
+ERRORS: tuple[PlantedErrorKind, ...] = ("wrong_answer", "moved_box", "wrong_category", "wrong_count")
+_SURELY_WRONG = {
+    "ocr": ("location", "object"),
+    "attribute": ("ocr", "location", "chart"),
+    "location": ("ocr", "attribute", "chart"),
+    "quantity": ("ocr", "attribute", "location"),
+    "object": ("location", "chart"),
+    "chart": ("location", "object"),
+}
+"""Clearly wrong categories. A number read off a chart may pass for ``ocr``, so that pair is missing."""
+_OPPOSITES = {"yes": "no", "left": "right", "top": "bottom", "upper": "lower", "above": "below", "front": "back"}
+_COLOURS = ("red", "green", "blue", "yellow", "black", "white")
+_THINGS = ("an umbrella", "a fire hydrant", "a wheelbarrow", "a megaphone", "a sewing machine")
+"""None is a kind of another, so that none can pass for another."""
+_NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_LONGEST_EDITED = 24
+"""Longest answer, in characters, in which a checker can be expected to notice one wrong letter."""
+_TRIES = 400
+
+
+class PlantedRecord(NamedTuple):
+    """The record with its error."""
+
+    kind: PlantedErrorKind
+    fields: RecordFields
+
+
+def is_selected(item_id: str, campaign: str, share: float) -> bool:
+    """Whether an item's cross-check is repeated with an error: a fixed sample, ``share`` (0..1) of a campaign's items.
+
+    A larger share contains the smaller one's items.
+    """
+    return int(digest(["gold", campaign, item_id])[:13], 16) < share * 16**13
+
+
+def plant(
+    fields: RecordFields,
+    size: tuple[int, int],
+    *,
+    seed: str | int,
+    other_answers: Sequence[str] = (),
+    errors: Iterable[PlantedErrorKind] = ERRORS,
+) -> PlantedRecord | None:
+    """The record with one of ``errors``, sampled by ``seed`` among the possible ones; None if none is possible.
+
+    ``size`` is (width, height) of the image. ``other_answers`` are answers of other records of the same category, used
+    when the record's own answer cannot be edited into a wrong one; the same seed with other answers may give another
+    error.
+    """
+    random = Random(seed_from("gold", seed))
+    kinds: dict[PlantedErrorKind, Callable[[], RecordFields | None]] = {
+        "wrong_answer": lambda: _wrong_answer(fields, other_answers, random),
+        "moved_box": lambda: _moved_box(fields, size, random),
+        "wrong_category": lambda: _wrong_category(fields, random),
+        "wrong_count": lambda: _wrong_count(fields, random),
+    }
+    allowed = [error for error in ERRORS if error in set(errors)]
+    for error in random.sample(allowed, len(allowed)):
+        planted = kinds[error]()
+        if planted is not None:
+            return PlantedRecord(error, planted)
+    return None
+
+
+def _wrong_answer(fields: RecordFields, other_answers: Sequence[str], random: Random) -> RecordFields | None:
+    if fields.category == "quantity":
+        return None  # the answer is the count: see wrong_count
+    makers = (_other_digit, _other_letter) if fields.category == "ocr" else (_opposite, _other_colour, _other_digit)
+    for make in makers:
+        edited = make(fields.answer, random)
+        if edited is not None and not matches(edited, fields.answer):
+            return replace(fields, answer=edited)
+    candidates = (*other_answers, *(_THINGS if fields.category == "object" else ()))
+    different = sorted({answer for answer in candidates if _differs(answer, fields.answer)})
+    return replace(fields, answer=random.choice(different)) if different else None
+
+
+def _opposite(answer: str, random: Random) -> str | None:
+    pairs = {**_OPPOSITES, **{second: first for first, second in _OPPOSITES.items()}}
+    return _with_word(answer, pairs)
+
+
+def _other_colour(answer: str, random: Random) -> str | None:
+    swaps = {colour: random.choice([c for c in _COLOURS if c != colour]) for colour in _COLOURS}
+    return _with_word(answer, swaps)
+
+
+def _with_word(answer: str, swaps: Mapping[str, str]) -> str | None:
+    """The answer with its one word of ``swaps`` replaced; None if it has none or several."""
+    words = [word for word in re.finditer(r"[A-Za-z]+", answer) if word[0].lower() in swaps]
+    if len(words) != 1:
+        return None
+    word = words[0]
+    return answer[: word.start()] + _cased(swaps[word[0].lower()], like=word[0]) + answer[word.end() :]
+
+
+def _other_digit(answer: str, random: Random) -> str | None:
+    places = [place for place, letter in enumerate(answer) if letter in string.digits]
+    if not places:
+        return None
+    place = random.choice(places)
+    return _with_letter(answer, place, random.choice([digit for digit in "123456789" if digit != answer[place]]))
+
+
+def _other_letter(answer: str, random: Random) -> str | None:
+    places = [place for place, letter in enumerate(answer) if letter in string.ascii_letters]
+    if not places or len(answer) > _LONGEST_EDITED:
+        return None
+    place = random.choice(places)
+    letters = [letter for letter in string.ascii_lowercase if letter != answer[place].lower()]
+    return _with_letter(answer, place, _cased(random.choice(letters), like=answer[place]))
+
+
+def _with_letter(answer: str, place: int, letter: str) -> str:
+    return answer[:place] + letter + answer[place + 1 :]
+
+
+def _cased(word: str, *, like: str) -> str:
+    if like.isupper():
+        return word.upper()
+    return word.capitalize() if like[0].isupper() else word
+
+
+def _differs(candidate: str, answer: str) -> bool:
+    """Neither contains the other: "red" for "dark red" would be half right."""
+    a, b = candidate.strip().casefold(), answer.strip().casefold()
+    return bool(a) and a not in b and b not in a and not matches(candidate, answer)
+
+
+def _moved_box(fields: RecordFields, size: tuple[int, int], random: Random) -> RecordFields | None:
+    """Moves one box away from every target, by at least half its size: a loose box is no error (appendix D)."""
+    if not fields.boxes:
+        return None
+    width, height = size
+    place = random.randrange(len(fields.boxes))
+    box = fields.boxes[place]
+    for _ in range(_TRIES):
+        x, y = random.randint(0, width - box.width), random.randint(0, height - box.height)
+        moved = Box(x, y, x + box.width, y + box.height)
+        around = Box(x - box.width // 2, y - box.height // 2, moved.x2 + box.width // 2, moved.y2 + box.height // 2)
+        if not any(_overlap(around, target) for target in fields.boxes):
+            return replace(fields, boxes=(*fields.boxes[:place], moved, *fields.boxes[place + 1 :]))
+    return None
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    common = a.intersection(b)
+    return common.width > 0 and common.height > 0
+
+
+def _wrong_category(fields: RecordFields, random: Random) -> RecordFields | None:
+    wrong = _SURELY_WRONG.get(fields.category)
+    return replace(fields, category=random.choice(wrong), count=None) if wrong else None
+
+
+def _wrong_count(fields: RecordFields, random: Random) -> RecordFields | None:
+    if fields.category != "quantity" or fields.count is None:
+        return None
+    count = random.choice([n for n in range(fields.count - 2, fields.count + 3) if n >= 0 and n != fields.count])
+    return replace(fields, count=count, answer=_recounted(fields.answer, fields.count, count))
+
+
+def _recounted(answer: str, before: int, after: int) -> str:
+    """The answer with the old number, in digits or as a word, replaced by the new one."""
+    edited = re.sub(rf"(?<![\d.,]){before}(?![\d]|[.,]\d)", str(after), answer, count=1)
+    if edited != answer or max(before, after) >= len(_NUMBERS):
+        return edited
+    return re.sub(
+        rf"\b{_NUMBERS[before]}\b",
+        lambda word: _cased(_NUMBERS[after], like=word[0]),
+        answer,
+        count=1,
+        flags=re.IGNORECASE,
+    )

@@ -1,0 +1,194 @@
+"""Pre-annotations: records by a policy, which annotators see as predictions and correct.
+
+They must keep the rules of submissions; one that breaks them is a typed reject, and its image goes out without one.
+Every call is on the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ValidationError
+
+from annotation import AnnotationError
+from annotation.label_studio.forms import CATEGORIES, names
+from annotation.rounds.campaign import ANNOTATION_CODE, Campaign
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.label_studio_tasks import results
+from annotation.rounds.submissions import ImageRules, RecordFields, read_submission
+from pipelines.generation.drafting import CONVERSATION_CODE
+from pipelines.generation.stage import Shard, Stage
+from pipelines.models.messages import ImagePart, message
+from pipelines.models.parsing import json_objects
+from pipelines.models.policies import CompletionRequest, Policy, PolicyError
+from pipelines.models.policies.base import Completion
+from pipelines.models.prompts import Prompt, load_prompt
+from pipelines.models.tasks import Task
+from pipelines.records import ImageRef, PoolImage, PreAnnotation, Sample, Truth, TruthBox
+from pipelines.records.digest import seed_from
+from pipelines.records.geometry import Box, box_from_frame
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.stage import Progress, StageReport
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+PRE_ANNOTATIONS = TableKey(("pre_annotations",), "all")
+PROMPT = Path(__file__).with_name("pre_annotate.md")
+FRAMES = {
+    "pixels": "pixels of the image as you see it",
+    "thousandths": "thousandths of the image's width and height, whole numbers from 0 to 1000",
+}
+
+
+class PolicyRecord(BaseModel):
+    """The policy's answer; also the JSON schema sent to the endpoint."""
+
+    question: str
+    answer: str
+    category: str
+    count: int | None = None
+    boxes: list[list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class PreAnnotationStage:
+    """One campaign's pre-annotations by one policy."""
+
+    workspace: Workspace
+    campaign: Campaign
+    progress: Progress | None = None
+
+    def materialize(self, policy: Policy) -> StageReport:
+        """A record for every image of the pool.
+
+        Raises ``TableMissing`` without a pool, ``AnnotationError`` if they are disabled, ``PolicyUnavailable``.
+        """
+        if self.campaign.pre_annotate == "no":
+            raise AnnotationError(
+                "pre-annotations are disabled: set pre_annotate to pixels or thousandths in campaign.yaml"
+            )
+        progress = self.progress
+        shard = Shard(self.workspace, "all", progress and (lambda stand: progress(stand.n_done, stand.n_rows)))
+        return shard.materialize(PreAnnotations(campaign=self.campaign, policy=policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
+    """A record for every image of the pool, written by ``policy``."""
+
+    campaign: Campaign
+    policy: Policy
+
+    asset: ClassVar[str] = PRE_ANNOTATIONS.asset[0]
+    kind: ClassVar[type[PreAnnotation]] = PreAnnotation
+    code: ClassVar[Sequence[str]] = (*ANNOTATION_CODE, *CONVERSATION_CODE)
+    reads: ClassVar[Sequence[str]] = POOL.asset
+    roles: ClassVar[Sequence[str]] = ("policy",)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The prompt and the rules of a record."""
+        return {"prompt": self._prompt.digest, **self.campaign.model_dump(include={"max_share", "pre_annotate"})}
+
+    @property
+    def _prompt(self) -> Prompt:
+        return load_prompt(PROMPT)
+
+    def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, PoolImage]]:
+        """Every image of the pool."""
+        return [(image, image) for image in shard.workspace.tables.read(POOL, PoolImage)]
+
+    async def measure(self, item: PoolImage, _row: PoolImage) -> PreAnnotation:
+        """The record. Raises ``RowError`` for one that breaks the rules."""
+        completion = await self._complete(self._prompt, item)
+        fields = read_pre_annotation(completion, item.image, self.campaign)
+        return PreAnnotation(
+            sha256=item.image.sha256,
+            question=fields.question,
+            answer=fields.answer,
+            category=fields.category,
+            count=fields.count,
+            boxes=tuple(TruthBox("target", *box) for box in fields.boxes),
+            model=self.policy.identity.model,
+            usage=completion.usage,
+        )
+
+    async def _complete(self, prompt: Prompt, item: PoolImage) -> Completion:
+        system, user = prompt.render(
+            width=item.image.width,
+            height=item.image.height,
+            max_share=f"{self.campaign.max_share:.0%}",
+            categories=", ".join(names(CATEGORIES)),
+            frame=FRAMES[self.campaign.pre_annotate],
+        )
+        messages = (message("system", system), message("user", ImagePart(item.image), user))
+        sample = Sample(
+            item.image.sha256, item.source, item.source_row, item.license, (item.image,), "", (), "", Truth(), ""
+        )
+        seed = seed_from("pre_annotate", item.image.sha256)
+        task = Task(item.image.sha256, "pre_annotate", sample, (), {}, messages, seed)
+        try:
+            return await self.policy.write(
+                CompletionRequest(messages, (), seed, task, schema=PolicyRecord.model_json_schema())
+            )
+        except PolicyError as error:
+            raise RowError(Reason.POLICY_FAILED, str(error)) from error
+
+
+def read_pre_annotation(completion: Completion, image: ImageRef, campaign: Campaign) -> RecordFields:
+    """The policy's record, in pixels of the stored image. Raises ``RowError``."""
+    record = _parse(completion)
+    frame = (1000, 1000)
+    if campaign.pre_annotate == "pixels":
+        sent = completion.frames[0] if completion.frames else image
+        frame = (sent.width, sent.height)
+    try:
+        boxes = tuple(_box(corners, frame, image) for corners in record.boxes)
+        fields = RecordFields(record.question, record.answer, record.category, record.count, boxes)
+        raw = {"id": 0, "completed_by": 0, "result": results(fields, image)}
+    except ValueError as error:
+        raise RowError(Reason.BREAKS_RULES, str(error)) from error
+    return read_submission(
+        raw, round="annotate", rules=ImageRules(image.width, image.height, campaign.max_share)
+    ).fields
+
+
+def _parse(completion: Completion) -> PolicyRecord:
+    """The last JSON object that is a record; models reason first and add code fences."""
+    if not completion.finished:
+        raise RowError(Reason.TRUNCATED_TURN, "the token limit cut the record off")
+    for candidate in reversed(list(json_objects(completion.text))):
+        try:
+            return PolicyRecord.model_validate(candidate)
+        except ValidationError:
+            continue
+    raise RowError(Reason.MALFORMED_TURN, f"no record in what the policy wrote: {completion.text[:300]!r}")
+
+
+def _box(corners: list[float], frame: tuple[int, int], image: ImageRef) -> Box:
+    return box_from_frame(corners, frame, image.width, image.height)
+
+
+def predictions(rows: list[PreAnnotation], pool: list[PoolImage]) -> dict[str, Mapping[str, Any]]:
+    """Label Studio's predictions by the image's sha256; the page shows the model's name."""
+    images = {item.image.sha256: item.image for item in pool}
+    return {
+        row.sha256: {
+            "model_version": f"pre-annotation by {row.model}",
+            "result": results(
+                RecordFields(row.question, row.answer, row.category, row.count, tuple(box.box for box in row.boxes)),
+                images[row.sha256],
+            ),
+        }
+        for row in rows
+        if row.sha256 in images
+    }
+
+
+def read_predictions(workspace: Workspace, pool: list[PoolImage]) -> dict[str, Mapping[str, Any]]:
+    """The workspace's pre-annotations, if any."""
+    tables = workspace.tables
+    return predictions(tables.read(PRE_ANNOTATIONS, PreAnnotation), pool) if tables.exists(PRE_ANNOTATIONS) else {}

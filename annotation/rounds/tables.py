@@ -1,0 +1,222 @@
+"""The tables derived from the journal: annotations -> cross_checks -> accepted_annotations, and refused_submissions.
+
+Each holds the records that reached its stage, in their current state. A waiting record is quarantined with the round it
+waits for; a rejected one has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annotation_digest
+from annotation.rounds.image_pool import POOL, reject_item
+from annotation.rounds.journal import Journal
+from annotation.rounds.pre_annotations import PRE_ANNOTATIONS
+from annotation.rounds.state_machine import RecordState
+from annotation.rounds.submissions import InvalidSubmission
+from annotation.rounds.sync import build_state_machine, record_states
+from pipelines.generation.stage import Rejection, Shard, Stage
+from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.stage import Outcome, StageReport, run_stage
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+ANNOTATIONS = TableKey(("annotations",), "all")
+CROSS_CHECKS = TableKey(("cross_checks",), "all")
+ACCEPTED = TableKey(("accepted_annotations",), "all")
+REFUSED = TableKey(("refused_submissions",), "all")
+ORDER = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
+RECORDED = "recorded"
+"""The partition of imported recordings, separate from a campaign in the same workspace."""
+PASSED = {"annotate": 0, "rework": 0, "cross_check": 1, "accept": 2}
+"""How many of the tables a record in this round has passed."""
+
+
+class PoolRecord(NamedTuple):
+    """An image of the pool and the state of its record."""
+
+    item: PoolImage
+    state: RecordState
+
+
+class CampaignSnapshot(NamedTuple):
+    """All records of a campaign, and the journal's fingerprint at that time."""
+
+    fingerprint: str
+    records: list[PoolRecord]
+    pre_annotated: frozenset[str]
+    """Images whose first task had a policy's record."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationStages:
+    """The stages of one campaign."""
+
+    workspace: Workspace
+    campaign: Campaign
+    journal: Journal
+    task_url: Callable[[int, int], str]
+    """Makes the URL of a task (project, number)."""
+    partition: str = "all"
+
+    def read(self) -> CampaignSnapshot:
+        """Every image of the pool with its state. Raises ``TableMissing`` without a pool."""
+        fingerprint = self.journal.fingerprint  # before the records, so that concurrent entries are read again
+        pool = self.workspace.tables.read(self.key(POOL), PoolImage)
+        machine = build_state_machine(self.journal, self.campaign)
+        records = [PoolRecord(item, state) for item, _, state in record_states(pool, self.journal, machine)]
+        key = self.key(PRE_ANNOTATIONS)
+        rows = self.workspace.tables.read(key, PreAnnotation) if self.workspace.tables.exists(key) else []
+        return CampaignSnapshot(fingerprint, records, frozenset(row.sha256 for row in rows))
+
+    def key(self, table: TableKey) -> TableKey:
+        """This campaign's partition of a table."""
+        return replace(table, partition=self.partition)
+
+    def materialize(self, snapshot: CampaignSnapshot) -> dict[TableKey, StageReport]:
+        """All tables of ``ORDER``, and ``REFUSED``, from one snapshot; returns their reports."""
+        tables, shard = self.workspace.tables, Shard(self.workspace, self.partition)
+        reports = {
+            table: shard.materialize(RecordTable(stages=self, snapshot=snapshot, table=table)) for table in ORDER
+        }
+        inputs = digest([tables.fingerprint(self.key(POOL)), snapshot.fingerprint, annotation_digest()])
+        perform = partial(self._invalid_submissions, snapshot.records)
+        reports[REFUSED] = run_stage(tables, self.key(REFUSED), Reject, inputs=inputs, perform=perform)
+        return reports
+
+    def link(self, record: PoolRecord) -> str:
+        """The URL of the record's last submission."""
+        last = record.state.history[-1]
+        project = self.journal.project(last.round)
+        return self.task_url(project.project_id if project else 0, last.task_id)
+
+    def _invalid_submissions(self, records: Sequence[PoolRecord]) -> Outcome[Reject]:
+        rows = [self._invalid_row(record, entry) for record in records for entry in record.state.invalid]
+        return Outcome(rows, (), len(rows))
+
+    def _invalid_row(self, record: PoolRecord, entry: InvalidSubmission) -> Reject:
+        link = self.task_url(entry.project_id, entry.task_id)
+        error = RowError(entry.reason, f"{entry.evidence} ({link}, annotation {entry.annotation_id})")
+        row = {**entry._asdict(), "reason": entry.reason.value, "image": record.item.image.sha256}
+        return reject_item(record.item, error, stage=entry.round, row=row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
+    """One table of ``ORDER``, from the records that reached the table before it."""
+
+    stages: AnnotationStages
+    snapshot: CampaignSnapshot
+    table: TableKey
+
+    kind: ClassVar[type[Annotated]] = Annotated
+    code: ClassVar[Sequence[str]] = ANNOTATION_CODE
+
+    @property
+    def asset(self) -> str:
+        """``cross_checks``."""
+        return self.table.asset[0]
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """The pool, and the pre-annotations if there are any."""
+        pre_annotations = self.stages.key(PRE_ANNOTATIONS)
+        has_some = self.stages.workspace.tables.exists(pre_annotations)
+        return (*(pre_annotations.asset if has_some else ()), *POOL.asset)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The journal's fingerprint and the campaign's rules."""
+        rules = self.stages.campaign.model_dump(include={"name", "max_share", "max_rework"})
+        return {"journal": self.snapshot.fingerprint, **rules}
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """The campaign's name, part of the samples' source."""
+        return {"campaign": self.stages.campaign.name}
+
+    def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, PoolRecord]]:
+        """The records that reached the table before."""
+        index, records = ORDER.index(self.table), self.snapshot.records
+        return [(r.item, r) for r in records if not index or has_reached(r.state, ORDER[index - 1])]
+
+    async def measure(self, image: PoolImage, record: PoolRecord) -> Annotated | Rejection:
+        """The record; a waiting or rejected one is a reject with its history."""
+        if has_reached(record.state, self.table):
+            return annotated(record, pre_annotated=image.image.sha256 in self.snapshot.pre_annotated)
+        state = record.state
+        is_rejected = state.stage == "rejected"
+        evidence = state.reason if is_rejected else f"waits for the round {state.round}, attempt {state.attempt + 1}"
+        if state.skipped_by:
+            evidence += f"; skipped by {len(state.skipped_by)}"
+        if state.history:
+            evidence += f"; last seen at {self.stages.link(record)}"
+        error = RowError(Reason.REJECTED_BY_PEOPLE if is_rejected else Reason.WAITING, evidence)
+        return Rejection(error, {"image": to_row(image.image), "history": [to_row(event) for event in state.history]})
+
+
+def has_reached(state: RecordState, key: TableKey) -> bool:
+    """Whether the record passed the table's stage; a rejected one counts up to its last round."""
+    passed = len(ORDER) if state.stage == "accepted" else PASSED[state.round]
+    return passed > ORDER.index(key)
+
+
+def annotated(record: PoolRecord, *, pre_annotated: bool) -> Annotated:
+    """The current content of a record."""
+    fields = record.state.fields
+    assert fields is not None, "a written record has fields"
+    image = record.item.image
+    return Annotated(
+        image=image,
+        source=record.item.source,
+        source_row=record.item.source_row,
+        license=record.item.license,
+        question=fields.question,
+        answer=fields.answer,
+        category=fields.category,
+        count=fields.count,
+        boxes=tuple(TruthBox("target", *box) for box in fields.boxes),
+        attempt=record.state.attempt,
+        pre_annotated=pre_annotated,
+        history=tuple(record.state.history),
+    )
+
+
+def read_accepted(workspace: Workspace) -> list[Sample]:
+    """The accepted records as samples: those of the workspace's own campaign; where it has none, those of a recording.
+
+    Empty where neither was materialised.
+    """
+    tables = workspace.tables
+    for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
+        if tables.exists(key) and tables.n_rows(key):
+            campaign = tables.facts(key)["notes"]["campaign"]
+            return [to_sample(row, campaign=campaign) for row in tables.read(key, Annotated)]
+    return []
+
+
+def to_sample(row: Annotated, *, campaign: str) -> Sample:
+    """An accepted record as a sample: the question, its answer and the boxes, without people's names."""
+    content = {
+        "images": [row.image.sha256],
+        "question": row.question,
+        "answer": row.answer,
+        "boxes": [to_row(box) for box in row.boxes],
+    }
+    return Sample(
+        sample_id=digest(content),
+        source=f"annotation/{campaign}",
+        source_row=row.source_row,
+        license=row.license,
+        images=(row.image,),
+        question=row.question,
+        choices=(),
+        answer=row.answer,
+        truth=Truth(boxes=row.boxes, count=row.count),
+        category=row.category,
+    )

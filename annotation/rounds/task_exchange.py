@@ -1,0 +1,155 @@
+"""Exchange of tasks with the server, one round at a time; every step can be interrupted and repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any, NamedTuple
+
+from annotation import AnnotationError
+from annotation.label_studio.protocol import TaskServer
+from annotation.rounds.journal import Demand, Journal, RoundProject
+from annotation.rounds.label_studio_tasks import N_EXCLUDED
+
+BATCH = 200
+"""Tasks in one import: a few seconds, on either database."""
+OVERLAP_SECONDS = 30
+"""Each pull starts this long before the last one: a transaction may end late, and clocks have seconds."""
+
+
+@dataclass(slots=True)
+class SyncCounts:
+    """New revisions, and tasks imported by round."""
+
+    n_revisions: int = 0
+    imported: dict[str, int] = field(default_factory=dict)
+
+    def add(self, imported: Mapping[str, int]) -> None:
+        for round, n in imported.items():
+            self.imported[round] = self.imported.get(round, 0) + n
+
+
+class PendingTask(NamedTuple):
+    """A task to import, and its demand."""
+
+    demand: Demand
+    task: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExchange:
+    """One campaign's journal and the server. Hold the journal's lock while using it."""
+
+    journal: Journal
+    server: TaskServer
+    campaign: str
+
+    def pull_accounts(self) -> None:
+        """Stores the server's accounts and its log of blocked submissions."""
+        self.journal.set_people(self.server.people())
+        after = len(self.journal.blocked_submissions())
+        while entries := self.server.blocked_submissions(after):
+            self.journal.add_blocked(after, entries)
+            after += len(entries)
+
+    def pull(self, round: str, *, reset_form: bool = False, recreate: bool = False) -> int:
+        """Creates or checks the round's project, recovers tasks of an interrupted import, and stores changes.
+
+        Returns the number of new annotation states. Raises ``AnnotationError``.
+        """
+        self._ensure_project(round, reset_form=reset_form, recreate=recreate)
+        self._recover_tasks(round)
+        return self._pull_changes(round)
+
+    def push(self, pending: Sequence[PendingTask]) -> dict[str, int]:
+        """Stores the demands durably, then imports their tasks; returns the number of tasks by round."""
+        self.journal.demand((task.demand for task in pending), campaign=self.campaign)
+        by_round: dict[str, list[PendingTask]] = {}
+        for task in pending:
+            by_round.setdefault(task.demand.round, []).append(task)
+        for round, tasks in by_round.items():
+            self._import(round, tasks)
+        return {round: len(tasks) for round, tasks in by_round.items()}
+
+    def _ensure_project(self, round: str, *, reset_form: bool, recreate: bool) -> None:
+        project = self.journal.project(round)
+        if project is not None:
+            if reset_form:
+                self.server.reset_form(project.project_id, round)
+            if self.server.check_project(project.project_id, round):
+                return
+            if not recreate:
+                raise AnnotationError(
+                    f"project {project.project_id} of the round {round} is missing on {self.server.url}. Restore the "
+                    "server from a backup, or recreate the project with `darkroom annotate sync --recreate`: submitted "
+                    "work is kept, unfinished work is handed out again"
+                )
+            self.journal.forget_project(round)
+        created = self.server.create_project(self.campaign, round, n_excluded=N_EXCLUDED[round])
+        self.journal.set_project(round, created)
+
+    def _recover_tasks(self, round: str) -> None:
+        """Stores tasks that the server has and the journal has not: a sync was interrupted after an import.
+
+        Of two tasks for one demand (an import that had timed out was completed later), the younger one is deleted.
+        """
+        project_id, last, watermark = self._project(round)
+        listed = list(self.server.tasks_after(project_id, last))
+        if not listed:
+            return
+        demanded = self.journal.demanded([task.key for task in listed])
+        ours = [task for task in listed if task.key in demanded]
+        self.journal.add_tasks(project_id, [(task.key, task.task_id) for task in ours])
+        valid = self.journal.task_ids([task.key for task in ours])
+        for task in ours:
+            if valid[task.key] != task.task_id and task.n_annotations <= N_EXCLUDED[round]:
+                self.server.delete_task(task.task_id)
+        last = max(task.task_id for task in listed)
+        self.journal.set_project(round, project_id, last_task=last, watermark=watermark)
+        self._set_overlaps(round)
+
+    def _pull_changes(self, round: str) -> int:
+        project_id, last, watermark = self._project(round)
+        started, n_new = self.server.now(), 0  # changes during paging are pulled again next time
+        changes = self.server.changed_since(project_id, _earlier(watermark), n_excluded=N_EXCLUDED[round])
+        while batch := list(islice(changes, BATCH)):
+            with self.journal.transaction():
+                for changed in batch:
+                    n_new += self.journal.add_revisions(changed.task_id, changed.annotations)
+        self.journal.set_project(round, project_id, last_task=last, watermark=started.isoformat())
+        return n_new
+
+    def _import(self, round: str, pending: Sequence[PendingTask]) -> None:
+        project_id, last, watermark = self._project(round)
+        task_ids = self.server.import_tasks(project_id, [task.task for task in pending])
+        if len(task_ids) != len(pending):
+            raise AnnotationError(
+                f"{len(pending)} tasks were sent to project {project_id}, {len(task_ids)} arrived; sync again"
+            )
+        keys = [task.demand.key(self.campaign) for task in pending]
+        self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True))
+        self.journal.set_project(round, project_id, last_task=max(last, *task_ids), watermark=watermark)
+        self._set_overlaps(round)
+
+    def _set_overlaps(self, round: str) -> None:
+        """For tasks whose number of excluded annotators differs from their project's."""
+        unready = self.journal.unready(round)
+        overlaps = {task_id: demand.overlap for _, task_id, demand in unready}
+        differing = {task_id: overlap for task_id, overlap in overlaps.items() if overlap != 1 + N_EXCLUDED[round]}
+        if differing:
+            self.server.set_overlaps(differing)
+        self.journal.set_ready(key for key, _, _ in unready)
+
+    def _project(self, round: str) -> RoundProject:
+        project = self.journal.project(round)
+        assert project is not None, "a round has its project before tasks are exchanged"
+        return project
+
+
+def _earlier(watermark: str) -> str:
+    if not watermark:
+        return ""
+    earlier = datetime.fromisoformat(watermark) - timedelta(seconds=OVERLAP_SECONDS)
+    return earlier.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,109 @@
+"""``darkroom demo``, ``materialize`` and ``rl``: build datasets from a source, and ``home`` for the UI."""
+
+from collections.abc import Collection, Sequence
+from typing import Annotated
+
+import typer
+
+from assets.commands import CONSOLE, errors_as_messages, print_line
+from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
+
+_Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
+
+
+def demo(
+    train: Annotated[bool, typer.Option(help="Train the tiny model on the datasets.")] = True,
+    family: _Families = None,
+) -> None:
+    """Run the full pipeline end to end on the bundled data: SFT trajectories, RL prompts, a trained checkpoint.
+
+    Materialises the asset graph on the bundled sources with the policy of DARKROOM_POLICY (default: the oracle, which
+    needs no key). Re-running skips finished work; an interrupted run resumes where it stopped.
+    """
+    with errors_as_messages():
+        from assets.runs.build import build_sft
+
+        families = _checked_families(family or [])
+        build_sft(CONSOLE, EMBEDDED, train=train, families=families, rl_source="" if families else EMBEDDED_RL)
+
+
+def materialize_command(
+    source: Annotated[str, typer.Argument(help="Name of the source, as given to `darkroom ingest`.")],
+    train: Annotated[bool, typer.Option(help="Train on the datasets afterwards.")] = False,
+    family: _Families = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=0, help="Accepted rows in all, in the published mixture of families; default: no limit."),
+    ] = None,
+    quota: Annotated[
+        list[str] | None, typer.Option(help="Accepted rows of one family, as in crop=200; repeatable.")
+    ] = None,
+) -> None:
+    """Build the SFT datasets of a source: every family's stages on every shard, then the datasets.
+
+    The same runs as in the UI, on the same Dagster instance. Re-running skips finished work. With --rows or --quota a
+    family stops calling its policy once it has its rows; raising the number later pays only for the difference.
+
+    `darkroom materialize photos --rows 5000 --quota crop=1000`
+    """
+    with errors_as_messages():
+        from assets.runs.build import build_sft
+        from pipelines.generation.recipes import load_recipes
+
+        families = _checked_families(family or [])
+        quotas = _quotas(quota or [], "FAMILY", load_recipes())
+        build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas)
+
+
+def rl_command(
+    source: Annotated[str, typer.Argument(help="Name of the source; `darkroom sources list` shows them.")],
+    rows: Annotated[
+        int | None, typer.Option(min=0, help="RL rows in all, balanced over category and difficulty; default: all.")
+    ] = None,
+    quota: Annotated[
+        list[str] | None,
+        typer.Option(help="RL rows of one source, or of `annotated` for human annotations: vstar=3000; repeatable."),
+    ] = None,
+) -> None:
+    """Build the RL dataset: select a source's questions, measure them, and ship those of all sources.
+
+    The stages: candidates with a reliable grader, checked labels, pass rates of the student (DARKROOM_STUDENT…), tool
+    necessity, visual suitability by eight votes. Every answer is stored in the ledger: re-running skips finished work,
+    and an interrupted run resumes where it stopped.
+
+    `darkroom rl mmk12 --rows 10000`
+    """
+    with errors_as_messages():
+        from assets.runs.build import build_rl
+
+        build_rl(CONSOLE, source, n_rows=rows, source_quotas=_quotas(quota or [], "SOURCE"))
+
+
+def home() -> None:
+    """Prepare DAGSTER_HOME (below DARKROOM_HOME, telemetry off) and print it. `make ui` runs this first."""
+    from assets.runs.instance import prepare_dagster_home
+    from pipelines.storage.workspace import Workspace
+
+    print_line(str(prepare_dagster_home(Workspace.from_environment())))
+
+
+def _checked_families(families: list[str]) -> list[str]:
+    from pipelines.generation.recipes import load_recipes
+
+    recipes = load_recipes()
+    for family in families:
+        if family not in recipes:
+            raise typer.BadParameter(f"there is no family {family!r}; choose from {', '.join(recipes)}")
+    return families
+
+
+def _quotas(options: Sequence[str], kind: str, names: Collection[str] | None = None) -> dict[str, int]:
+    """``["crop=200"]`` as a mapping. ``names``: those that exist; None: any name."""
+    quotas: dict[str, int] = {}
+    for option in options:
+        name, _, number = option.partition("=")
+        if not name or not number.isdigit() or (names is not None and name not in names):
+            choices = f", {kind} one of {', '.join(names)}" if names is not None else ""
+            raise typer.BadParameter(f"--quota takes {kind}=ROWS{choices}; found {option!r}")
+        quotas[name] = int(number)
+    return quotas

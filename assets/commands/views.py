@@ -1,0 +1,108 @@
+"""``darkroom summary``, ``gallery``, ``replay`` and ``explain``: inspect what the workspace holds."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assets.commands import CONSOLE, errors_as_messages, print_line, progress_bar
+
+_Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
+_Limit = Annotated[int | None, typer.Option(min=1, help="Maximum rows per family.")]
+
+
+def summary() -> None:
+    """Print how many rows were accepted and rejected, with reasons, loss curves, cost, and where the output is."""
+    from assets.terminal.summary import print_summary
+    from pipelines.generation.recipes import load_recipes
+    from pipelines.sources.catalog import Catalog
+    from pipelines.storage.workspace import Workspace
+
+    with errors_as_messages(), Workspace.from_environment() as workspace:
+        partitions = list(Catalog(workspace.sources).partitions())
+        print_summary(CONSOLE, workspace, list(load_recipes().values()), partitions)
+
+
+def gallery(
+    dataset: _Dataset = "all",
+    out: Annotated[Path | None, typer.Option(help="HTML file; default: DARKROOM_HOME/views/DATASET.html.")] = None,
+    rejects: Annotated[bool, typer.Option("--rejects", help="Show rejected rows too, with their reasons.")] = False,
+    limit: _Limit = None,
+) -> None:
+    """Write a dataset as one HTML page: images, thoughts, code, observations, answers and verdicts of every row.
+
+    The page needs no server and no network. It filters by family, category, check and reject reason, searches all
+    texts, and steps through rows with `j` and `k`. Large numbers of images go to a folder beside the page.
+
+    `darkroom gallery crop --rejects`
+    """
+    from pipelines.publishing.dataset_reader import ALL, find_datasets
+    from pipelines.publishing.gallery import read_rejects, write_gallery
+    from pipelines.storage.workspace import Workspace
+
+    with errors_as_messages(), Workspace.from_environment() as workspace:
+        reject_rows = None
+        folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=rejects)
+        if rejects:
+            families = None if dataset == ALL else [folder.name for folder in folders] or [dataset]
+            reject_rows = read_rejects(workspace, families)
+        path, title = out or workspace.home / "views" / f"{Path(dataset).name or 'gallery'}.html", Path(dataset).name
+        with progress_bar("rows") as progress:
+            page = write_gallery(path, folders, title=title, rejected=reject_rows, limit=limit, progress=progress)
+        n_rejects = f", {page.n_rejects:,} rejects" if rejects else ""
+        print_line(f"{page.n_rows:,} trajectories{n_rejects}: {path.absolute()}")
+        if page.folder is not None:
+            print_line(f"images: {page.folder.absolute()}")
+
+
+def replay(
+    dataset: _Dataset,
+    limit: _Limit = None,
+    least: Annotated[float, typer.Option(min=0, max=1, help="Exit with status 1 below this rate of equal rows.")] = 1.0,
+) -> None:
+    """Execute the code of every row again and compare the observations with the recorded ones.
+
+    Each row runs in a fresh session with its images and its seed; status, text, error and every pixel are compared.
+    Needs only the dataset: no ledger, no image store. The exit status is 1 when fewer than `--least` of the rows match.
+
+    `darkroom replay crop --limit 100`
+    """
+    from assets.terminal.reports import print_replay
+    from pipelines.publishing.dataset_reader import find_datasets
+    from pipelines.publishing.replay import replay as replay_datasets
+    from pipelines.storage.workspace import Workspace
+
+    with errors_as_messages():
+        folders = find_datasets(dataset, Workspace.from_environment().home / "datasets" / "sft")
+        with progress_bar("rows") as progress:
+            comparison = replay_datasets(folders, limit=limit, progress=progress)
+        print_replay(CONSOLE, comparison)
+        if comparison.rate < least:
+            raise typer.Exit(1)
+
+
+def explain(
+    row: Annotated[str, typer.Argument(help="trajectory_id or sample_id (or a prefix), or a row of a source.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+) -> None:
+    """Print the history of one row or reject: sample, stages, draft, code, checks, votes, and what it cost.
+
+    Name the row by six or more characters of its id, or by its place in its source: `darkroom explain demo:photo/cat`.
+    """
+    from assets.terminal.explanation import print_candidates, print_explanation
+    from pipelines.publishing.explain import RowAmbiguous
+    from pipelines.publishing.explain import explain as explain_row
+    from pipelines.storage.workspace import Workspace
+
+    with errors_as_messages(), Workspace.from_environment() as workspace:
+        try:
+            explanation = explain_row(workspace, row)
+        except RowAmbiguous as error:
+            print_candidates(CONSOLE, error)
+            raise
+        if as_json:
+            typer.echo(json.dumps(asdict(explanation), indent=2, sort_keys=True))
+        else:
+            print_explanation(CONSOLE, explanation)

@@ -1,0 +1,1 @@
+"""The assets, their checks, partitions, jobs and resources."""

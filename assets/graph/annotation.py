@@ -1,0 +1,214 @@
+"""Human annotation in the UI: the image pool, the tables of the rounds, and the sensor that syncs with Label Studio."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from annotation import AnnotationError
+from annotation.label_studio.server import connect, find_task_url
+from annotation.quality.metrics import Quality, measure
+from annotation.quality.report import figures, people_rows, plots, summary
+from annotation.recordings.campaign_import import RecordedCampaign
+from annotation.recordings.format import BUNDLED, read_recording
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.image_pool import POOL, materialize_pool
+from annotation.rounds.journal import Journal
+from annotation.rounds.pre_annotations import PRE_ANNOTATIONS, PreAnnotationStage, read_predictions
+from annotation.rounds.sync import Sync
+from annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
+from assets.graph.resources import PolicyResource, WorkspaceResource
+from assets.graph.stage_assets import OWNERS, conservation_spec, progress_log, stage_result
+from assets.pages.metadata import plot, stage_metadata
+from assets.pages.previews import samples_examples, samples_preview
+from pipelines.records import Annotated, PoolImage
+from pipelines.storage.stage import StageReport
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+GROUP, JOB = "annotation", "annotation"
+PULL_SECONDS = 60
+_DESCRIPTIONS = {
+    "annotations": "Records by annotators: a question about a small detail, its answer, boxes and category.",
+    "cross_checks": "Records that a second annotator answered blind, then accepted or corrected.",
+    "accepted_annotations": "Records that an expert accepted: prompts with answers, boxes and categories for RL.",
+    "refused_submissions": "Invalid submissions with their tasks: forged, late, duplicate, or against the rules.",
+}
+
+
+def _key(table: TableKey) -> dg.AssetKey:
+    return dg.AssetKey(list(table.asset))
+
+
+class AnnotationSettings(dg.Config):
+    """Which annotations are materialised."""
+
+    recording: str = Field(
+        default="",
+        description="Empty: the campaign of this workspace. 'bundled': the recording that comes with the toolkit, "
+        "on images of the demo. Or a file written by `darkroom annotate record`.",
+    )
+
+    def recorded(self, workspace: Workspace) -> RecordedCampaign | None:
+        """The recorded campaign; None for the workspace's own. Raises ``AnnotationError``."""
+        if not self.recording:
+            return None
+        path = BUNDLED if self.recording == "bundled" else Path(self.recording)
+        return RecordedCampaign(workspace, read_recording(path))
+
+    @property
+    def origin(self) -> str:
+        """The origin, for the asset's page."""
+        if not self.recording:
+            return "campaign of this workspace"
+        return "recorded export, bundled" if self.recording == "bundled" else f"recorded export, {self.recording}"
+
+
+@dg.asset(
+    key=_key(POOL),
+    group_name=GROUP,
+    kinds={"parquet"},
+    owners=OWNERS,
+    check_specs=[conservation_spec(_key(POOL))],
+    description="Images for annotators: high-resolution, decodable, deduplicated and decontaminated.",
+)
+def annotation_pool(
+    context: dg.AssetExecutionContext, config: AnnotationSettings, workspace: WorkspaceResource
+) -> dg.MaterializeResult:
+    """Selects the images of the campaign or of the recording."""
+    with workspace.open() as opened:
+        recorded = config.recorded(opened)
+        if recorded is not None:
+            report = recorded.materialize_pool()
+        else:
+            campaign = Campaign.load(opened.annotation)
+            report = materialize_pool(opened, campaign, opened.annotation, progress=progress_log(context))
+        return stage_result(opened.tables, report, n_in=report.n_in, details=_origin(config, recorded))
+
+
+def _origin(config: AnnotationSettings, recorded: RecordedCampaign | None) -> dict[str, Any]:
+    note = {"note": recorded.recording.note} if recorded is not None and recorded.recording.note else {}
+    return {"annotations": config.origin, **note}
+
+
+@dg.asset(
+    key=_key(PRE_ANNOTATIONS),
+    deps=[_key(POOL)],
+    group_name=GROUP,
+    kinds={"llm", "parquet"},
+    owners=OWNERS,
+    check_specs=[conservation_spec(_key(PRE_ANNOTATIONS))],
+    description="Draft records by a model, for annotators to correct; optional, and marked as drafts on their pages.",
+)
+def pre_annotations(
+    context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
+) -> dg.MaterializeResult:
+    """Writes the drafts of the first round."""
+    with workspace.open() as opened:
+        campaign = Campaign.load(opened.annotation)
+        annotating = PreAnnotationStage(opened, campaign, progress_log(context))
+        report = annotating.materialize(policy.for_pre_annotating(opened))
+        return stage_result(opened.tables, report, n_in=opened.tables.n_rows(POOL))
+
+
+@dg.multi_asset(
+    specs=[
+        dg.AssetSpec(
+            _key(table),
+            deps=[_key(before)],
+            group_name=GROUP,
+            kinds={"parquet"},
+            owners=OWNERS,
+            description=_DESCRIPTIONS[table.asset[0]],
+        )
+        for table, before in zip((*ORDER, REFUSED), (POOL, *ORDER[:-1], POOL), strict=True)
+    ],
+    check_specs=[conservation_spec(_key(table)) for table in ORDER],
+    name="annotation_rounds",
+)
+def annotation_rounds(
+    context: dg.AssetExecutionContext, config: AnnotationSettings, workspace: WorkspaceResource
+) -> Iterator[dg.MaterializeResult]:
+    """The submissions, from one reading of the journal."""
+    with workspace.open() as opened:
+        recorded = config.recorded(opened)
+        with _stages(context, opened, recorded) as stages:
+            reading = stages.read()
+            reports = stages.materialize(reading)
+            states = [record.state for record in reading.records]
+            journal = stages.journal
+            quality = measure(states, blocked=journal.blocked_submissions(), people=journal.people().values())
+            context.log.info(summary(quality))
+            n_in = opened.tables.n_rows(stages.key(POOL))
+            for table in ORDER:
+                yield _finished(stages, reports[table], n_in, quality, _origin(config, recorded))
+                n_in = reports[table].n_out
+            yield dg.MaterializeResult(
+                asset_key=_key(REFUSED),
+                metadata={
+                    **stage_metadata(reports[REFUSED], path=str(opened.tables.path(stages.key(REFUSED)))),
+                    **_origin(config, recorded),
+                },
+            )
+
+
+@contextmanager
+def _stages(
+    context: dg.AssetExecutionContext, workspace: Workspace, recorded: RecordedCampaign | None
+) -> Iterator[AnnotationStages]:
+    """The stages of the recording, which is imported first, or of the workspace's own campaign."""
+    if recorded is not None:
+        with recorded.stages(say=context.log.info) as stages:
+            yield stages
+        return
+    with Journal(workspace.annotation) as journal:
+        yield AnnotationStages(workspace, Campaign.load(workspace.annotation), journal, find_task_url(workspace))
+
+
+def _finished(
+    stages: AnnotationStages, report: StageReport, n_in: int, quality: Quality, origin: dict[str, Any]
+) -> dg.MaterializeResult:
+    tables, images, key = stages.workspace.tables, stages.workspace.images, report.key
+    samples = [to_sample(row, campaign=stages.campaign.name) for row in tables.read(key, Annotated)]
+    details = {**origin, **samples_examples(samples, images), "preview": samples_preview(samples, images)}
+    if key.asset == ACCEPTED.asset:
+        details |= _quality_metadata(quality)
+    return stage_result(tables, report, n_in=n_in, details=details)
+
+
+def _quality_metadata(quality: Quality) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"quality": dg.MetadataValue.md(summary(quality)), **figures(quality)}
+    if rows := people_rows(quality):
+        metadata["people"] = dg.MetadataValue.table([dg.TableRecord(row) for row in rows])
+    for name, png in plots(quality).items():
+        metadata[f"plot_{name}"] = plot(png, name)
+    return metadata
+
+
+@dg.sensor(
+    name="annotation_sync",
+    job_name=JOB,
+    minimum_interval_seconds=PULL_SECONDS,
+    description="Imports submissions, assigns the next tasks, and refreshes the tables.",
+)
+def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceResource) -> dg.RunRequest | dg.SkipReason:
+    """A failed tick shows its reason in the UI; the next one resumes."""
+    with workspace.open() as opened:
+        if not opened.tables.exists(POOL):
+            return dg.SkipReason("there is no pool yet: materialise annotation_pool")
+        try:
+            studio = connect(opened)
+        except AnnotationError as error:
+            return dg.SkipReason(str(error))
+        with Journal(opened.annotation) as journal, studio:
+            pool = opened.tables.read(POOL, PoolImage)
+            drafts = read_predictions(opened, pool)
+            Sync(journal, studio, Campaign.load(opened.annotation), drafts, say=context.log.info).run(pool)
+            fingerprint = journal.fingerprint
+    if fingerprint == context.cursor:
+        return dg.SkipReason("no new submissions")
+    context.update_cursor(fingerprint)
+    return dg.RunRequest(run_key=fingerprint)

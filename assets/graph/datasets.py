@@ -1,0 +1,185 @@
+"""The datasets that ship, SFT and RL, and the experts' reviews that decide what ships."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+
+from annotation.label_studio.server import connect
+from annotation.queues.base import read_verdicts
+from annotation.queues.review import ROUND as REVIEW
+from annotation.queues.review import ReviewQueue
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.journal import Journal
+from annotation.rounds.tables import ACCEPTED, read_accepted
+from assets.graph.families import stage_key
+from assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
+from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, stage_result
+from assets.pages.metadata import rl_dataset_metadata
+from assets.pages.previews import samples_examples, samples_preview, trajectories_preview
+from pipelines.generation.recipes import Recipe
+from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
+from pipelines.publishing.parquet_shards import Shipped
+from pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
+from pipelines.publishing.sft_dataset import SftDataset
+from pipelines.records import RLRow, Sample, Trajectory
+from pipelines.rl import necessity, pass_rates, suitability
+from pipelines.selection.screening import Screening
+from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.workspace import Workspace
+
+GROUP = "datasets"
+SFT_DATASET, RL_DATASET = dg.AssetKey("sft_dataset"), dg.AssetKey(list(KEY.asset))
+EXPERT_REVIEWS = dg.AssetKey(list(REVIEWS))
+_RL_UPSTREAM = (pass_rates.ASSET, necessity.ASSET, suitability.LABELS, ACCEPTED.asset[0])
+
+
+def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+    """The asset that ships all families."""
+
+    @dg.asset(
+        key=SFT_DATASET,
+        deps=[*(stage_key(recipe.family, "trajectories") for recipe in recipes), EXPERT_REVIEWS],
+        group_name=GROUP,
+        kinds={"huggingface", "parquet"},
+        owners=OWNERS,
+        check_specs=[dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=SFT_DATASET, blocking=True)],
+        description="datasets/sft/<family>/: parquet with embedded images and a card, readable without Darkroom.",
+    )
+    def sft_dataset(
+        context: dg.AssetExecutionContext, config: DatasetSettings, workspace: WorkspaceResource
+    ) -> dg.MaterializeResult:
+        counts = {"rows_in": 0, "rows_out": 0, "rejected": 0}
+        metadata: dict[str, dg.MetadataValue] = {}
+        with workspace.open() as opened:
+            shards, screening = (
+                drafted_partitions(opened.tables, recipes, partitions.get_partition_keys()),
+                Screening(opened),
+            )
+            for recipe in recipes:
+                report, shipped = SftDataset(
+                    opened,
+                    recipe,
+                    shards,
+                    n_rows=config.quotas_of(recipes).get(recipe.family),
+                    validation_share=config.validation_share,
+                    n_replayed=config.n_replayed,
+                    screening=screening,
+                ).publish()
+                context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
+                counts["rows_in"] += _n_accepted(opened.tables, recipe.family, shards)
+                counts["rows_out"] += shipped.n_rows
+                counts["rejected"] += report.n_rejected
+                metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
+        is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"]
+        return dg.MaterializeResult(
+            metadata={"dagster/row_count": counts["rows_out"], **metadata},
+            check_results=[dg.AssetCheckResult(check_name=ROWS_CONSERVED, passed=is_conserved, metadata=counts)],
+        )
+
+    return sft_dataset
+
+
+def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+    """The asset that ships the RL rows of all shards and the human annotations."""
+
+    @dg.asset(
+        key=RL_DATASET,
+        deps=[dg.AssetKey([name]) for name in _RL_UPSTREAM],
+        group_name=GROUP,
+        kinds={"huggingface", "parquet"},
+        owners=OWNERS,
+        check_specs=[dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=RL_DATASET, blocking=True)],
+        description="datasets/rl/prompts/: RL questions with graders, pass rates, labels and a card.",
+    )
+    def rl_dataset(
+        context: dg.AssetExecutionContext, config: MixSettings, workspace: WorkspaceResource
+    ) -> dg.MaterializeResult:
+        mix, shards = Mix(**config.model_dump()), partitions.get_partition_keys()
+        with workspace.open() as opened:
+            report, shipped = RlDataset(opened, shards, read_accepted(opened), mix, Screening(opened)).publish()
+            context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
+            rows = opened.tables.read(KEY, RLRow)
+            samples = [row.sample for row in rows]
+            details: dict[str, Any] = {
+                **rl_dataset_metadata(rows),
+                **samples_examples(samples, opened.images),
+                "preview": samples_preview(samples, opened.images),
+                "megabytes": _megabytes(shipped),
+            }
+            path = str(shipped.folder)
+            return stage_result(opened.tables, report, n_in=report.n_in, details=details, path=path)
+
+    return rl_dataset
+
+
+def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
+    """The asset that sends trajectories to experts and reads their verdicts."""
+
+    @dg.asset(
+        key=EXPERT_REVIEWS,
+        deps=[stage_key(recipe.family, "trajectories") for recipe in recipes],
+        group_name=GROUP,
+        kinds={"parquet"},
+        owners=OWNERS,
+        description="Experts' verdicts on a seeded sample of each family. Rows that they reject do not ship.",
+    )
+    def expert_reviews(
+        context: dg.AssetExecutionContext, config: ReviewSettings, workspace: WorkspaceResource
+    ) -> dg.MaterializeResult:
+        with workspace.open() as opened, Journal(opened.annotation) as journal:
+            queue = ReviewQueue(opened, Campaign.load(opened.annotation), journal)
+            with connect(opened) as studio:
+                synced = queue.sync(studio, recipes, n_rows=config.n_rows)
+            reports = queue.materialize(recipes)
+            context.log.info("%d verdicts received, tasks sent: %s", synced.n_revisions, synced.imported)
+            n_waiting = read_verdicts(journal, REVIEW).n_waiting
+            proportions = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
+        records = [
+            dg.TableRecord({"family": family, "reviewed": accepted.of, "accepted": accepted.n, "share": str(accepted)})
+            for family, accepted in proportions.items()
+        ]
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": sum(report.n_out for report in reports.values()),
+                "waiting": n_waiting,
+                "acceptance": dg.MetadataValue.table(records) if records else dg.MetadataValue.text("no family"),
+            }
+        )
+
+    return expert_reviews
+
+
+def drafted_partitions(tables: Tables, recipes: Sequence[Recipe], partitions: Sequence[str]) -> list[str]:
+    """The partitions in which a family has trajectories: samples for RL alone do not change SFT's splits."""
+    return [
+        partition
+        for partition in partitions
+        if any(tables.exists(TableKey((recipe.family, "trajectories"), partition)) for recipe in recipes)
+    ]
+
+
+def _n_accepted(tables: Tables, family: str, partitions: Sequence[str]) -> int:
+    keys = [TableKey((family, "trajectories"), partition) for partition in partitions]
+    return sum(tables.n_rows(key) for key in keys if tables.exists(key))
+
+
+def _shipped_metadata(
+    workspace: Workspace, family: str, shipped: Shipped, partitions: Sequence[str]
+) -> dict[str, dg.MetadataValue]:
+    trajectories = workspace.tables.read(TableKey(("sft_dataset",), family), Trajectory)
+    keys = [TableKey(SAMPLES, partition) for partition in partitions]
+    samples = [sample for key in keys if workspace.tables.exists(key) for sample in workspace.tables.read(key, Sample)]
+    questions = {sample.sample_id: sample.question for sample in samples}
+    return {
+        f"{family}_folder": dg.MetadataValue.path(str(shipped.folder)),
+        f"{family}_rows": dg.MetadataValue.int(shipped.n_rows),
+        f"{family}_images": dg.MetadataValue.int(shipped.n_images),
+        f"{family}_megabytes": _megabytes(shipped),
+        f"{family}_preview": trajectories_preview(trajectories, questions, workspace.images),
+    }
+
+
+def _megabytes(shipped: Shipped) -> dg.MetadataValue:
+    return dg.MetadataValue.float(round(shipped.n_bytes / 1e6, 1))

@@ -1,0 +1,184 @@
+"""Assets: the samples of every source; drafts -> runs -> verdicts -> trajectories, and rejects of every family.
+
+One partition per shard (``demo-0000``), never one per row.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.graph.resources import DraftSettings, VerdictSettings
+from assets.graph.stage_assets import StageRun, StageSpec, progress_lines, stage_asset, stage_result
+from assets.pages.metadata import funnel, judging_metadata
+from assets.pages.previews import samples_examples, samples_preview, trajectories_examples, trajectories_preview
+from pipelines.generation import engine, stage
+from pipelines.generation.engine import STAGES, Family
+from pipelines.generation.recipes import Recipe
+from pipelines.models.policies import Policy
+from pipelines.publishing.judge_stats import judge_stats_of
+from pipelines.records import Reject, Sample, Trajectory
+from pipelines.sources.catalog import Catalog
+from pipelines.storage.stage import StageReport
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+SAMPLES = dg.AssetKey(list(stage.SAMPLES))
+
+
+def shard_partitions(workspace: Workspace) -> dg.StaticPartitionsDefinition:
+    """Every shard of every source in the workspace. Reload the definitions after ``darkroom ingest``."""
+    return dg.StaticPartitionsDefinition(list(Catalog(workspace.sources).partitions()))
+
+
+def samples_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    """The asset that reads sources."""
+    return stage_asset(
+        SAMPLES,
+        StageSpec(
+            "Questions about images, with their ground truth. Damaged and duplicate rows are rejected.",
+            kinds=("parquet", "huggingface"),
+        ),
+        _read_shard,
+        deps=(),
+        group="source",
+        partitions=partitions,
+    )
+
+
+def _read_shard(run: StageRun) -> dg.MaterializeResult:
+    tables, images = run.workspace.tables, run.workspace.images
+    catalog = Catalog(run.workspace.sources)
+    source, shard = catalog.partitions()[run.partition]
+    report = engine.intake(run.workspace, catalog.open(source), shard, run.partition)
+    samples = tables.read(TableKey(stage.SAMPLES, run.partition), Sample)
+    details = {**samples_examples(samples, images), "preview": samples_preview(samples, images)}
+    return stage_result(tables, report, n_in=report.n_in, details=details)
+
+
+def family_assets(recipe: Recipe, partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:
+    """The assets of one recipe."""
+    upstream = [SAMPLES, *(stage_key(recipe.family, stage) for stage in STAGES[:-1])]
+    stages = [_stage(recipe, stage, above, partitions) for stage, above in zip(STAGES, upstream, strict=True)]
+    return [*stages, _rejects(recipe, partitions)]
+
+
+def stage_key(family: str, stage: str) -> dg.AssetKey:
+    """``crop/drafts``."""
+    return dg.AssetKey([family, stage])
+
+
+def family_funnel(family: Family) -> dg.MetadataValue:
+    """Rows left after each stage of the family."""
+    tables = family.workspace.tables
+    counts = {"samples": tables.n_rows(family.samples_key)}
+    return funnel(counts | {stage: tables.n_rows(family.key(stage)) for stage in STAGES})
+
+
+def _draft(run: StageRun, family: Family) -> StageReport:
+    planner = run.policy("policy").for_recipe(family.recipe, run.workspace) if family.recipe.plan else None
+    return family.draft(_writer(run, family.recipe), planner, n_most=run.settings.n_most)
+
+
+def _run(run: StageRun, family: Family) -> StageReport:
+    return family.run(_writer(run, family.recipe))
+
+
+def _judge(run: StageRun, family: Family) -> StageReport:
+    recipe, judge, policy = family.recipe, run.policy("judge"), run.policy("policy")
+    necessity = run.settings.necessity(recipe, is_free=policy.kind == "oracle")
+    unaided = policy.for_recipe(recipe, run.workspace) if necessity else None
+    voter = judge.for_judging(recipe.family, run.workspace)
+    return family.check(voter, n_votes=judge.n_votes, unaided=unaided, necessity=necessity)
+
+
+def _keep(run: StageRun, family: Family) -> StageReport:
+    return family.keep()
+
+
+def _writer(run: StageRun, recipe: Recipe) -> Policy:
+    role = "converter" if recipe.writer == "convert" else "policy"
+    return run.policy(role).for_recipe(recipe, run.workspace)
+
+
+_STAGES: Mapping[str, tuple[Callable[[StageRun, Family], StageReport], StageSpec]] = {
+    "drafts": (
+        _draft,
+        StageSpec(
+            "The first turn of every rollout, written by the policy. Each turn is stored in the ledger and paid once.",
+            ("llm", "parquet"),
+            DraftSettings,
+            ("policy", "converter"),
+        ),
+    ),
+    "runs": (
+        _run,
+        StageSpec(
+            "Rollouts: the sandbox executes code, the policy writes further turns until it answers.",
+            ("python", "parquet"),
+            roles=("policy", "converter"),
+        ),
+    ),
+    "verdicts": (
+        _judge,
+        StageSpec("The verdict of every check on every run.", settings=VerdictSettings, roles=("policy", "judge")),
+    ),
+    "trajectories": (_keep, StageSpec("The runs that passed every check.")),
+}
+
+
+def _stage(
+    recipe: Recipe, stage: str, upstream: dg.AssetKey, partitions: dg.PartitionsDefinition
+) -> dg.AssetsDefinition:
+    work, spec = _STAGES[stage]
+
+    def perform(run: StageRun) -> dg.MaterializeResult:
+        family = Family(run.workspace, recipe, run.partition, progress_lines(run.context))
+        report = work(run, family)
+        n_in = run.workspace.tables.n_rows(TableKey(tuple(upstream.path), run.partition))
+        return stage_result(run.workspace.tables, report, n_in=n_in, details=_details(family, stage, report))
+
+    return stage_asset(
+        stage_key(recipe.family, stage),
+        spec._replace(description=f"{spec.description} {recipe.description}"),
+        perform,
+        deps=[upstream],
+        group=recipe.family,
+        partitions=partitions,
+        code_version=recipe.digest[:12],
+    )
+
+
+def _details(family: Family, stage: str, report: StageReport) -> dict[str, Any]:
+    if stage == "drafts":
+        return {}
+    tables, images = family.workspace.tables, family.workspace.images
+    questions = {sample.sample_id: sample.question for sample in tables.read(family.samples_key, Sample)}
+    trajectories = tables.read(report.key, Trajectory)
+    details: dict[str, Any] = {
+        **trajectories_examples(trajectories, questions, images),
+        "preview": trajectories_preview(trajectories, questions, images),
+    }
+    if stage in ("verdicts", "trajectories"):
+        details |= judging_metadata(judge_stats_of(tables, family.recipe.family, [family.partition]))
+    if stage == "trajectories":
+        details["funnel"] = family_funnel(family)
+    return details
+
+
+def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+    def perform(run: StageRun) -> dg.MaterializeResult:
+        family, tables = Family(run.workspace, recipe, run.partition), run.workspace.tables
+        report = family.collect_rejects()
+        n_rejects = tables.n_rows(family.samples_key) - tables.n_rows(family.key("trajectories"))
+        rejects, details = tables.read(report.key, Reject), {"funnel": family_funnel(family)}
+        return stage_result(tables, report, n_in=n_rejects, details=details, rejects=rejects)
+
+    return stage_asset(
+        stage_key(recipe.family, "rejects"),
+        StageSpec("The rows that the family's stages rejected, with stage, typed reason and evidence."),
+        perform,
+        deps=[stage_key(recipe.family, stage) for stage in STAGES],
+        group=recipe.family,
+        partitions=partitions,
+    )

@@ -1,0 +1,186 @@
+"""Resources and settings of assets: the workspace, the policies, the stages. The environment has the defaults; the
+launchpad changes them for one run."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import dagster as dg
+from pydantic import Field
+
+from pipelines.generation.recipes import Recipe, quotas
+from pipelines.models.policies import (
+    RL_STAGES,
+    BudgetPool,
+    OpenAIPolicy,
+    Policy,
+    PolicyUnavailable,
+    SpendTracker,
+    oracle_policy,
+)
+from pipelines.models.policies.settings import FAMILY, EndpointSettings
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.checks import Necessity
+
+NECESSITY_VARIABLE = "DARKROOM_NECESSITY"
+
+
+class WorkspaceResource(dg.ConfigurableResource):
+    """The folder with images, tables, datasets and ledger (``DARKROOM_HOME``)."""
+
+    def open(self) -> Workspace:
+        """The workspace that the environment names."""
+        return Workspace.from_environment()
+
+
+class PolicyResource(EndpointSettings, dg.ConfigurableResource):  # type: ignore[misc]  # two kinds of `model_config`
+    """Who writes, converts or judges.
+
+    ``oracle`` is embedded and needs nothing: it writes from the truth, and judges by measured rules. ``openai`` asks
+    any OpenAI-compatible endpoint: a ``vllm serve`` or ``transformers serve`` of yours, or a commercial API.
+    """
+
+    def for_recipe(self, recipe: Recipe, workspace: Workspace) -> Policy:
+        """The policy at work on one recipe. Raises ``PolicyUnavailable``, naming the variable to set."""
+        if self.kind == "oracle":
+            return oracle_policy(recipe.family, revision=recipe.digest)
+        return self._asked(recipe.family, workspace)
+
+    def for_judging(self, family: str, workspace: Workspace) -> Policy | None:
+        """The policy that votes; None for the embedded judge. Raises ``PolicyUnavailable``."""
+        return None if self.kind == "oracle" else self._asked(family, workspace)
+
+    def for_rl(self, stage: str, workspace: Workspace) -> Policy:
+        """The policy that an RL stage asks; the embedded one answers from the truth, as it was planted."""
+        if self.kind == "oracle":
+            return oracle_policy(RL_STAGES)
+        return self._asked(stage, workspace)
+
+    def for_pre_annotating(self, workspace: Workspace) -> Policy:
+        """The policy that writes records for people to correct. Raises ``PolicyUnavailable``: the oracle sees none."""
+        if self.kind == "oracle":
+            raise PolicyUnavailable(
+                "pre-annotations need a policy that sees images: set DARKROOM_POLICY=openai, DARKROOM_POLICY_URL and "
+                "DARKROOM_POLICY_MODEL"
+            )
+        return self._asked("pre_annotations", workspace)
+
+    def _asked(self, family: str, workspace: Workspace) -> Policy:
+        for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
+            if not setting:
+                raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
+        tracker = SpendTracker(workspace.ledger, self.purse.replace(FAMILY, family))
+        return OpenAIPolicy(self.endpoint, workspace.images, budget_pool=BudgetPool(self.budget, tracker=tracker))
+
+
+class DraftSettings(dg.Config):
+    """A family's drafts."""
+
+    n_most: int | None = Field(default=None, description="Maximum samples to draft; null: all of the partition.")
+
+
+class VerdictSettings(dg.Config):
+    """A family's verdicts: whether the policy also answers without tools and without the image, and how often."""
+
+    necessity_answers: int | None = Field(
+        default=None,
+        ge=0,
+        description="Answers per row without tools and with a blank image; 0: none; null: the value of "
+        f"{NECESSITY_VARIABLE}, else none where answers cost money, and the recipe's number where they do not.",
+    )
+    max_blind: float | None = Field(
+        default=None, ge=0, le=1, description="Reject rows with a larger share of right answers on a blank image."
+    )
+    max_without_tools: float | None = Field(default=None, ge=0, le=1, description="The same without tools.")
+
+    def necessity(
+        self, recipe: Recipe, *, is_free: bool, environment: Mapping[str, str] = os.environ
+    ) -> Necessity | None:
+        """How necessity is measured; None: not at all. Raises ``PolicyUnavailable`` if the variable is no number."""
+        k = _necessity_answers(environment) if self.necessity_answers is None else self.necessity_answers
+        if k is None and is_free and recipe.necessity is not None:
+            k = recipe.necessity.k
+        if not k:
+            return None
+        bounds = self.model_dump(include={"max_blind", "max_without_tools"}, exclude_none=True)
+        return replace(recipe.necessity or Necessity(), k=k, **bounds)
+
+
+class CandidateSettings(dg.Config):
+    """How samples are screened."""
+
+    n_votes: int = Field(default=1, ge=1, description="Votes of the judge per question about a sample.")
+
+
+class LabelSettings(dg.Config):
+    """How labels are checked."""
+
+    n_answers: int = Field(default=4, ge=1, description="Answers of the judge per question.")
+    stop_early: bool = Field(default=False, description="Stop once the majority is certain.")
+
+
+class PassRateSettings(dg.Config):
+    """How pass rates are measured, and which rows they reject (CodeV, §5.1)."""
+
+    n_answers: int = Field(default=8, ge=1, description="Answers of the student per question.")
+    max_rate: float = Field(default=0.9, ge=0, le=1, description="Reject rows with a larger share of right answers.")
+    drop_unsolved: bool = Field(default=False, description="Reject rows that are never solved; default: flag them.")
+    stop_early: bool = Field(default=False, description="Stop once the decision about a row is certain.")
+
+
+class NecessitySettings(dg.Config):
+    """How the prior of tool necessity is measured (Look Less, Reason More, §4.2.1)."""
+
+    n_forced: int = Field(default=4, ge=1, description="Rollouts with the tool forced.")
+    n_forbidden: int = Field(default=4, ge=1, description="Rollouts with the tool forbidden.")
+
+
+class SuitabilitySettings(dg.Config):
+    """How suitability is voted on (FIGR, §4.1)."""
+
+    n_votes: int = Field(default=8, ge=1, description="Votes per problem.")
+    stop_early: bool = Field(default=False, description="Stop once the majority is certain.")
+
+
+class TieSettings(dg.Config):
+    """How a tie of suitability votes counts."""
+
+    tie: str = Field(default="no", pattern="^(yes|no|reject)$", description="yes, no, or reject the row.")
+
+
+class MixSettings(dg.Config):
+    """Which RL rows ship."""
+
+    quotas: dict[str, int] = Field(default={}, description="Rows by source, or `annotated` for human annotations.")
+    n_rows: int | None = Field(default=None, ge=0, description="Rows in all; null: all that the quotas allow.")
+    validation_share: float = Field(default=0.05, ge=0, le=1, description="Share of image groups for validation.")
+
+
+class DatasetSettings(dg.Config):
+    """Which SFT rows ship."""
+
+    n_rows: int | None = Field(
+        default=None, description="Rows in all, in the published mixture (Thyme App. B); null: everything accepted."
+    )
+    quotas: dict[str, int] = Field(default={}, description="Rows by family; overrides the mixture.")
+    validation_share: float = Field(default=0.05, ge=0, le=1, description="Share of image groups for validation.")
+    n_replayed: int | None = Field(
+        default=3, description="Rows per family whose code is executed again for the card; null: all."
+    )
+
+    def quotas_of(self, recipes: Sequence[Recipe]) -> dict[str, int]:
+        """Rows by family; a family without a quota ships everything accepted."""
+        return quotas(recipes, n_rows=self.n_rows) | self.quotas
+
+
+class ReviewSettings(dg.Config):
+    """The expert review."""
+
+    n_rows: int = Field(default=20, ge=0, description="Trajectories per family for experts to review.")
+
+
+def _necessity_answers(environment: Mapping[str, str]) -> int | None:
+    value = environment.get(NECESSITY_VARIABLE, "")
+    if value and not value.isdecimal():
+        raise PolicyUnavailable(f"{NECESSITY_VARIABLE} is {value!r}; set it to a number of answers, 0 for none")
+    return int(value) if value else None

@@ -1,0 +1,167 @@
+"""What stage assets share: partitions by shard, a blocking conservation check, counts and rejects, progress lines."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import dagster as dg
+
+from assets.graph.resources import PolicyResource
+from assets.pages.metadata import rejects_metadata, stage_metadata
+from pipelines.records import Reject
+from pipelines.storage.stage import Pace, StageProgress, StageReport
+from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.workspace import Workspace
+
+OWNERS = ["team:data"]
+ROWS_CONSERVED = "rows_conserved"
+_N_LOG_LINES = 10
+_LOG_SECONDS = 30.0
+Show = Callable[[str], None]
+_terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
+
+
+class StageRun(NamedTuple):
+    """One materialisation of a stage: the open workspace, and the launchpad's settings (None where it has none)."""
+
+    context: dg.AssetExecutionContext
+    workspace: Workspace
+    settings: Any
+
+    @property
+    def partition(self) -> str:
+        """The shard: ``demo-0000``."""
+        partition: str = self.context.partition_key
+        return partition
+
+    def policy(self, role: str) -> PolicyResource:
+        """The resource of a role that the asset declares."""
+        resource: PolicyResource = getattr(self.context.resources, role)
+        return resource
+
+
+class StageSpec(NamedTuple):
+    """What the UI shows of a stage. ``settings``: of the launchpad; ``roles``: the policies that it may call."""
+
+    description: str
+    kinds: tuple[str, ...] = ("parquet",)
+    settings: type[dg.Config] | None = None
+    roles: tuple[str, ...] = ()
+
+
+def stage_asset(
+    key: dg.AssetKey,
+    spec: StageSpec,
+    perform: Callable[[StageRun], dg.MaterializeResult],
+    *,
+    deps: Iterable[dg.AssetKey],
+    group: str,
+    partitions: dg.PartitionsDefinition,
+    code_version: str | None = None,
+) -> dg.AssetsDefinition:
+    """The asset of one stage, which ``perform`` materialises."""
+    settings = spec.settings
+
+    # dagster takes the schema of a Config class here, its annotation lists other types only
+    schema: Any = settings.to_config_schema() if settings else None
+
+    @dg.asset(
+        key=key,
+        deps=list(deps),
+        group_name=group,
+        partitions_def=partitions,
+        kinds=set(spec.kinds),
+        owners=OWNERS,
+        check_specs=[conservation_spec(key)],
+        code_version=code_version,
+        description=spec.description,
+        config_schema=schema,
+        required_resource_keys={"workspace", *spec.roles},
+    )
+    def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        chosen = settings(**context.op_execution_context.op_config) if settings else None
+        with context.resources.workspace.open() as workspace:
+            return perform(StageRun(context, workspace, chosen))
+
+    return stage
+
+
+def stage_result(
+    tables: Tables,
+    report: StageReport,
+    *,
+    n_in: int,
+    details: Mapping[str, Any] | None = None,
+    rejects: Sequence[Reject] | None = None,
+    path: str = "",
+) -> dg.MaterializeResult:
+    """Counts, rejects, ``details`` and the check of a finished stage.
+
+    ``rejects`` and ``path`` replace those of the stage's table; ``n_in``: rows of the stage before, or of the source.
+    """
+    key = report.key
+    return dg.MaterializeResult(
+        asset_key=dg.AssetKey(list(key.asset)),
+        metadata={
+            **stage_metadata(report, path=path or str(tables.path(key))),
+            **rejects_metadata(tables.read_rejects(key) if rejects is None else rejects),
+            **(details or {}),
+        },
+        check_results=[check_conservation(tables, key, n_in=n_in)],
+    )
+
+
+def conservation_spec(asset: dg.AssetKey) -> dg.AssetCheckSpec:
+    """The check's spec: nothing downstream runs when rows were lost."""
+    return dg.AssetCheckSpec(
+        name=ROWS_CONSERVED,
+        asset=asset,
+        blocking=True,
+        description="Rows in = rows out + rejected + quarantined, counted from the footers of the parquet files.",
+    )
+
+
+def check_conservation(tables: Tables, key: TableKey, *, n_in: int) -> dg.AssetCheckResult:
+    """Compares ``n_in`` with the rows in the stage's files."""
+    n_out, n_rejects = tables.n_rows(key), tables.n_rejects(key)
+    return dg.AssetCheckResult(
+        asset_key=dg.AssetKey(list(key.asset)),
+        check_name=ROWS_CONSERVED,
+        passed=n_in == n_out + n_rejects,
+        metadata={"rows_in": n_in, "rows_out": n_out, "rejected_or_quarantined": n_rejects},
+    )
+
+
+@contextmanager
+def shown_by(show: Show) -> Iterator[None]:
+    """Runs of this process send every progress line to ``show``, besides the log."""
+    token = _terminal.set(show)
+    try:
+        yield
+    finally:
+        _terminal.reset(token)
+
+
+def progress_lines(context: dg.AssetExecutionContext) -> Callable[[StageProgress], None]:
+    """Logs a line for every tenth of the rows, and at least every half minute while rows are finished."""
+    pace, n_logged, logged_at = Pace(), 0, time.monotonic()
+    asset, show = context.asset_key.to_user_string(), _terminal.get()
+
+    def progress(stand: StageProgress) -> None:
+        nonlocal n_logged, logged_at
+        n_tenths, now = stand.n_done * _N_LOG_LINES // max(stand.n_rows, 1), time.monotonic()
+        if show is not None:
+            show(f"{asset}: {pace.words(stand)}")
+        if n_tenths > n_logged or now - logged_at >= _LOG_SECONDS:
+            n_logged, logged_at = n_tenths, now
+            context.log.info(pace.words(stand))
+
+    return progress
+
+
+def progress_log(context: dg.AssetExecutionContext) -> Callable[[int, int], None]:
+    """``progress_lines`` for stages that report rows only."""
+    log_line = progress_lines(context)
+    return lambda n_done, n_rows: log_line(StageProgress(n_done, n_rows))

@@ -1,0 +1,135 @@
+"""Training assets: programs of ``train/`` in their own processes, here or on a cluster, with live metrics."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from assets.graph.datasets import RL_DATASET, SFT_DATASET
+from assets.graph.resources import WorkspaceResource
+from assets.graph.training_config import (
+    BaseModelConfig,
+    EvaluationConfig,
+    GrpoConfig,
+    SftConfig,
+    evaluation_program,
+    grpo_program,
+    sft_program,
+    tiny_program,
+)
+from assets.launching import LauncherResource, launch, run_here
+from pipelines.publishing.rl_dataset import rl_folder
+from pipelines.storage.workspace import Workspace
+
+_POINTER = "base_model.txt"
+_TINY = "tiny"
+_EVALUATED = ("sft/crop", "rl/prompts")
+
+
+@dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET])
+def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.MaterializeResult:
+    """The model that training starts from: yours, or a tiny random Qwen2.5-VL with a tokenizer trained on the dataset.
+
+    Set `path` to a model's folder. The tiny model is for demonstration: it trains in seconds without a GPU, and learns
+    only the format of the trajectories.
+    """
+    opened = workspace.open()
+    folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
+    if not config.path:
+        datasets = [path for path in sorted((opened.home / "datasets" / "sft").glob("*")) if path.is_dir()]
+        run_here(tiny_program(folder, datasets, config))
+    elif not (folder / "config.json").exists():
+        raise dg.Failure(f"{folder} is no model: it has no config.json. Set `path` to a model's folder.")
+    _pointer(opened).parent.mkdir(parents=True, exist_ok=True)
+    _pointer(opened).write_text(str(folder))
+    return dg.MaterializeResult(metadata={"folder": dg.MetadataValue.path(str(folder)), "tiny": not config.path})
+
+
+@dg.asset(
+    group_name="train", kinds={"pytorch", "huggingface"}, owners=["team:research"], deps=[SFT_DATASET, base_model]
+)
+def sft_checkpoint(
+    context: dg.AssetExecutionContext,
+    config: SftConfig,
+    workspace: WorkspaceResource,
+    launcher: LauncherResource,
+) -> dg.MaterializeResult:
+    """Supervised fine-tuning on the shipped dataset; observations are masked out of the loss.
+
+    Set `recipe` to a paper's, with its phases (`thyme`: images, then maths), or set the schedule. Every step is an
+    observation of this asset, plotted while it runs (Metadata, Plots). Rows are checked against the model's tokenizer
+    first; rows that do not conform fail the run with their ids. Unchanged inputs are not trained again. The resource
+    `launcher` decides where it runs: this machine, several GPUs, Ray, Slurm, Kubernetes.
+    """
+    opened = workspace.open()
+    families = config.families or ([] if config.recipe else ["crop"])
+    datasets = [opened.dataset("sft", family) for family in families] or [opened.home / "datasets" / "sft"]
+    program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
+    return launch(context, program, launcher)
+
+
+@dg.asset(
+    group_name="train",
+    kinds={"pytorch", "huggingface"},
+    owners=["team:research"],
+    deps=[SFT_DATASET, RL_DATASET, sft_checkpoint],
+)
+def grpo_checkpoint(
+    context: dg.AssetExecutionContext,
+    config: GrpoConfig,
+    workspace: WorkspaceResource,
+    launcher: LauncherResource,
+) -> dg.MaterializeResult:
+    """Reinforcement learning from the fine-tuned checkpoint: the model writes code, the sandbox runs it.
+
+    The questions are those of `rl_dataset`, or with `prompts: sft` those of a family's SFT dataset. Watch the
+    proportion of code that ran (`executable_rate`), of rollouts that were discarded (`broken_rate`), and the sandbox's
+    share of the time; below are sample rollouts with code, images, reward and advantage.
+    """
+    opened = workspace.open()
+    dataset = rl_folder(opened) if config.prompts == "rl" else opened.dataset("sft", config.family)
+    if not dataset.exists():
+        raise dg.Failure(
+            f"there is no {dataset}: materialise `{config.prompts}_dataset` first, or set "
+            "`prompts` to the other dataset (rl or sft)"
+        )
+    output = opened.checkpoint("grpo")
+    program = grpo_program(dataset, opened.checkpoint("sft"), output, config, tiny=_is_tiny(opened))
+    return launch(context, program, launcher)
+
+
+@dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET, grpo_checkpoint])
+def evaluation(
+    context: dg.AssetExecutionContext,
+    config: EvaluationConfig,
+    workspace: WorkspaceResource,
+    launcher: LauncherResource,
+) -> dg.MaterializeResult:
+    """A checkpoint on held-out questions, with its tools: accuracy, use of code, and whether its images matter.
+
+    Set `checkpoint` to compare stages (each has its own report), `benchmarks` for public benchmarks, `rollouts` for
+    avg@k and pass@k, `controls` to measure whether the answer changes when the images are removed.
+    """
+    opened = workspace.open()
+    model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
+    output = opened.home / "evaluations" / config.checkpoint
+    datasets = [opened.home / "datasets" / name for name in config.datasets or _EVALUATED]
+    if not config.datasets:
+        datasets = [] if config.benchmarks else [folder for folder in datasets if folder.exists()]
+    program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
+    return launch(context, program, launcher)
+
+
+def _base_model(opened: Workspace) -> Path:
+    pointer = _pointer(opened)
+    if not pointer.exists():
+        raise dg.Failure("there is no base model yet: materialise `base_model` first")
+    return Path(pointer.read_text())
+
+
+def _is_tiny(opened: Workspace) -> bool:
+    return _base_model(opened) == opened.checkpoint(_TINY)
+
+
+def _pointer(opened: Workspace) -> Path:
+    """The file that names the base model for the assets downstream."""
+    return opened.checkpoint(_POINTER)

@@ -1,0 +1,165 @@
+"""The launchpad's settings of training, from the programs' own settings models, and the command lines that follow.
+
+Unset values are the program's own defaults or its recipe's; for the tiny model of the demo they are chosen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import Field
+
+from assets.launching import Program
+from assets.launching.launcher import Value
+from train.evaluation.settings import EvaluationSettings
+from train.finetuning.settings import SftSettings, recipe_names
+from train.rl.settings import GrpoSettings
+from train.runs.command_line import ProgramSettings
+
+_FLAGS = "Other options of `python -m {module} --help`, by name, as in {example}; `true` for an option without a value."
+_SAVE_STEPS = "Save a checkpoint every so many steps, from which a cancelled run resumes. 0: none."
+
+
+def _option(model: type[ProgramSettings], name: str, default: Any = None) -> Any:
+    """The field ``name`` of a program's settings, for the launchpad; None is the program's own default."""
+    field = model.model_fields[name]
+    bounds = {
+        bound: getattr(extra, bound) for extra in field.metadata for bound in ("ge", "le") if hasattr(extra, bound)
+    }
+    return Field(default=default, description=field.description, **bounds)
+
+
+def _flags(module: str, example: str) -> Any:
+    return Field(default={}, description=_FLAGS.format(module=module, example=example))
+
+
+class BaseModelConfig(dg.Config):
+    """Which model training starts from."""
+
+    path: str = Field(default="", description="Folder of a Qwen-VL model; empty: a tiny random one, built here.")
+    seed: int = 0
+
+
+class SftConfig(dg.Config):
+    """Settings of ``python -m train.sft``."""
+
+    recipe: str = Field(
+        default="",
+        description=f"A paper's recipe with its phases: {', '.join(recipe_names())}; empty: one phase, as set here.",
+    )
+    families: list[str] = Field(
+        default=[],
+        description="Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which its "
+        "phases take theirs.",
+    )
+    epochs: float | None = _option(SftSettings, "epochs")
+    batch_size: int | None = _option(SftSettings, "batch_size")
+    learning_rate: float | None = _option(SftSettings, "learning_rate")
+    lora: int = _option(SftSettings, "lora", 0)
+    max_pixels: int = Field(default=0, description="Scale larger images down to this many pixels; 0: the model's own.")
+    save_steps: int = Field(default=0, description=_SAVE_STEPS)
+    seed: int | None = _option(SftSettings, "seed")
+    flags: dict[str, str] = _flags("train.sft", "warmup: 0.1")
+
+
+class GrpoConfig(dg.Config):
+    """Settings of ``python -m train.grpo``."""
+
+    method: str = Field(
+        default="thyme", description="Whose reward and settings: thyme, pyvision, codev, adaptive or figr."
+    )
+    prompts: Literal["rl", "sft"] = Field(
+        default="rl", description="rl: the questions of `rl_dataset`; sft: those of the SFT dataset of `family`."
+    )
+    family: str = Field(default="crop", description="With prompts sft: which of datasets/sft/<family> is used.")
+    max_steps: int | None = _option(GrpoSettings, "max_steps")
+    generations: int | None = _option(GrpoSettings, "generations")
+    learning_rate: float | None = _option(GrpoSettings, "learning_rate")
+    temperature: float | None = _option(GrpoSettings, "temperature")
+    repetition_penalty: float | None = _option(GrpoSettings, "repetition_penalty")
+    max_tokens: int | None = _option(GrpoSettings, "max_tokens")
+    save_steps: int = Field(default=0, description=_SAVE_STEPS)
+    seed: int = _option(GrpoSettings, "seed", 0)
+    flags: dict[str, str] = _flags("train.grpo", "beta: 0.01")
+
+
+class EvaluationConfig(dg.Config):
+    """Settings of ``python -m train.evaluate``."""
+
+    checkpoint: Literal["grpo", "sft", "base"] = Field(
+        default="grpo", description="What is evaluated: grpo_checkpoint, sft_checkpoint, or the base model."
+    )
+    datasets: list[str] = Field(
+        default=[],
+        description="Datasets with held-out questions, below datasets/: sft/<family>, rl/prompts; none: sft/crop and "
+        "rl/prompts, where they exist.",
+    )
+    split: str = _option(EvaluationSettings, "split", "validation")
+    benchmarks: dict[str, str] = Field(
+        default={}, description="Benchmarks by name with their downloads, as in vstar_bench: /data/vstar_bench."
+    )
+    limit: int | None = _option(EvaluationSettings, "limit")
+    rollouts: int = _option(EvaluationSettings, "rollouts", 1)
+    temperature: float = _option(EvaluationSettings, "temperature", 0.0)
+    max_tokens: int | None = _option(EvaluationSettings, "max_tokens")
+    controls: int = _option(EvaluationSettings, "controls", 0)
+    seed: int = _option(EvaluationSettings, "seed", 0)
+    flags: dict[str, str] = _flags("train.evaluate", "judge_url: http://127.0.0.1:8000/v1")
+
+
+_TINY_SFT: Mapping[str, Value] = {"epochs": 3.0, "batch_size": 2, "learning_rate": 8e-3}
+_TINY_GRPO: Mapping[str, Value] = {
+    "max_steps": 1,
+    "generations": 4,
+    "learning_rate": 1e-6,
+    "temperature": 0.6,  # it writes few programs above this
+    "repetition_penalty": 1.0,
+    "max_tokens": 512,
+}
+
+
+_TINY_EVALUATION: Mapping[str, Value] = {"limit": 4, "max_tokens": 200, "max_rounds": 2}
+
+
+def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) -> Program:
+    """Builds the tiny model, whose tokenizer knows the datasets."""
+    arguments = [str(folder), "--seed", str(config.seed)]
+    options = [word for dataset in datasets for word in ("--dataset", str(dataset))]
+    return Program("train.tiny", folder, (*arguments, *options))
+
+
+def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
+    """``python -m train.sft``."""
+    options = _options(config, _TINY_SFT if tiny and not config.recipe else {}, "families")
+    # 0 stands for the recipe's value, not for none
+    options |= {name: options[name] or None for name in ("lora", "max_pixels", "save_steps") if name in options}
+    return Program.of("train.sft", output, {"dataset": [str(path) for path in datasets], "model": model, **options})
+
+
+def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
+    """``python -m train.grpo``."""
+    options = _options(config, _TINY_GRPO if tiny else {}, "family", "prompts")
+    return Program.of("train.grpo", output, {"dataset": dataset, "model": model, **options})
+
+
+def evaluation_program(
+    datasets: list[Path], model: Path, output: Path, config: EvaluationConfig, *, tiny: bool
+) -> Program:
+    """``python -m train.evaluate``."""
+    options = _options(config, _TINY_EVALUATION if tiny else {}, "checkpoint", "datasets", "benchmarks")
+    benchmarks = [f"{name}={path}" for name, path in config.benchmarks.items()]
+    questions: dict[str, Value] = {"dataset": [str(dataset) for dataset in datasets], "benchmark": benchmarks}
+    return Program.of("train.evaluate", output, {"model": model, **questions, **options})
+
+
+def _options(config: dg.Config, defaults: Mapping[str, Value], *but: str) -> dict[str, Value]:
+    """The options that a configuration sets, over ``defaults``; those of its field ``flags`` by their own names."""
+    values = config.model_dump(exclude={*but, "flags"}, exclude_none=True)
+    flags: dict[str, str] = getattr(config, "flags", {})
+    return {**defaults, **values, **{name: _BOOLEANS.get(value, value) for name, value in flags.items()}}
+
+
+_BOOLEANS = {"true": True, "false": False}

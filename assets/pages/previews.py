@@ -1,0 +1,112 @@
+"""Rows on an asset's page: samples and trajectories as thumbnails with their questions and answers."""
+
+import base64
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+import dagster as dg
+from PIL import Image, ImageDraw
+
+from pipelines.records import ImageRef, Sample, Trajectory
+from pipelines.records.geometry import Box
+from pipelines.storage.images import ImageStore
+
+THUMBNAIL_SIDE = 220
+N_PREVIEWED = 4
+N_EXAMPLES = 3
+SHOWN_INLINE = 1000
+"""Characters of markdown from which Dagster's UI shows a link instead (1.13, ``MarkdownMetadataEntry``)."""
+
+
+def samples_examples(samples: Sequence[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
+    """A few samples small enough for the UI to show them on the asset's page itself."""
+    illustrated = [sample for sample in samples if sample.images][:N_EXAMPLES]
+    return {
+        f"example_{n}": _example(sample.images[0], f"{sample.question} → **{sample.answer}**", store)
+        for n, sample in enumerate(illustrated, 1)
+    }
+
+
+def trajectories_examples(
+    trajectories: Sequence[Trajectory], questions: Mapping[str, str], store: ImageStore
+) -> dict[str, dg.MetadataValue]:
+    """The last images of a few trajectories, small enough for the asset's page itself."""
+    illustrated = [trajectory for trajectory in trajectories if trajectory.shown_images][:N_EXAMPLES]
+    return {
+        f"example_{n}": _example(
+            trajectory.shown_images[-1], f"{questions.get(trajectory.sample_id, '')} → **{trajectory.answer}**", store
+        )
+        for n, trajectory in enumerate(illustrated, 1)
+    }
+
+
+def samples_preview(samples: Sequence[Sample], store: ImageStore) -> dg.MetadataValue:
+    """The first samples with images; the target's boxes are drawn in."""
+    rows = [
+        (
+            _thumbnail(sample.images[0], store, [box.box for box in sample.truth.boxes if box.image == 0]),
+            _cell(sample.question),
+            _cell(sample.answer),
+            sample.source_row,
+        )
+        for sample in [sample for sample in samples if sample.images][:N_PREVIEWED]
+    ]
+    return _markdown_table(("image", "question", "answer", "row"), rows)
+
+
+def trajectories_preview(
+    trajectories: Sequence[Trajectory], questions: Mapping[str, str], store: ImageStore
+) -> dg.MetadataValue:
+    """The first trajectories: image, question, last thought, its observation, answer."""
+    rows = [
+        (
+            _thumbnail(trajectory.images[0], store) if trajectory.images else "",
+            _cell(questions.get(trajectory.sample_id, "")),
+            _cell(trajectory.rounds[-1].thought),
+            " ".join(_thumbnail(image, store) for image in trajectory.rounds[-1].observation.images[:2]),
+            _cell(trajectory.answer),
+        )
+        for trajectory in [trajectory for trajectory in trajectories if trajectory.rounds][:N_PREVIEWED]
+    ]
+    return _markdown_table(("image", "question", "thought", "observation", "answer"), rows)
+
+
+def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
+    image = store.open(ref).convert("RGB")
+    scale = min(1.0, THUMBNAIL_SIDE / max(image.size))
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    thumbnail = image.resize(size, Image.Resampling.BOX)
+    draw = ImageDraw.Draw(thumbnail)
+    for box in boxes:
+        x1, y1, x2, y2 = (round(side * scale) for side in box)
+        draw.rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
+    return _data_url(thumbnail, "JPEG", quality=80)
+
+
+def _example(ref: ImageRef, text: str, store: ImageStore) -> dg.MetadataValue:
+    """One line with an image, below the length from which the UI hides markdown behind a link."""
+    caption = _cell(text)[:200]
+    image = store.open(ref).convert("RGB")
+    for side in (160, 128, 96, 72, 56, 40):
+        thumbnail = image.copy()
+        thumbnail.thumbnail((side, side), Image.Resampling.LANCZOS)
+        line = f"{_data_url(thumbnail, 'WEBP', quality=35)}\n\n{caption}"
+        if len(line) < SHOWN_INLINE:
+            return dg.MetadataValue.md(line)
+    return dg.MetadataValue.md(caption)
+
+
+def _data_url(image: Image.Image, format: str, *, quality: int) -> str:
+    """The image in markdown, inside the text: the UI shows it without a file server."""
+    buffer = io.BytesIO()
+    image.save(buffer, format, quality=quality)
+    return f"![](data:image/{format.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()})"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> dg.MetadataValue:
+    lines = [head, ["---"] * len(head), *rows]
+    return dg.MetadataValue.md("\n".join(f"| {' | '.join(cells)} |" for cells in lines))

@@ -1,0 +1,207 @@
+"""Builds of a command: a source through every SFT family or RL stage to datasets and a trained checkpoint."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import dagster as dg
+from rich.console import Console
+
+from assets.definitions import (
+    BUNDLED_RECORDING,
+    DATASETS,
+    RECORDED_ANNOTATIONS,
+    RL,
+    RL_DATASET,
+    SFT,
+    TRAIN,
+    definitions,
+)
+from assets.graph.families import stage_key
+from assets.graph.resources import PolicyResource
+from assets.runs.instance import MaterializationFailed, close_abandoned_runs, materialize, prepare_dagster_home
+from assets.terminal.summary import print_rl_summary, print_summary
+from pipelines.generation.engine import STAGES
+from pipelines.generation.funnel import Yield, next_limit
+from pipelines.generation.recipes import Recipe, load_recipes, quotas
+from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.rl_dataset import rl_folder
+from pipelines.publishing.sft_dataset import ASSET
+from pipelines.sources import SourceError
+from pipelines.sources.catalog import Catalog
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+
+def build_sft(
+    console: Console,
+    source: str,
+    *,
+    train: bool,
+    families: Sequence[str] = (),
+    n_rows: int | None = None,
+    family_quotas: Mapping[str, int] | None = None,
+    rl_source: str = "",
+) -> None:
+    """Materialises ``families`` (empty: all) on every shard of a source, ships the datasets, and trains if ``train``.
+
+    ``rl_source``: RL prompts to build too, with the bundled annotations (`make demo`). With ``n_rows`` (in the
+    published mixture) or ``family_quotas``, families stop drafting when they have their rows. Finished work is
+    skipped. Prints the summary, also after a failed job. Raises ``SourceError`` and ``PolicyUnavailable`` before any
+    work, ``MaterializationFailed`` with the asset's message.
+    """
+    with Workspace.from_environment() as workspace:
+        recipes = list(load_recipes().values())
+        catalog = _partitions(workspace)
+        partitions = _partitions_of(catalog, source)
+        asyncio.run(_check_policies(workspace, recipes))
+        chosen = [recipe for recipe in recipes if not families or recipe.family in families]
+        mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
+        summarise = partial(print_summary, console, workspace, recipes, list(catalog))
+        with _summarised(summarise), _jobs(console, workspace) as jobs:
+            _build_families(jobs, chosen, partitions, mixture)
+            if rl_source:
+                jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
+                _build_rl_stages(jobs, _partitions_of(catalog, rl_source))
+            if train:
+                _train(jobs, chosen)
+
+
+def build_rl(
+    console: Console, source: str, *, n_rows: int | None = None, source_quotas: Mapping[str, int] | None = None
+) -> None:
+    """Materialises every RL stage on every shard of a source, then the RL dataset. Finished work is skipped.
+
+    Prints the summary, also after a failed job. Raises ``SourceError`` before any work, ``MaterializationFailed`` with
+    the asset's message.
+    """
+    with Workspace.from_environment() as workspace:
+        catalog = _partitions(workspace)
+        partitions = _partitions_of(catalog, source)
+        mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
+        summarise = partial(print_rl_summary, console, workspace, list(catalog))
+        with _summarised(summarise), _jobs(console, workspace) as jobs:
+            _build_rl_stages(jobs, partitions, mix=mix)
+
+
+class _Jobs:
+    """Runs the jobs of the code location on one instance."""
+
+    def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance) -> None:
+        self.console, self.workspace, self._instance = console, workspace, instance
+        self._definitions = definitions()
+
+    def run(
+        self,
+        name: str,
+        *,
+        partition: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        only: Sequence[dg.AssetKey] | None = None,
+    ) -> None:
+        """Materialises one job. Raises ``MaterializationFailed``."""
+        job = self._definitions.resolve_job_def(name)
+        materialize(job, self._instance, self.console, partition=partition, settings=settings, only=only)
+
+    def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
+        """Rows of a table."""
+        return self.workspace.tables.n_rows(TableKey(asset, partition))
+
+
+@contextmanager
+def _jobs(console: Console, workspace: Workspace) -> Iterator[_Jobs]:
+    prepare_dagster_home(workspace)
+    with dg.DagsterInstance.get() as instance:
+        close_abandoned_runs(instance)
+        yield _Jobs(console, workspace, instance)
+
+
+@contextmanager
+def _summarised(summarise: "partial[None]") -> Iterator[None]:
+    """Prints the summary at the end, with the duration only if no job failed."""
+    started = time.monotonic()
+    try:
+        yield
+    except MaterializationFailed:
+        summarise()
+        raise
+    summarise(seconds=time.monotonic() - started)
+
+
+def _partitions(workspace: Workspace) -> dict[str, str]:
+    """Every partition with the name of its source."""
+    return {partition: source for partition, (source, _) in Catalog(workspace.sources).partitions().items()}
+
+
+def _partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
+    partitions = [partition for partition, name in catalog.items() if name == source]
+    if not partitions:
+        names = sorted(set(catalog.values()))
+        raise SourceError(f"there is no source {source!r}; choose from {names}, or add one (`darkroom sources --help`)")
+    return partitions
+
+
+def _build_families(
+    jobs: _Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], mixture: Mapping[str, int]
+) -> None:
+    """Every family on every shard, and the datasets."""
+    families = {recipe.family for recipe in recipes}
+    family_quotas = {family: n_rows for family, n_rows in mixture.items() if family in families}
+    accepted = dict.fromkeys(family_quotas, 0)
+    for partition in partitions:
+        missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
+        for family, n_accepted in _fill_shard(jobs, recipes, partition, missing).items():
+            accepted[family] += n_accepted
+    jobs.run(DATASETS, settings={"sft_dataset": {"quotas": family_quotas}} if family_quotas else None)
+
+
+def _fill_shard(jobs: _Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
+    """Drafts one shard with growing limits until no row is ``missing`` or its samples are used up.
+
+    Returns the accepted rows by family.
+    """
+    stages = [stage_key(recipe.family, stage) for recipe in recipes for stage in (*STAGES, "rejects")]
+    n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
+    while True:
+        settings = {f"{family}__drafts": {"n_most": limit} for family, limit in n_drafts.items()}
+        jobs.run(SFT, partition=partition, settings=settings, only=[dg.AssetKey(list(SAMPLES)), *stages])
+        yields = {family: _yield(jobs, family, partition, limit) for family, limit in n_drafts.items()}
+        limits = {family: next_limit(missing[family], yields[family]) for family in yields}
+        if not any(limits.values()):
+            return {family: shard_yield.n_accepted for family, shard_yield in yields.items()}
+        n_drafts |= {family: limit for family, limit in limits.items() if limit}
+
+
+def _yield(jobs: _Jobs, family: str, partition: str, n_most: int) -> Yield:
+    n_drafted, n_accepted = (jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories"))
+    return Yield(n_most, n_drafted, n_accepted)
+
+
+def _build_rl_stages(jobs: _Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
+    """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
+    for partition in partitions:
+        jobs.run(RL, partition=partition)
+    jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)
+
+
+def _train(jobs: _Jobs, recipes: Sequence[Recipe]) -> None:
+    """Trains on the shipped datasets, if there are any rows."""
+    if not any(jobs.n_rows(ASSET, recipe.family) for recipe in recipes):
+        jobs.console.print("No trajectory passed its checks, so there is nothing to train on.")
+        return
+    # without RL prompts, as after `darkroom materialize`, GRPO takes the questions of the trajectories
+    prompts = "rl" if rl_folder(jobs.workspace).exists() else "sft"
+    jobs.run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
+
+
+async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
+    """Calls every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
+    roles = [PolicyResource.from_environment(role) for role in ("POLICY", "CONVERT", "JUDGE")]
+    endpoints = {role.model_dump_json(): role for role in roles if role.kind == "openai"}
+    for endpoint in endpoints.values():
+        policy = endpoint.for_recipe(recipes[0], workspace)
+        await policy.check()
+        await policy.close()

@@ -1,0 +1,169 @@
+"""``darkroom explain`` in the terminal: the sample, then its history in every family: texts, code, checks, cost."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from pipelines.publishing.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
+from pipelines.publishing.row_acts import RowAct
+
+_COLOURS = {"kept": "green", "rejected": "red", "quarantined": "yellow", "ok": "green"}
+_SHORT = 12
+_VOTES = ("votes", "forced", "forbidden")
+"""Columns with votes: ● yes, ○ no, · no answer."""
+
+
+def print_explanation(console: Console, explanation: Explanation) -> None:
+    """Prints everything."""
+    subject = explanation.subject
+    console.print(Text.assemble((f"{subject.kind} ", "bold"), subject.id))
+    if explanation.sample is not None:
+        console.print(_sample(explanation.sample))
+    console.print(_passages(explanation.intake))
+    for history in explanation.ways:
+        for part in _history(history):
+            console.print(part)
+
+
+def print_candidates(console: Console, error: RowAmbiguous) -> None:
+    """Prints the rows that match an ambiguous name."""
+    table = Table("kind", "id", "where", box=None)
+    for subject in error.candidates:
+        table.add_row(subject.kind, Text(subject.id), Text(subject.where))
+    console.print(table)
+
+
+def _sample(sample: Mapping[str, Any]) -> Table:
+    images = [f"{image['width']}x{image['height']} {image['format']} {image['sha256']}" for image in sample["images"]]
+    videos = [
+        f"{video['width']}x{video['height']} {video['n_frames']} frames {video['sha256']}"
+        for video in sample.get("videos") or ()
+    ]
+    facts = {
+        "sample": sample["sample_id"],
+        "source": f"{sample['source']}:{sample['source_row']}",
+        "licence": sample["license"],
+        "category": sample["category"],
+        "question": "\n".join([sample["question"], *sample["choices"]]),
+        "answer": sample["answer"],
+        "truth": _json(sample["truth"]),
+        "images": "\n".join(images),
+        "videos": "\n".join(videos),
+    }
+    return _facts(facts)
+
+
+def _history(history: FamilyHistory) -> Iterator[RenderableType]:
+    trajectory_id = "" if history.family == RL else f"  {history.trajectory_id or 'not drafted'}"
+    yield Rule(Text.assemble((history.family, "bold"), trajectory_id), align="left")
+    yield _passages(history.passages)
+    columns = [(passage, name) for passage in history.passages for name in _VOTES if passage.row.get(name)]
+    if polls := [(f"{passage.stage} {name}", passage.row[name]) for passage, name in columns]:
+        yield from _titled("Votes", _votes(polls))
+    row = history.row
+    if row.get("hint"):
+        yield from _titled("Hint (privileged)", Text(row["hint"]))
+    if row.get("text"):
+        yield from _titled("Draft", Text(row["text"]))
+    for number, turn in enumerate(row.get("rounds") or (), start=1):
+        yield from _round(number, turn)
+    if "final_thought" in row:  # else the answer is the sample's
+        yield from _titled("Answer", Text(row["final_thought"]), Text(row["answer"], style="bold"))
+    if row.get("checks"):
+        yield from _titled("Checks", _checks(row["checks"]))
+    if row.get("provenance"):
+        yield from _titled("Usage and provenance", _facts({**row["usage"], **row["provenance"]}))
+    for act in history.acts:
+        if act.kind == "policy" and not act.what.startswith("turn") and history.family != RL:
+            yield from _titled(f"{act.what}, by {act.model}", Text(act.said))
+    yield from _titled("Acts in the ledger", _acts(history.acts) if history.acts else Text("none found", style="dim"))
+
+
+def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
+    observation = turn["observation"]
+    code = Syntax(turn["code"], "python", theme="ansi_dark", background_color="default", word_wrap=True)
+    yield from _titled(f"Round {number}", Text(turn["thought"]), code)
+    images = [
+        f"{image['width']}x{image['height']} {image['sha256']}"
+        + (f" made of {image['parent'][:_SHORT]}" if image.get("parent") else "")
+        for image in observation["images"]
+    ]
+    lines = [
+        Text(observation["status"], style=_COLOURS.get(observation["status"], "red")),
+        Text(observation["text"].rstrip()),
+        Text(observation["error"] or "", style="red"),
+        *map(Text, images),
+        *(Text(f"edit {edit['kind']}: {edit['before']!r} -> {edit['after']!r}") for edit in observation["edits"]),
+    ]
+    yield Padding(Group(*(line for line in lines if line.plain)), (0, 0, 0, 2))
+
+
+def _passages(passages: Sequence[Passage]) -> Table:
+    table = Table("stage", "partition", "outcome", "reason", "evidence", box=None, header_style="dim")
+    for passage in passages:
+        outcome = Text(passage.outcome, style=_COLOURS.get(passage.outcome, ""))
+        reason = f"{passage.reason}: {passage.check}" if passage.check else passage.reason
+        table.add_row(passage.stage, passage.partition, outcome, Text(reason), Text(passage.evidence))
+    return table
+
+
+def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("check", "", "score", "reason", "detail", box=None, header_style="dim")
+    for check in checks:
+        verdict = Text("passed", style="green") if check["passed"] else Text("failed", style="red")
+        score = "" if check["score"] is None else f"{check['score']:.3f}"
+        score += f" of {check['n_trials']}" if check.get("n_trials") else ""
+        table.add_row(f"{check['name']} v{check['version']}", verdict, score, check["reason"], Text(check["detail"]))
+    return table
+
+
+def _votes(polls: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
+    table = Table("question", "judge", "votes", "", "first reason", box=None, header_style="dim")
+    for name, votes in polls:
+        marks = "".join({True: "●", False: "○", None: "·"}[ballot] for ballot in votes["ballots"])
+        counts = f"{votes['ballots'].count(True)} of {len(votes['ballots'])}"
+        reason = next(iter(votes["reasons"]), "")
+        table.add_row(name.removesuffix(" votes"), votes["judge"], marks, counts, Text(reason[:80]))
+    return table
+
+
+def _acts(acts: Sequence[RowAct]) -> Table:
+    table = Table("act", "model", "seconds", "USD", "time", "key", "output", box=None, header_style="dim")
+    for act in acts:
+        text = " ".join(act.said.split())
+        output = Text(text if len(text) <= 60 else f"{text[:59]}…")
+        time = act.made_at[:19].replace("T", " ")
+        table.add_row(
+            act.what, act.model or act.kind, f"{act.seconds:.2f}", f"{act.cost_usd:.4f}", time, act.key[:_SHORT], output
+        )
+    seconds, cost_usd = sum(act.seconds for act in acts), sum(act.cost_usd for act in acts)
+    table.add_row(f"{len(acts)} acts", "", f"{seconds:.2f}", f"{cost_usd:.4f}", "", "", "", style="bold")
+    return table
+
+
+def _facts(facts: Mapping[str, Any]) -> Table:
+    table = Table(box=None, show_header=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value not in ("", None):
+            table.add_row(name, Text(str(value)))
+    return table
+
+
+def _titled(title: str, *parts: RenderableType) -> Iterator[RenderableType]:
+    yield Text(f"\n{title}", style="bold")
+    for part in parts:
+        if not isinstance(part, Text) or part.plain:
+            yield Padding(part, (0, 0, 0, 2))
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps({name: part for name, part in value.items() if part not in (None, [], "")}, ensure_ascii=False)

@@ -1,0 +1,112 @@
+"""Reports of measurements in the terminal: a judge's calibration against human labels, and a replay."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipelines.generation.judge_calibration import Calibrated, JudgedLabel
+from pipelines.publishing.replay import Replay
+from pipelines.records import Reject
+from pipelines.storage.stage import reason_of
+
+_N_LISTED = 20
+_N_DIFFERENCES = 50
+
+
+def print_calibration(console: Console, report: Calibrated) -> None:
+    """Prints the figures, every threshold, disagreements, unusable lines, and the calibration's path."""
+    frozen, numbers = report.frozen, report.frozen.calibration
+    judge = frozen.identity.get("model", frozen.identity["policy"])
+    votes = frozen.identity.get("n_votes", 1)
+    console.print(
+        f"{frozen.judge}, model {judge} ({votes} vote{'s' if votes > 1 else ''}), against {numbers.n_labels} "
+        f"labelled rows, {numbers.n_good} of them good",
+        highlight=False,
+    )
+    console.print(_figures(report))
+    console.print(_thresholds(report.rows, numbers.threshold))
+    for table in (_disagreements(report.rows, numbers.threshold), _unusable_lines(report.rejects)):
+        if table is not None:
+            console.print(table)
+    if report.n_other:
+        console.print(f"{report.n_other} of {report.n_lines} lines are about other checks", highlight=False)
+    if report.usage.calls:
+        console.print(f"votes: {report.usage.calls} calls, {report.usage.cost_usd:.2f} USD in all", highlight=False)
+    console.print(f"{report.path}", highlight=False, soft_wrap=True)
+
+
+def _figures(report: Calibrated) -> Table:
+    numbers = report.frozen.calibration
+    table = Table("", "value", "95 % interval", box=None)
+    for name in ("precision", "recall", "kappa"):
+        figure = getattr(numbers, name)
+        table.add_row(name, f"{figure.value:.3f}", f"{figure.low:.3f} to {figure.high:.3f}")
+    criterion = "majority" if numbers.target_precision is None else f"precision {numbers.target_precision:g}"
+    table.add_row("threshold", f"{numbers.threshold:.3g}", f"for {criterion}")
+    return table
+
+
+def _thresholds(rows: Sequence[JudgedLabel], chosen: float) -> Table:
+    """What would pass at each share of yes votes."""
+    table = Table("threshold", "pass", "of them good", "good rows that pass", box=None, header_style="dim")
+    n_good = sum(row.label.is_good for row in rows)
+    for share in sorted({row.score for row in rows} | {chosen}):
+        passed = [row.label.is_good for row in rows if row.score >= share]
+        good = f"{sum(passed) / len(passed):.3f}" if passed else "·"
+        mark = "  ←" if share == chosen else ""
+        table.add_row(f"{share:.3g}{mark}", str(len(passed)), good, f"{sum(passed) / n_good:.3f}")
+    return table
+
+
+def _disagreements(rows: Sequence[JudgedLabel], threshold: float) -> Table | None:
+    disputed = [row for row in rows if row.label.is_good != (row.score >= threshold)]
+    columns = ("line", "row", "people", "judge", "people's reason")
+    table = _listed(f"Where judge and people disagree: {len(disputed)}", *columns)
+    for row in disputed[:_N_LISTED]:
+        line = row.label.line
+        table.add_row(row.label.where, Text(line.row), line.verdict, f"{row.score:.2f}", Text(line.reason))
+    return table if disputed else None
+
+
+def _unusable_lines(rejects: Sequence[Reject]) -> Table | None:
+    table = _listed(f"Unusable lines: {len(rejects)}", "line", "reason", "evidence")
+    for rejected in rejects[:_N_LISTED]:
+        table.add_row(rejected.source_row, reason_of(rejected), Text(rejected.evidence))
+    return table if rejects else None
+
+
+def _listed(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def print_replay(console: Console, report: Replay) -> None:
+    """Prints the rate of equal rows, and the differences if there are any."""
+    if report.differences:
+        console.print(_differences(report))
+    if len(report.differences) > _N_DIFFERENCES:
+        console.print(f"… and {len(report.differences) - _N_DIFFERENCES:,} more")
+    if report.n_other_sandbox:
+        console.print(
+            f"{report.n_other_sandbox:,} rows were made by another version of the sandbox: if they differ, materialise "
+            "their family again",
+            highlight=False,
+        )
+    console.print(
+        f"{report.rate:.2%} of the rows are equal: {report.n_same:,} of {report.n_rows:,}, "
+        f"{report.n_programs:,} code blocks executed",
+        highlight=False,
+    )
+
+
+def _differences(report: Replay) -> Table:
+    table = Table("row", "family", "round", "differs", "recorded", "replayed", "sandbox")
+    for row in report.differences[:_N_DIFFERENCES]:
+        version = "another version" if row.other_sandbox else "this one"
+        name = Text(f"{row.trajectory_id[:12]} {row.source_row}")
+        table.add_row(name, row.family, str(row.round), row.what, Text(row.recorded), Text(row.replayed), version)
+    return table

@@ -1,0 +1,223 @@
+"""The summary in the terminal: rows per stage, rejects with reasons, votes, training curves, cost, output folders."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from pipelines.generation.engine import STAGES
+from pipelines.generation.funnel import Funnel, funnel_of
+from pipelines.generation.recipes import Recipe
+from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.rl_dataset import KEY as RL_ROWS
+from pipelines.publishing.rl_dataset import rl_folder
+from pipelines.publishing.text_charts import columns, sparkline
+from pipelines.records import RLRow
+from pipelines.rl import pass_rates, suitability
+from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
+from pipelines.storage.stage import reason_of
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+_CURVE_WIDTH = 40
+_GRPO_METRICS = ("reward", "accuracy", "tool_calls", "executable_rate", "broken_rate", "loss")
+_N_LISTED = 50
+_VOTE_BARS = (("right answers", pass_rates.ASSET), ("votes for a drawing", suitability.VOTES))
+
+
+def print_summary(
+    console: Console,
+    workspace: Workspace,
+    recipes: Sequence[Recipe],
+    partitions: Sequence[str],
+    *,
+    seconds: float | None = None,
+) -> None:
+    """Prints the whole summary. ``seconds``: duration of a run that succeeded."""
+    n_in, n_out = _totals(workspace, [TableKey(SAMPLES, partition) for partition in partitions])
+    console.print(Text(f"samples  {n_out:,} of {n_in:,} rows of the sources"))
+    console.print(_families_table(workspace, recipes, partitions))
+    console.print(_rejects_table(workspace, recipes, partitions))
+    print_rl_summary(console, workspace, partitions)
+    for line in (*_curves(workspace), *_evaluations(workspace), _ledger_totals(workspace)):
+        console.print(Text(line))
+    console.print(_outputs(workspace, recipes, seconds))
+
+
+def print_rl_summary(
+    console: Console, workspace: Workspace, partitions: Sequence[str], *, seconds: float | None = None
+) -> None:
+    """Prints the RL stages, votes and the mix that ships; nothing where no RL stage was materialised."""
+    stages = stage_facts(workspace, partitions)
+    if not stages:
+        return
+    console.print(_rl_table(stages))
+    for title, asset in _VOTE_BARS:
+        if votes := all_votes(workspace, partitions, asset):
+            most = max(poll.n_wanted for poll in votes)
+            console.print(Text(f"Rows by {title:<20} 0 {columns(polled(votes).by_yes, most)} {most}"))
+    if workspace.tables.exists(RL_ROWS):
+        _print_mix(console, workspace)
+    if seconds is not None:
+        console.print(Text(f"Done in {seconds:.0f} s"))
+
+
+def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> None:
+    """Prints how many rows of a source became samples, then its rejects with their reasons."""
+    n_in, n_out = _totals(workspace, keys)
+    console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} rejects", highlight=False)
+    rejects = [reject for key in keys for reject in workspace.tables.read_rejects(key)]
+    table = _table("", "row", "reason", "disposition", "evidence")
+    for reject in rejects[:_N_LISTED]:
+        table.add_row(reject.source_row, reason_of(reject), reject.disposition, reject.evidence)
+    if rejects:
+        console.print(table)
+    if len(rejects) > _N_LISTED:
+        console.print(f"… and {len(rejects) - _N_LISTED:,} more: {workspace.tables.rejects_path(keys[0])}")
+
+
+def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
+    """A table with columns of ``texts``, then of right-aligned ``numbers``."""
+    table = Table(title=title or None, title_justify="left", title_style="bold")
+    for column in texts:
+        table.add_column(column, overflow="fold")
+    for column in numbers:
+        table.add_column(column, justify="right", min_width=4, no_wrap=True)
+    return table
+
+
+def _totals(workspace: Workspace, keys: Sequence[TableKey]) -> tuple[int, int]:
+    facts = [workspace.tables.facts(key) for key in keys if workspace.tables.exists(key)]
+    return sum(fact["n_in"] for fact in facts), sum(fact["n_out"] for fact in facts)
+
+
+def _families_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
+    """The yield funnel, a line per family: rows after each stage, and the cost of an accepted row."""
+    funnels = {recipe.family: funnel_of(workspace.tables, recipe.family, partitions) for recipe in recipes}
+    has_cost = any(funnel.usage.calls for funnel in funnels.values())
+    costs = ("tokens/row", "USD/row") if has_cost else ()
+    numbers = ("drafts", "runs", "accepted", "shipped", "yield", *costs)
+    table = _table("Rows per family, stage by stage", "family", numbers=numbers)
+    for family, funnel in funnels.items():
+        shipped = TableKey(("sft_dataset",), family)
+        n_shipped = workspace.tables.n_rows(shipped) if workspace.tables.exists(shipped) else 0
+        table.add_row(family, *_funnel_cells(funnel, n_shipped, has_cost=has_cost))
+    return table
+
+
+def _funnel_cells(funnel: Funnel, n_shipped: int, *, has_cost: bool) -> list[str]:
+    n_out = {step.name: step.n_out for step in funnel.steps}
+    counts = (n_out["drafts"], n_out["runs"], funnel.n_accepted, n_shipped)
+    proportion = f"{funnel.n_accepted / n_out['drafts']:.0%}" if n_out["drafts"] else "·"
+    costs = (f"{funnel.tokens_per_row:,.0f}", f"{funnel.usd_per_row:.4f}") if has_cost else ()
+    return [*(f"{n:,}" if n else "·" for n in counts), proportion, *costs]
+
+
+def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: Sequence[str]) -> Table:
+    """Rejects of all stages by stage, reason and disposition, each with its first row as an example."""
+    table = _table("Rejected rows, with reasons", "stage", "reason", "disposition", numbers=("rows",))
+    table.add_column("example", overflow="fold", ratio=1)
+    assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
+    keys = [TableKey(asset, partition) for asset in assets for partition in partitions]
+    keys += [TableKey(("sft_dataset",), recipe.family) for recipe in recipes]
+    if paths := [workspace.tables.rejects_path(key) for key in keys if workspace.tables.exists(key)]:
+        for *kind, n_rows, row, evidence in _reject_groups(paths).iter_rows():
+            table.add_row(*kind, f"{n_rows:,}", f"{row}: {evidence}")
+    return table
+
+
+def _reject_groups(paths: Sequence[Path]) -> pl.DataFrame:
+    check = pl.col("check")
+    reason = pl.when(check == "").then(pl.col("reason")).otherwise(pl.format("{}: {}", "reason", check))
+    return (
+        pl.concat([pl.scan_parquet(path) for path in paths])
+        .group_by("stage", reason.alias("reason"), "disposition", maintain_order=True)
+        .agg(pl.len(), pl.first("source_row"), pl.first("evidence"))
+        .collect()
+    )
+
+
+def _rl_table(stages: Sequence[StageFacts]) -> Table:
+    table = _table("RL data, stage by stage", "stage", "model", numbers=("in", "out", "calls", "USD"))
+    table.add_column("rejected", overflow="fold", ratio=1)
+    for stage in stages:
+        models = ", ".join(dict.fromkeys(stage.models.values()))
+        numbers = (f"{stage.n_in:,}", f"{stage.step.n_out:,}", f"{stage.usage.calls:,}", f"{stage.usage.cost_usd:.2f}")
+        reasons = ", ".join(f"{reason} {n_rows}" for reason, n_rows in stage.step.reasons.items())
+        table.add_row(stage.step.name, models, *numbers, reasons)
+    return table
+
+
+def _print_mix(console: Console, workspace: Workspace) -> None:
+    rows = workspace.tables.read(RL_ROWS, RLRow)
+    console.print(Text(f"RL rows              {len(rows):,} in {rl_folder(workspace)}"))
+    groups: dict[str, Counter[Any]] = {
+        "origin": Counter(row.origin for row in rows),
+        "difficulty": Counter(row.difficulty for row in rows),
+        "grader": Counter(row.grader.kind for row in rows),
+        "suitable": Counter(str(row.suitability.suitable).lower() for row in rows if row.suitability is not None),
+    }
+    for name, counts in groups.items():
+        console.print(Text(f"  {name:<18} " + ", ".join(f"{value} {n:,}" for value, n in counts.most_common())))
+
+
+def _curves(workspace: Workspace) -> Iterator[str]:
+    """The loss of every epoch of fine-tuning, and the last step of reinforcement learning."""
+    steps = [step for step in _training_steps(workspace.checkpoint("sft")) if "loss" in step]
+    if steps:
+        n_epochs = round(max(1.0, steps[-1].get("epoch", 1.0)))
+        epochs: dict[int, list[float]] = {}
+        for n, step in enumerate(steps):
+            epochs.setdefault(n * n_epochs // len(steps) + 1, []).append(step["loss"])
+        for epoch, losses in epochs.items():
+            curve = sparkline(losses, scale=[step["loss"] for step in steps], width=_CURVE_WIDTH)
+            yield f"SFT loss, epoch {epoch}  {curve}  {losses[0]:.3f} → {losses[-1]:.3f}"
+    for step in _training_steps(workspace.checkpoint("grpo"))[-1:]:
+        metrics = {name: step[name] for name in _GRPO_METRICS if isinstance(step.get(name), int | float)}
+        yield "GRPO, last step   " + ", ".join(f"{name} {value:.3g}" for name, value in metrics.items())
+
+
+def _training_steps(checkpoint: Path) -> list[dict[str, Any]]:
+    path = checkpoint / "training.json"
+    steps: list[dict[str, Any]] = json.loads(path.read_text())["steps"] if path.exists() else []
+    return steps
+
+
+def _evaluations(workspace: Workspace) -> Iterator[str]:
+    for path in sorted((workspace.home / "evaluations").glob("*/report.json")):
+        figures = json.loads(path.read_text())["results"]["all"]
+        right, n_questions = figures["accuracy"]["right"], figures["accuracy"]["n_questions"]
+        tools = f"tools used in {figures['code']['tool_use']['mean']:.0%} of the rollouts"
+        yield f"Evaluation of {path.parent.name}   {right['mean']:.0%} of {n_questions} questions right, {tools}"
+
+
+def _ledger_totals(workspace: Workspace) -> str:
+    totals = [
+        f"{kind} {total.acts:,} ({total.seconds:.1f} s, ${total.cost_usd:.2f})"
+        for kind, total in workspace.ledger.totals().items()
+    ]
+    return f"In the ledger     {', '.join(totals) or 'nothing'}"
+
+
+def _outputs(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | None) -> RenderableType:
+    datasets = [*(workspace.dataset("sft", recipe.family) for recipe in recipes), rl_folder(workspace)]
+    checkpoints = [workspace.checkpoint("sft"), workspace.checkpoint("grpo")]
+    lines = [
+        *(f"dataset      {folder}" for folder in datasets if folder.exists()),
+        *(f"checkpoint   {folder}" for folder in checkpoints if folder.exists()),
+        *(f"evaluation   {page}" for page in sorted((workspace.home / "evaluations").glob("*/report.html"))),
+        f"everything   {workspace.home}",
+        "",
+        "make ui                 the asset graph, runs and previews in the browser",
+        "darkroom gallery        trajectories as an HTML page with images, filters and search",
+        "darkroom ingest --help  your own images and questions",
+    ]
+    title = "Output" if seconds is None else f"Done in {seconds:.0f} s"
+    return Panel(Group(*(Text(line, overflow="fold") for line in lines)), title=title, title_align="left", expand=False)

@@ -1,0 +1,120 @@
+"""The embedded source ``demo``: real images, prose, tables and problems that PyPI packages carry, composed and asked.
+
+No download, no key, no file of ours: scikit-image's and scikit-learn's photographs on drawn walls (``scenes``) and as
+they are (``photographs``) or turned and underexposed (``snapshots``), set and scanned ``pages``,
+``charts`` of bundled tables, ``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off an image, and
+to be drawn), printed ``notices``, ``films`` over the photographs, and ``damaged`` files that
+intake must quarantine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from pipelines.demo.images.charts import charts
+from pipelines.demo.images.diagrams import diagrams
+from pipelines.demo.images.figures import figures
+from pipelines.demo.images.films import films
+from pipelines.demo.images.material import PHOTOGRAPHS, LazyRow, built, installed, photograph_bytes
+from pipelines.demo.images.maths import maths
+from pipelines.demo.images.notices import notices
+from pipelines.demo.images.pages import pages
+from pipelines.demo.images.photographs import overviews, photographs
+from pipelines.demo.images.scenes import scenes
+from pipelines.demo.images.snapshots import snapshots
+from pipelines.sources import BadRow, SourceRow
+
+DEMO_VERSION = "2"
+PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSource:
+    """Everything that the modules of this package make, dealt to ``n_shards`` shards one row after the other.
+
+    Args:
+        n_shards: How many shards the rows are dealt to, one after the other.
+        seed: Other scenes, pages, charts, problems and notices, and another order of choices; the photographs stay.
+        n_scenes: How many scenes; up to 117 ask different questions.
+    """
+
+    n_shards: int = 2
+    seed: int = 0
+    n_scenes: int = 24
+
+    def __post_init__(self) -> None:
+        if self.n_shards < 1 or self.n_scenes < 0:
+            raise ValueError(
+                f"the demo needs n_shards >= 1 and n_scenes >= 0; found {self.n_shards} and {self.n_scenes}"
+            )
+
+    @property
+    def name(self) -> str:
+        """Always ``demo``."""
+        return "demo"
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the parameters, ``DEMO_VERSION`` and the versions of the packages that determine the bytes."""
+        determined_by = {
+            "demo": DEMO_VERSION,
+            "n_shards": self.n_shards,
+            "seed": self.seed,
+            "n_scenes": self.n_scenes,
+            "packages": {package: installed(package) for package in PACKAGES},
+        }
+        return hashlib.sha256(json.dumps(determined_by, sort_keys=True).encode()).hexdigest()
+
+    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
+        """The rows of one shard, each built when it is reached. Raises ``ValueError`` when there is no such shard."""
+        if not 0 <= shard < self.n_shards:
+            raise ValueError(f"the demo has shards 0 to {self.n_shards - 1}; found {shard}")
+        return (built(row) for row in self._all()[shard :: self.n_shards])
+
+    def _all(self) -> list[LazyRow]:
+        seed = self.seed
+        return [
+            *scenes(self.n_scenes, seed),
+            *photographs(seed),
+            *pages(seed),
+            *charts(seed),
+            *maths(seed),
+            *films(seed),
+            *notices(seed),
+            *diagrams(seed),
+            *figures(seed),
+            *damaged(),
+            *overviews(seed),
+            *snapshots(seed),
+        ]
+
+
+def damaged() -> list[LazyRow]:
+    """The two damaged rows."""
+    return [LazyRow("damaged/truncated", partial(_truncated, "rocket")), LazyRow("damaged/empty", _empty)]
+
+
+def _truncated(name: str) -> SourceRow:
+    whole = photograph_bytes(name)
+    return SourceRow(
+        row="damaged/truncated",
+        images=(whole[: len(whole) // 2],),
+        question="How many floodlights shine at the foot of the rocket?",
+        answer="5",
+        category="quantity",
+        license=PHOTOGRAPHS[name].license,
+    )
+
+
+def _empty() -> SourceRow:
+    return SourceRow(
+        row="damaged/empty",
+        images=(b"",),
+        question="What is shown on this picture?",
+        answer="a bicycle",
+        category="object",
+    )

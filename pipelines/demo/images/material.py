@@ -1,0 +1,173 @@
+"""What the source is made of: images, textures, prose, tables and fonts that PyPI packages carry, read as files.
+
+Nothing is imported to be read (importing scikit-learn costs a second) and nothing is downloaded. Licences are those
+that scikit-image states in the docstrings of ``skimage.data`` and scikit-learn in ``datasets/images/README.txt``:
+``china.jpg`` and ``flower.jpg`` are CC BY 2.0 (flickr: danielbuechele, vultilion). A statement of "no known copyright
+restrictions" without a licence is written as such; where nothing is stated the licence is "unknown".
+
+And rows before they are built, with lettered choices: the right one at a place that the caller balances.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from PIL import Image, ImageFont
+
+from pipelines.records.reject_reasons import Reason
+from pipelines.sources import BadRow, SourceRow
+
+PUBLIC_DOMAIN = "public-domain"
+NO_KNOWN_RESTRICTIONS = "no-known-copyright-restrictions"
+
+
+class MaterialError(Exception):
+    """A package or one of its files is not there."""
+
+
+class Photograph(NamedTuple):
+    """A packaged image: its name here, where it lies, what it shows ("the cat"), and its licence."""
+
+    name: str
+    package: str
+    path: str
+    phrase: str
+    license: str
+
+
+PHOTOGRAPHS = {
+    photograph.name: photograph
+    for photograph in (
+        Photograph("astronaut", "skimage", "data/astronaut.png", "the astronaut", PUBLIC_DOMAIN),
+        Photograph("camera", "skimage", "data/camera.png", "the man with the camera", "CC0-1.0"),
+        Photograph("cat", "skimage", "data/chelsea.png", "the cat", "CC0-1.0"),
+        Photograph("coffee", "skimage", "data/coffee.png", "the cup of coffee", "CC0-1.0"),
+        Photograph("coins", "skimage", "data/coins.png", "the coins", NO_KNOWN_RESTRICTIONS),
+        Photograph("horse", "skimage", "data/horse.png", "the horse", "CC0-1.0"),
+        Photograph("galaxies", "skimage", "data/hubble_deep_field.jpg", "the galaxies", PUBLIC_DOMAIN),
+        Photograph("tissue", "skimage", "data/ihc.png", "the tissue sample", NO_KNOWN_RESTRICTIONS),
+        Photograph("retina", "skimage", "data/retina.jpg", "the retina", "CC0-1.0"),
+        Photograph("rocket", "skimage", "data/rocket.jpg", "the rocket", PUBLIC_DOMAIN),
+        Photograph("handwriting", "skimage", "data/text.png", "the handwriting", PUBLIC_DOMAIN),
+        Photograph("pagoda", "sklearn", "datasets/images/china.jpg", "the pagoda", "CC-BY-2.0"),
+        Photograph("flower", "sklearn", "datasets/images/flower.jpg", "the flower", "CC-BY-2.0"),
+        Photograph("motorcycle", "skimage", "data/motorcycle_left.png", "the motorcycle", "unknown"),
+        Photograph("page", "skimage", "data/page.png", "the printed page", "BSD-3-Clause"),
+    )
+}
+TEXTURE_LICENSE = "CC0-1.0"
+
+
+def packaged_bytes(package: str, path: str) -> bytes:
+    """The bytes of a file inside an installed package. Raises ``MaterialError`` when there is no such file."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise MaterialError(f"the demo needs the package {package!r}, which is not installed; install it")
+    file = Path(spec.origin).parent / path
+    if not file.is_file():
+        raise MaterialError(f"the demo needs {path!r} inside the package {package!r}; this version does not carry it")
+    return file.read_bytes()
+
+
+def photograph_bytes(name: str) -> bytes:
+    """The packaged file of a photograph, as it is."""
+    photograph = PHOTOGRAPHS[name]
+    return packaged_bytes(photograph.package, photograph.path)
+
+
+@cache
+def photograph_image(name: str) -> Image.Image:
+    """A photograph as RGB, transparency over off-white. Shared: don't draw on it."""
+    image = Image.open(io.BytesIO(photograph_bytes(name))).convert("RGBA")
+    paper = Image.new("RGBA", image.size, (244, 240, 230, 255))
+    return Image.alpha_composite(paper, image).convert("RGB")
+
+
+@cache
+def texture(name: str) -> Image.Image:
+    """The grey 512 x 512 texture ``brick``, ``grass`` or ``gravel``. Shared: don't draw on it."""
+    return Image.open(io.BytesIO(packaged_bytes("skimage", f"data/{name}.png"))).convert("L")
+
+
+@cache
+def font(name: str, size: int) -> ImageFont.FreeTypeFont:
+    """A font that matplotlib bundles (``DejaVuSans-Bold``); basic layout, since raqm may come from the system."""
+    file = io.BytesIO(packaged_bytes("matplotlib", f"mpl-data/fonts/ttf/{name}.ttf"))
+    return ImageFont.truetype(file, size, layout_engine=ImageFont.Layout.BASIC)
+
+
+@cache
+def table(name: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a CSV file in scikit-learn's ``datasets/data``, the heading first."""
+    text = packaged_bytes("sklearn", f"datasets/data/{name}.csv").decode("ascii")
+    delimiter = "," if "," in text else " "
+    return tuple(tuple(row) for row in csv.reader(io.StringIO(text), delimiter=delimiter))
+
+
+def joint_license(licenses: Iterable[str]) -> str:
+    """The licences of all that went into an image, each once, sorted."""
+    return " AND ".join(sorted(set(licenses)))
+
+
+def jpeg_bytes(image: Image.Image, *, quality: int = 90) -> bytes:
+    """An image as a JPEG without metadata."""
+    buffer = io.BytesIO()
+    image.save(buffer, format="JPEG", quality=quality)
+    return buffer.getvalue()
+
+
+class LazyRow(NamedTuple):
+    """A row's name, and what builds the row on demand."""
+
+    name: str
+    build: Callable[[], SourceRow]
+
+
+def built(row: LazyRow) -> SourceRow | BadRow:
+    """The row; one whose material is not installed says so."""
+    try:
+        return row.build()
+    except MaterialError as error:
+        return BadRow(row.name, Reason.MATERIAL_MISSING, str(error), {})
+
+
+def installed(package: str) -> str:
+    """The version of a package whose files or code determine the rows' bytes."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
+
+
+LETTERS = "ABCDEFGH"
+
+
+class Choices(NamedTuple):
+    """Options as shown (``"B. blue"``) and the right one's letter; without options, the answer itself."""
+
+    options: tuple[str, ...]
+    answer: str
+
+
+def lettered(right: str, wrong: Sequence[str], *, place: int, rng: Random) -> Choices:
+    """All options in a seeded order, ``right`` at ``place`` modulo their number."""
+    options = rng.sample(list(wrong), len(wrong))
+    place %= len(options) + 1
+    options.insert(place, right)
+    return Choices(
+        tuple(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False)), LETTERS[place]
+    )
+
+
+def in_order(right: str, options: Sequence[str]) -> Choices:
+    """Options that have an order of their own (numbers, a chart's bars), left in it."""
+    lines = tuple(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
+    return Choices(lines, LETTERS[list(options).index(right)])

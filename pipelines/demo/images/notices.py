@@ -1,0 +1,162 @@
+"""Printed notices in front of real photographs, of moderate size, with a question about one line of the print.
+
+For the families that turn and fade images: the print is large enough to be read from the whole image once it is
+upright and has its contrast. ``truth.boxes`` holds the printed line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from PIL import Image, ImageDraw, ImageFilter
+
+from pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    TEXTURE_LICENSE,
+    LazyRow,
+    font,
+    joint_license,
+    jpeg_bytes,
+    photograph_image,
+    texture,
+)
+from pipelines.records import Truth, TruthBox
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
+
+SIZE = (800, 600)
+N_NOTICES = 24
+BEHIND = ("astronaut", "cat", "coffee", "rocket", "pagoda", "flower", "motorcycle", "camera")
+INK = (34, 32, 36)
+PAPERS = ((246, 243, 234), (232, 238, 242), (248, 236, 214), (236, 244, 230))
+SURNAMES = ("Harmon", "Lindqvist", "Okafor", "Petrov", "Sandoval", "Tanaka", "Weaver", "Castellan", "Mbeki", "Fischer")
+PLACES = ("Lisbon", "Toronto", "Nairobi", "Helsinki", "Santiago", "Brisbane", "Krakow", "Montreal", "Utrecht", "Osaka")
+GOODS = ("lantern", "compass", "telescope", "violin", "saddle", "kettle", "barometer", "blanket", "trumpet", "ladder")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+Value = Callable[[Random], str]
+
+
+class Notice(NamedTuple):
+    """A kind of notice: its name, its heading, and its lines (what a line tells, and how its value is made)."""
+
+    name: str
+    heading: str
+    lines: tuple[tuple[str, Value], ...]
+
+
+def _one_of(words: tuple[str, ...]) -> Value:
+    return lambda rng: rng.choice(words)
+
+
+def _figures(low: int, high: int) -> Value:
+    return lambda rng: str(rng.randrange(low, high))
+
+
+def _time(rng: Random) -> str:
+    return f"{rng.randrange(7, 22):02d}:{rng.randrange(5, 60, 5):02d}"
+
+
+NOTICES = (
+    Notice(
+        *("parcel label", "PARCEL SERVICE"),
+        (
+            ("recipient", _one_of(SURNAMES)),
+            ("city", _one_of(PLACES)),
+            ("parcel number", _figures(10_000, 99_999)),
+            ("shelf", _figures(12, 98)),
+        ),
+    ),
+    Notice(
+        *("museum label", "CITY MUSEUM"),
+        (
+            ("object", _one_of(GOODS)),
+            ("found in", _one_of(PLACES)),
+            ("year", _figures(1702, 1989)),
+            ("inventory number", _figures(2_000, 9_999)),
+        ),
+    ),
+    Notice(
+        *("door sign", "PLEASE KNOCK"),
+        (
+            ("office", _one_of(SURNAMES)),
+            ("room", _figures(112, 989)),
+            ("open on", _one_of(DAYS)),
+            ("opens at", _time),
+        ),
+    ),
+    Notice(
+        *("lost property notice", "LOST AND FOUND"),
+        (
+            ("item", _one_of(GOODS)),
+            ("owner", _one_of(SURNAMES)),
+            ("telephone", _figures(20_000, 89_999)),
+            ("collect on", _one_of(DAYS)),
+        ),
+    ),
+)
+
+
+def notices(seed: int) -> list[LazyRow]:
+    """The notices by name, not printed yet."""
+    names = [f"notice/{number:02d}" for number in range(N_NOTICES)]
+    return [LazyRow(name, partial(_notice, name, number, seed)) for number, name in enumerate(names)]
+
+
+def _notice(row: str, number: int, seed: int) -> SourceRow:
+    rng = Random(f"{seed}/{row}")
+    # kind and photograph meet each other once in the first 32 rows, so that no question is asked twice
+    kind, behind = NOTICES[number % len(NOTICES)], BEHIND[(number + number // len(BEHIND)) % len(BEHIND)]
+    values = [make(rng) for _, make in kind.lines]
+    line = rng.randrange(len(values))
+    canvas = _background(behind)
+    boxes = _print(canvas, kind, values, rng)
+    key, value = kind.lines[line][0], values[line]
+    return SourceRow(
+        row=row,
+        images=(jpeg_bytes(canvas.filter(ImageFilter.BoxBlur(0.3))),),
+        question=f"What does the {kind.name} in front of {PHOTOGRAPHS[behind].phrase} give as '{key}'?",
+        answer=value,
+        truth=Truth(boxes=(TruthBox(f"line '{key}'", *boxes[line]),)),
+        category="OCR",
+        license=joint_license([PHOTOGRAPHS[behind].license, TEXTURE_LICENSE]),
+    )
+
+
+def _background(name: str) -> Image.Image:
+    """The middle of a photograph, as large as the canvas."""
+    image, (width, height) = photograph_image(name), SIZE
+    scale = max(width / image.width, height / image.height)
+    whole = image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS)
+    x, y = (whole.width - width) // 2, (whole.height - height) // 2
+    return whole.crop((x, y, x + width, y + height))
+
+
+def _print(canvas: Image.Image, kind: Notice, values: list[str], rng: Random) -> list[Box]:
+    """Puts the notice on the canvas; where each of its lines is."""
+    width, height = 460, 120 + 62 * len(values)
+    x0, top = rng.randint(40, SIZE[0] - width - 40), rng.randint(40, SIZE[1] - height - 40)
+    canvas.paste(_paper(width, height, rng), (x0, top))
+    draw = ImageDraw.Draw(canvas)
+    draw.rectangle((x0, top, x0 + width - 1, top + height - 1), outline=(120, 112, 100), width=2)
+    draw.text((x0 + width / 2, top + 44), kind.heading, fill=INK, font=font("DejaVuSans-Bold", 30), anchor="mm")
+    draw.line((x0 + 24, top + 76, x0 + width - 24, top + 76), fill=INK, width=3)
+    boxes = []
+    for place, ((key, _), value) in enumerate(zip(kind.lines, values, strict=True)):
+        at = (x0 + 28, top + 98 + 62 * place)
+        line = f"{key}:  {value}"
+        face = font("DejaVuSans", 30)
+        draw.text(at, line, fill=INK, font=face)
+        x1, y1, x2, y2 = draw.textbbox(at, line, font=face)
+        boxes.append(Box(int(x1), int(y1), int(x2) + 1, int(y2) + 1).grown(6))
+    return boxes
+
+
+def _paper(width: int, height: int, rng: Random) -> Image.Image:
+    rough = texture("gravel").filter(ImageFilter.BoxBlur(3)).resize((width, height))
+    light = rough.point([238 + level * 17 // 255 for level in range(256)])
+    tint = rng.choice(PAPERS)
+    return Image.merge("RGB", [light.point([level * part // 255 for level in range(256)]) for part in tint])

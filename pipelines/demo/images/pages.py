@@ -1,0 +1,251 @@
+"""Pages of print with a question about one marked word or line: scikit-image's scan, and prose set on paper here.
+
+The prose is the Zen of Python and scikit-learn's descriptions of its data sets; ``truth.boxes`` holds the word or the
+line that is asked for.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from PIL import Image, ImageDraw, ImageFilter
+
+from pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    PUBLIC_DOMAIN,
+    LazyRow,
+    MaterialError,
+    font,
+    jpeg_bytes,
+    packaged_bytes,
+    photograph_bytes,
+    texture,
+)
+from pipelines.records import Truth, TruthBox
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
+
+WIDTH, HEIGHT, MARGIN = 1654, 2339, 190
+TYPE_SIZE, LEADING = 28, 48
+INK = (44, 40, 40)
+PENCIL = (176, 38, 40)
+ZEN = "zen"
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
+
+class Word(NamedTuple):
+    """A printed word with its punctuation, where it was set, and where its ink is."""
+
+    text: str
+    at: tuple[int, int]
+    box: Box
+
+    @property
+    def bare(self) -> str:
+        """The word alone."""
+        return self.text.strip(".,;:!?()[]\"'-*")
+
+
+class PageLine(NamedTuple):
+    """A printed line; ``paragraph`` counts from 1."""
+
+    paragraph: int
+    words: tuple[Word, ...]
+
+    @property
+    def box(self) -> Box:
+        """The ink of the whole line."""
+        boxes = [word.box for word in self.words]
+        return Box(
+            min(box.x1 for box in boxes),
+            min(box.y1 for box in boxes),
+            max(box.x2 for box in boxes),
+            max(box.y2 for box in boxes),
+        )
+
+
+class Marked(NamedTuple):
+    """A question about a mark on the page, and what it is about."""
+
+    question: str
+    answer: str
+    label: str
+    box: Box
+    category: str = "OCR"
+    n_words: int | None = None
+
+
+Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
+
+
+def pages(seed: int) -> list[LazyRow]:
+    """The pages by name, not set yet."""
+    rows = [LazyRow("page/00", _scan)]
+    for number, (texts, mark) in enumerate(SET_PAGES, start=1):
+        rows.append(LazyRow(f"page/{number:02d}", partial(_set_page, f"page/{number:02d}", texts, mark, seed)))
+    return rows
+
+
+def _scan() -> SourceRow:
+    return SourceRow(
+        row="page/00",
+        images=(photograph_bytes("page"),),
+        question="According to this page, how can we label the marker pixels as either object or background?",
+        answer="unambiguously",
+        truth=Truth(boxes=(TruthBox("word", 3, 81, 104, 100),)),
+        category="OCR",
+        license=PHOTOGRAPHS["page"].license,
+    )
+
+
+def _zen() -> list[str]:
+    """The Zen of Python, read from the module's source: importing ``this`` prints it."""
+    spec = find_spec("this")
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        raise MaterialError("the demo needs the source of the standard module 'this'; this Python does not carry it")
+    encoded = Path(spec.origin).read_text(encoding="ascii").split('"""')[1]
+    return [line for line in codecs.decode(encoded, "rot13").splitlines() if line]
+
+
+def _description(name: str) -> list[str]:
+    """The plain paragraphs of one of scikit-learn's data set descriptions."""
+    text = packaged_bytes("sklearn", f"datasets/descr/{name}.rst").decode("utf-8")
+    blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", text)]
+    plain = [block for block in blocks if re.match(r"[A-Z`]", block) and not re.search(r"\n[ \-=~:.]|::$|http", block)]
+    flat = [re.sub(r":\w+:|[`*~]|_(?=\W)", "", " ".join(block.split())) for block in plain]
+    return [re.sub(r"\s*<[^>]*>|\s*\[\d\]", "", paragraph) for paragraph in flat if len(paragraph) > 90]
+
+
+def _set_page(row: str, texts: Sequence[str], mark: Mark, seed: int) -> SourceRow:
+    rng = Random(f"{seed}/{row}")
+    page = _paper(rng)
+    draw = ImageDraw.Draw(page)
+    lines = _set_lines(
+        draw, [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
+    )
+    marked = mark(draw, lines, rng)
+    return SourceRow(
+        row=row,
+        images=(jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))),),
+        question=marked.question,
+        answer=marked.answer,
+        truth=Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words),
+        category=marked.category,
+        license=PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause",
+    )
+
+
+def _paper(rng: Random) -> Image.Image:
+    rough = texture("gravel").rotate(90 * rng.randrange(4)).filter(ImageFilter.BoxBlur(6)).resize((WIDTH, HEIGHT))
+    shade = Image.linear_gradient("L").rotate(90).resize((WIDTH, HEIGHT)).point([level // 14 for level in range(256)])
+    light = rough.point([226 + level * 20 // 255 for level in range(256)])
+    paper = Image.merge(
+        "RGB", (light, light.point([v - 3 for v in range(256)]), light.point([v - 11 for v in range(256)]))
+    )
+    paper.paste((150, 140, 124), (0, 0), shade.point([level * 5 for level in range(256)]))
+    return paper
+
+
+def _set_lines(draw: ImageDraw.ImageDraw, paragraphs: Sequence[str]) -> list[PageLine]:
+    y = MARGIN
+    lines: list[PageLine] = []
+    for number, paragraph in enumerate(paragraphs, start=1):
+        for words in _wrapped(paragraph):
+            if y > HEIGHT - MARGIN:
+                return lines
+            lines.append(PageLine(number, tuple(_print_words(draw, words, y))))
+            y += LEADING
+        y += LEADING * 2 // 3
+    return lines
+
+
+def _wrapped(paragraph: str) -> list[list[str]]:
+    face = font("DejaVuSerif", TYPE_SIZE)
+    lines: list[list[str]] = [[]]
+    for word in paragraph.split():
+        if face.getlength(" ".join([*lines[-1], word])) > WIDTH - 2 * MARGIN:
+            lines.append([])
+        lines[-1].append(word)
+    return lines
+
+
+def _print_words(draw: ImageDraw.ImageDraw, words: Sequence[str], y: int) -> list[Word]:
+    face, printed = font("DejaVuSerif", TYPE_SIZE), []
+    for place, word in enumerate(words):
+        x = MARGIN + round(face.getlength(" ".join([*words[:place], ""])))
+        draw.text((x, y), word, fill=INK, font=face)
+        x1, top, right, bottom = draw.textbbox((x, y), word, font=face)
+        printed.append(Word(word, (x, y), Box(int(x1), int(top), int(right) + 1, int(bottom) + 1)))
+    return printed
+
+
+def _a_word(lines: Sequence[PageLine], rng: Random) -> Word:
+    return rng.choice([word for line in lines for word in line.words if len(word.bare) > 5 and word.bare.isalpha()])
+
+
+def _underlined(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
+    word = _a_word(lines, rng)
+    box = word.box
+    draw.line((box.x1 - 2, box.y2 + 4, box.x2 + 2, box.y2 + 3), fill=PENCIL, width=3)
+    return Marked("Which word on this page is underlined in red?", word.bare, "underlined word", box.grown(6))
+
+
+def _framed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
+    word = _a_word(lines, rng)
+    draw.rounded_rectangle(word.box.grown(5), 6, outline=(40, 70, 150), width=2)
+    return Marked("Which word on this page has a blue box around it?", word.bare, "boxed word", word.box.grown(5))
+
+
+def _highlighted(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
+    word = _a_word(lines, rng)
+    draw.rectangle(word.box.grown(4), fill=(238, 226, 92))
+    draw.text(word.at, word.text, fill=INK, font=font("DejaVuSerif", TYPE_SIZE))
+    return Marked("Which word is marked with a yellow pen?", word.bare, "highlighted word", word.box.grown(4))
+
+
+def _arrowed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
+    line = rng.choice(
+        [line for line in lines if len(line.words) >= 5 and all(w.bare.isalpha() for w in line.words[:5])]
+    )
+    place = rng.choice((0, 4))
+    x, y = MARGIN - 26, (line.box.y1 + line.box.y2) // 2
+    draw.line((x - 60, y, x, y), fill=PENCIL, width=4)
+    draw.polygon((x + 10, y, x - 8, y - 9, x - 8, y + 9), fill=PENCIL)
+    question = f"What is the {ORDINALS[place]} word of the line that the red arrow in the margin points at?"
+    return Marked(question, line.words[place].bare, "line with an arrow", line.box)
+
+
+def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
+    line = rng.choice([line for line in lines if len(line.words) >= 5 and all(word.bare for word in line.words)])
+    x, y, n = MARGIN - 40, (line.box.y1 + line.box.y2) // 2, len(line.words)
+    draw.line((x - 11, y - 11, x + 11, y + 11), fill=PENCIL, width=4)
+    draw.line((x - 11, y + 11, x + 11, y - 11), fill=PENCIL, width=4)
+    question = "How many words are in the line that has a red cross in the margin?"
+    return Marked(question, str(n), "line with a cross", line.box, "quantity", n)
+
+
+def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
+    paragraphs = sorted({line.paragraph for line in lines})[:-1]
+    paragraph = rng.choice([number for number in paragraphs if number > 1])
+    for number in paragraphs:
+        first = next(line for line in lines if line.paragraph == number)
+        draw.text((MARGIN - 70, first.words[0].box.y1 - 6), f"§{number}", fill=PENCIL, font=font("DejaVuSans", 22))
+    word = [line for line in lines if line.paragraph == paragraph][-1].words[-1]
+    return Marked(f"What is the last word of the paragraph marked §{paragraph}?", word.bare, "last word", word.box)
+
+
+SET_PAGES: tuple[tuple[tuple[str, ...], Mark], ...] = (
+    ((ZEN,), _arrowed),
+    (("species_distributions", "iris", "olivetti_faces"), _underlined),
+    (("lfw", "olivetti_faces", "breast_cancer"), _framed),
+    (("olivetti_faces", "iris", "lfw"), _crossed),
+    (("rcv1", "species_distributions", "lfw"), _highlighted),
+    (("breast_cancer", "iris", "rcv1", "species_distributions"), _last_word),
+)

@@ -1,0 +1,320 @@
+"""High-resolution walls of images with a question about one small thing on them.
+
+A scene hangs six or eight real photographs on a wall (``walls``), sticks small things beside and on them
+(``targets``), and asks about one, named by the image that it belongs to. ``truth.boxes`` starts with that thing; the
+others of its kind follow. Topic and asked image go through their 9 and 13 values together, so the first 117 scenes
+ask different questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from PIL import Image
+
+from pipelines.demo.images.material import (
+    PHOTOGRAPHS,
+    TEXTURE_LICENSE,
+    Choices,
+    LazyRow,
+    Photograph,
+    in_order,
+    joint_license,
+    jpeg_bytes,
+    lettered,
+    photograph_image,
+)
+from pipelines.demo.images.targets import MAKERS, Target, weathered
+from pipelines.demo.images.walls import backdrop, cast_shadow, lit, mounted
+from pipelines.records import Truth, TruthBox
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
+
+SIZES = ((2400, 1500), (2560, 1600), (3072, 1620), (3200, 1700))
+HUNG = tuple(PHOTOGRAPHS[name] for name in PHOTOGRAPHS if name not in ("motorcycle", "page"))
+# pixels: left of an image, right of it for what hangs beside it (180 wide at most), and the widest frame
+LEFT, GUTTER, RIM = 34, 212, 62
+BESIDE = ("sign", "dots", "pictogram", "bars", "clock")
+
+
+class Topic(NamedTuple):
+    """A kind of question: about which kind of thing, in which category, in which words."""
+
+    kind: str
+    category: str
+    templates: tuple[str, ...]
+    choose: Callable[[SceneQuestion], Choices]
+
+
+class Placed(NamedTuple):
+    """A small thing on the wall: where it is drawn, and the image that it belongs to."""
+
+    target: Target
+    box: Box
+    photograph: Photograph
+
+
+class SceneQuestion(NamedTuple):
+    """What is asked: the thing, the images of the wall, and where the right letter goes."""
+
+    asked: Placed
+    photographs: Sequence[Photograph]
+    place: int
+    rng: Random
+
+
+@dataclass
+class Scene:
+    """A wall being hung."""
+
+    canvas: Image.Image
+    placed: dict[str, list[Placed]] = field(default_factory=dict)
+
+    def put(self, kind: str, photograph: Photograph, target: Target, x: int, y: int) -> Box:
+        """Draws a thing with its left upper corner at ``x, y`` and notes where it is.
+
+        Raises ``ValueError`` when it would touch another thing or leave the canvas: no row may have such a box.
+        """
+        box = Box(x, y, x + target.image.width, y + target.image.height)
+        others = [thing.box for things in self.placed.values() for thing in things]
+        if not box.fits(*self.canvas.size) or any(box.grown(4).intersection(other).area for other in others):
+            raise ValueError(f"a {kind} needs a free place on the wall; found {box} taken or outside; mend its spot")
+        cast_shadow(self.canvas, target.image, x, y, depth=3)
+        self.canvas.paste(target.image, (x, y), target.image)
+        self.placed.setdefault(kind, []).append(Placed(target, box, photograph))
+        return box
+
+
+class Hung(NamedTuple):
+    """A wall with everything on it, not lit yet: what is asked of it, by which image, and its stream of chance."""
+
+    scene: Scene
+    photographs: Sequence[Photograph]
+    topic: Topic
+    subject: Photograph
+    rng: Random
+
+
+def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
+    """The scenes by name, not drawn yet."""
+    return [LazyRow(_name(number), partial(_scene, number, seed)) for number in range(n_scenes)]
+
+
+def _open(question: SceneQuestion) -> Choices:
+    return Choices((), question.asked.target.value)
+
+
+def _given(question: SceneQuestion) -> Choices:
+    target = question.asked.target
+    return lettered(target.value, target.options, place=question.place, rng=question.rng)
+
+
+def _ordered(question: SceneQuestion) -> Choices:
+    return in_order(question.asked.target.value, question.asked.target.options)
+
+
+def _images(question: SceneQuestion) -> Choices:
+    phrase = question.asked.photograph.phrase
+    others = [photograph.phrase for photograph in question.photographs if photograph.phrase != phrase]
+    return lettered(phrase, question.rng.sample(others, 3), place=question.place, rng=question.rng)
+
+
+TOPICS = (
+    Topic(
+        "plate",
+        "OCR",
+        (
+            "Which number is engraved on the small plate below the picture of {image}?",
+            "Give the four digits on the plate under the picture of {image}.",
+            "What inventory number does the plate beneath the picture of {image} bear?",
+        ),
+        _open,
+    ),
+    Topic(
+        "badge",
+        "attribute",
+        (
+            "What colour is the symbol on the round badge stuck on the picture of {image}?",
+            "A small round badge is stuck on the picture of {image}. In which colour is its symbol printed?",
+        ),
+        _given,
+    ),
+    Topic(
+        "sign",
+        "OCR",
+        (
+            "What does the {look} street sign just to the right of the picture of {image} say?",
+            "Which street is named on the {look} sign right beside the picture of {image}, on its right?",
+        ),
+        _open,
+    ),
+    Topic(
+        "dots",
+        "quantity",
+        (
+            "How many dots are on the small card just to the right of the picture of {image}?",
+            "Count the dots on the card that hangs right beside the picture of {image}, on its right.",
+        ),
+        _ordered,
+    ),
+    Topic(
+        "badge",
+        "location",
+        (
+            "On which picture is the round badge with the {look} stuck?",
+            "One picture wears a badge with a {look}. What does that picture show?",
+        ),
+        _images,
+    ),
+    Topic(
+        "tag",
+        "OCR",
+        (
+            "What price is on the tag that hangs from the picture of {image}?",
+            "How much does the picture of {image} cost, according to its price tag?",
+        ),
+        _open,
+    ),
+    Topic(
+        "pictogram",
+        "object",
+        (
+            "What is drawn on the small square sign just to the right of the picture of {image}?",
+            "Which object does the pictogram right beside the picture of {image}, on its right, show?",
+        ),
+        _given,
+    ),
+    Topic(
+        "bars",
+        "chart",
+        (
+            "In the small bar chart just to the right of the picture of {image}, which bar is the highest?",
+            "Read the bar chart card right beside the picture of {image}, on its right: what has the largest value?",
+        ),
+        _ordered,
+    ),
+    Topic(
+        "clock",
+        "attribute",
+        (
+            "What time does the small clock just to the right of the picture of {image} show?",
+            "Read the clock right beside the picture of {image}, on its right: what time is it?",
+        ),
+        _given,
+    ),
+)
+
+
+def hung(number: int, seed: int) -> Hung:
+    """The wall of scene ``number``, with all that is known of the things on it."""
+    rng = Random(f"{seed}/{_name(number)}")
+    topic, subject = TOPICS[number % len(TOPICS)], HUNG[(number + seed) % len(HUNG)]
+    width, height = SIZES[rng.randrange(len(SIZES))]
+    columns = 3 if width < 2700 else 4
+    photographs = rng.sample([photograph for photograph in HUNG if photograph is not subject], 2 * columns - 1)
+    photographs.insert(rng.randrange(2 * columns), subject)
+    scene = _hung(number, photographs, _contents(topic.kind, photographs, subject, rng), (width, height), rng)
+    return Hung(scene, photographs, topic, subject, rng)
+
+
+def _name(number: int) -> str:
+    return f"scene/{number:02d}"
+
+
+def _scene(number: int, seed: int) -> SourceRow:
+    scene, photographs, topic, subject, rng = hung(number, seed)
+    placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
+    choices = topic.choose(SceneQuestion(placed[0], photographs, number // len(TOPICS) + number + seed, rng))
+    words = topic.templates[number // len(TOPICS) % len(topic.templates)]
+    return SourceRow(
+        row=_name(number),
+        images=(jpeg_bytes(lit(scene.canvas, rng)),),
+        question=words.format(image=subject.phrase, look=placed[0].target.look),
+        answer=choices.answer,
+        choices=choices.options,
+        truth=Truth(
+            boxes=tuple(TruthBox(thing.target.label, *thing.box) for thing in placed),
+            count=int(placed[0].target.value) if topic.kind == "dots" else None,
+        ),
+        category=topic.category,
+        license=joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)]),
+    )
+
+
+def _contents(
+    topic: str, photographs: Sequence[Photograph], subject: Photograph, rng: Random
+) -> dict[tuple[str, Photograph], Target]:
+    """What belongs to which image; ``topic`` to ``subject`` and to at least two others."""
+    others = [photograph for photograph in photographs if photograph is not subject]
+    beside = topic if topic in BESIDE else rng.choice(BESIDE)
+    kinds = [beside, beside, *rng.sample([kind for kind in BESIDE if kind != beside], 4)][: len(others)]
+    owners = {"plate": [subject, *others]}
+    owners |= {kind: [subject, *rng.sample(others, len(others) * 3 // 5)] for kind in ("badge", "tag")}
+    for photograph, kind in zip([subject, *rng.sample(others, len(others))], [beside, *kinds], strict=False):
+        owners.setdefault(kind, []).append(photograph)
+    return {
+        (kind, photograph): weathered(target, rng)
+        for kind, of in owners.items()
+        for photograph, target in zip(of, MAKERS[kind](rng, len(of)), strict=True)
+    }
+
+
+def _hung(
+    number: int,
+    photographs: Sequence[Photograph],
+    contents: dict[tuple[str, Photograph], Target],
+    size: tuple[int, int],
+    rng: Random,
+) -> Scene:
+    wall = backdrop(number, *size, rng)
+    scene = Scene(wall.image)
+    columns, rows = len(photographs) // 2, 2
+    width, height = wall.area.width // columns, wall.area.height // rows
+    for place, photograph in enumerate(photographs):
+        x, y = wall.area.x1 + place % columns * width, wall.area.y1 + place // columns * height
+        things = {kind: target for (kind, owner), target in contents.items() if owner is photograph}
+        _hang(scene, photograph, things, Box(x, y, x + width, y + height), pinned=wall.pinned, rng=rng)
+    return scene
+
+
+def _hang(
+    scene: Scene, photograph: Photograph, things: dict[str, Target], cell: Box, *, pinned: bool, rng: Random
+) -> None:
+    """One image at the left of its cell, a third of which stays free for what hangs beside it."""
+    image = mounted(_fitted(photograph, cell, rng), rng, pinned=pinned)
+    room = cell.width - image.image.width - LEFT - GUTTER
+    x = cell.x1 + LEFT + rng.randint(0, max(0, room))
+    y = cell.y1 + (cell.height - image.image.height) // 2 - 30 + rng.randint(-18, 18)
+    cast_shadow(scene.canvas, image.image, x, y, depth=10)
+    scene.canvas.paste(image.image, (x, y), image.image)
+    frame = Box(x, y, x + image.image.width, y + image.image.height)
+    photo = Box(x + image.photograph.x1, y + image.photograph.y1, x + image.photograph.x2, y + image.photograph.y2)
+    for kind, target in things.items():
+        scene.put(kind, photograph, target, *_spot(kind, target, frame, photo, cell, rng))
+
+
+def _fitted(photograph: Photograph, cell: Box, rng: Random) -> Image.Image:
+    image = photograph_image(photograph.name)
+    share = rng.uniform(0.86, 1)
+    width, height = cell.width - LEFT - GUTTER - 2 * RIM, cell.height - 2 * RIM - 126
+    scale = min(width * share / image.width, height * share / image.height)
+    return image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS)
+
+
+def _spot(kind: str, target: Target, frame: Box, photo: Box, cell: Box, rng: Random) -> tuple[int, int]:
+    """Where a thing of this kind goes; the places of different kinds never meet."""
+    width, height = target.image.size
+    if kind == "plate":
+        return frame.x1 + frame.width // 2 - width // 2 - rng.randint(20, 60), frame.y2 + rng.randint(14, 26)
+    if kind == "tag":
+        return frame.x2 - width - rng.randint(4, 14), frame.y2 - rng.randint(6, 12)
+    if kind == "badge":
+        x = rng.choice((photo.x1 + 10, photo.x2 - width - 10)) + rng.randint(-4, 4)
+        return x, rng.choice((photo.y1 + 10, photo.y2 - height - 10)) + rng.randint(-4, 4)
+    x = frame.x2 + 16
+    x += rng.randint(0, max(0, min(cell.x2 - 14 - width - x, 120)))
+    return x, rng.randint(frame.y1 + 10, max(frame.y1 + 10, frame.y2 - height - 60))

@@ -1,0 +1,1 @@
+"""The embedded policy: what it writes, by family, from the known truth."""

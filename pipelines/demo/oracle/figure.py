@@ -1,0 +1,38 @@
+"""The oracle of ``figure``: the source's drawing of the problem, then what it shows."""
+
+from __future__ import annotations
+
+import random
+
+from pipelines.demo.oracle.family_script import family_script
+from pipelines.models.policies.base import CompletionRequest
+from pipelines.models.protocols import ToolCall
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.samples import reference_solution
+
+
+def _draw_or_answer(turn: CompletionRequest) -> str:
+    solution, rng = reference_solution(turn.task.sample), random.Random(turn.task.seed)
+    why, shows = rng.choice(_DRAW), rng.choice(_SHOWS)
+    if not solution.drawn:
+        raise RowError(Reason.UNSUITABLE, "the source knows no drawing of this problem; only a model can make one")
+    if not turn.rounds:
+        return ToolCall().write_round(f"{solution.idea} {why}", solution.programs[0], first=True)
+    answer = turn.task.sample.answer
+    return ToolCall().write_answer(shows.format(seen=solution.seen, answer=answer), answer, first=False)
+
+
+script = family_script(_draw_or_answer)
+
+
+_DRAW = (
+    "I draw it to scale and look.",
+    "A picture makes this plain, so I plot it.",
+    "Let me sketch it accurately and read it off.",
+    "It is easy to slip here without a figure; I draw one.",
+)
+_SHOWS = (
+    "The figure shows {seen}, and the printed value agrees: {answer}.",
+    "In the drawing one sees {seen}. That makes {answer}.",
+    "Looking at the figure, {seen} can be read off: {answer}.",
+)

@@ -1,0 +1,233 @@
+"""The embedded source ``demo_rl``: RL prompts with every kind of answer, and rows that the RL stages must find out.
+
+No download, no key: problems in words (``constructions``, ``reckonings``: with and without use for a drawing) and
+questions about small sheets that are drawn over scikit-image's and scikit-learn's photographs (``shapes``,
+``readings``); ``planted`` rows say in ``truth.details`` what is wrong with them, spoiled ones never get
+past intake.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+
+from pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, built, installed, lettered, photograph_image
+from pipelines.demo.rl_questions.constructions import CONSTRUCTIONS
+from pipelines.demo.rl_questions.questions import (
+    COLOURS,
+    DrawnKind,
+    DrawnQuestion,
+    WordProblem,
+    as_row,
+    problems,
+    questions,
+    sheet,
+    write,
+)
+from pipelines.demo.rl_questions.readings import (
+    board,
+    box_of_a_photograph,
+    dial,
+    place_of_a_photograph,
+    plate,
+    route,
+    ruler,
+    thermometer,
+)
+from pipelines.demo.rl_questions.reckonings import RECKONINGS
+from pipelines.demo.rl_questions.shapes import (
+    colour_of_a_shape,
+    form_of_a_shape,
+    letters_on_shapes,
+    line,
+    number_of_shapes,
+    place_of_a_shape,
+    right_triangle,
+    sector,
+    share,
+)
+from pipelines.records import Truth
+from pipelines.records.digest import digest
+from pipelines.sources import BadRow, SourceRow
+
+_LOOKED_UP = (
+    ("astronaut", "On which mission did this astronaut first fly into space?", "STS-63"),
+    ("rocket", "Which satellite did this rocket carry?", "DSCOVR"),
+    ("galaxies", "In which year was this picture of galaxies published?", "2012"),
+    ("pagoda", "In which city does this pagoda stand?", "Beijing"),
+    ("cat", "Who took this photograph of the cat?", "Stéfan van der Walt"),
+)
+_FALSIFIED: tuple[DrawnKind, ...] = (colour_of_a_shape, plate, number_of_shapes, dial)
+_MIXED_UP: tuple[DrawnKind, ...] = (board, dial, plate, board, plate)
+"""What is asked about sheets that show none of it."""
+
+
+def planted(seed: int) -> list[LazyRow]:
+    """All of them by name, not drawn yet."""
+    builders: list[tuple[str, Callable[[str, Random], SourceRow]]] = [
+        *((f"wrong_label/{n:02d}", partial(_wrong_label, kind, n)) for n, kind in enumerate(_FALSIFIED)),
+        *((f"wrong_label/{4 + n:02d}", partial(_wrong_result, n)) for n in range(2)),
+        *((f"mismatch/{n:02d}", partial(_mismatch, kind, n)) for n, kind in enumerate(_MIXED_UP)),
+        *((f"outside_knowledge/{n:02d}", partial(_outside_knowledge, n)) for n in range(len(_LOOKED_UP))),
+        *((f"trivial/{n:02d}", partial(_trivial, n)) for n in range(4)),
+        *((f"ambiguous/{n:02d}", partial(_ambiguous, n)) for n in range(3)),
+    ]
+    return [LazyRow(row, partial(make, row, Random(f"{seed}/{row}"))) for row, make in builders]
+
+
+def _wrong_label(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
+    return _falsified(as_row(row, kind(rng, 20 + n)))
+
+
+def _wrong_result(n: int, row: str, rng: Random) -> SourceRow:
+    problem: WordProblem = (CONSTRUCTIONS[1], RECKONINGS[3])[n](rng, 7 + n)
+    truth = Truth(details=json.dumps({"suitable": not n}))
+    source_row = SourceRow(
+        row, (), problem.question, problem.answer, truth=truth, category=problem.category, license="Apache-2.0"
+    )
+    return _falsified(source_row)
+
+
+def _falsified(source_row: SourceRow) -> SourceRow:
+    """The row with another answer than the right one."""
+    right = source_row.answer
+    if source_row.choices:
+        wrong = next(choice[0] for choice in source_row.choices if choice[0] != right)
+    else:
+        wrong = "".join(str((int(sign) + 1) % 10) if sign.isdigit() else sign for sign in right)
+        wrong = wrong if wrong != right else f"OLD {right}"
+    return _marked(replace(source_row, answer=wrong), "wrong_label", true_answer=right)
+
+
+def _mismatch(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
+    """The question about one sheet, with another sheet: shapes, of which it does not speak."""
+    question, shapes = kind(rng, 43 + n), colour_of_a_shape(rng, n)
+    mismatched = question._replace(image=shapes.image, target=None, license=shapes.license)
+    return _marked(as_row(row, mismatched), "mismatch")
+
+
+def _outside_knowledge(n: int, row: str, rng: Random) -> SourceRow:
+    name, question, answer = _LOOKED_UP[n]
+    image = photograph_image(name)
+    x = rng.randrange(image.width // 8)
+    part = image.crop((x, 0, image.width, image.height))
+    part.thumbnail((480, 480))
+    drawn = DrawnQuestion(part, question, Choices((), answer), "knowledge", None, PHOTOGRAPHS[name].license)
+    return _marked(as_row(row, drawn), "outside_knowledge")
+
+
+def _trivial(n: int, row: str, rng: Random) -> SourceRow:
+    on, colour = sheet(rng), tuple(COLOURS)[n]
+    on.draw.ellipse((60, 10, 400, 350), fill=COLOURS[colour])
+    wrong = [name for name in COLOURS if name != colour][:3]
+    what = ("disc", "big dot", "circle", "ball")[n]
+    choices = lettered(colour, wrong, place=n, rng=rng)
+    question = f"Which colour has the one {what} that fills this picture?"
+    return _marked(as_row(row, DrawnQuestion(on.image, question, choices, "attribute", None, on.license)), "trivial")
+
+
+def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:
+    """Two things of the kind that is asked about as if there were one."""
+    on, pair = sheet(rng), rng.sample(tuple(COLOURS), 2)
+    for place, colour in enumerate(pair):
+        x = 90 + 200 * place
+        on.draw.rectangle((x, 120, x + 110, 240), fill=COLOURS[colour])
+        write(on.draw, (x + 55, 180), str(rng.randrange(10, 99)), 30)
+    question = (
+        "Which colour is the box?",
+        "What colour does the numbered card have?",
+        "Name the colour of the square.",
+    )[n]
+    drawn = DrawnQuestion(on.image, question, Choices((), pair[0]), "attribute", None, on.license)
+    return _marked(as_row(row, drawn), "ambiguous")
+
+
+def _marked(row: SourceRow, planted: str, **known: str) -> SourceRow:
+    details = {**json.loads(row.truth.details or "{}"), "planted": planted, **known}
+    return replace(row, truth=replace(row.truth, details=json.dumps(details, sort_keys=True, ensure_ascii=False)))
+
+
+def spoiled(rows: Sequence[LazyRow]) -> list[LazyRow]:
+    """Copies of the first and the last of ``rows``, and the last with half of its image."""
+    first, last = rows[0], rows[-1]
+    return [
+        LazyRow("copy/00", partial(_again, "copy/00", first)),
+        LazyRow("copy/01", partial(_again, "copy/01", last)),
+        LazyRow("cut/00", partial(_cut, "cut/00", last)),
+    ]
+
+
+def _again(name: str, row: LazyRow) -> SourceRow:
+    return replace(row.build(), row=name)
+
+
+def _cut(name: str, row: LazyRow) -> SourceRow:
+    whole = row.build()
+    (image,) = whole.images
+    return replace(whole, row=name, images=(image[: len(image) // 2],))
+
+
+DEMO_RL_VERSION = "1"
+PACKAGES = ("matplotlib", "pillow", "scikit-image", "scikit-learn")
+N_CONSTRUCTIONS, N_RECKONINGS = 5, 5
+"""Of each of their kinds."""
+DRAWN: dict[str, tuple[DrawnKind, int]] = {
+    "colour": (colour_of_a_shape, 12),
+    "form": (form_of_a_shape, 6),
+    "place": (place_of_a_shape, 14),
+    "count": (number_of_shapes, 10),
+    "letters": (letters_on_shapes, 8),
+    "plate": (plate, 20),
+    "board": (board, 7),
+    "ruler": (ruler, 7),
+    "dial": (dial, 7),
+    "thermometer": (thermometer, 6),
+    "triangle": (right_triangle, 4),
+    "sector": (sector, 4),
+    "share": (share, 3),
+    "line": (line, 4),
+    "contact": (place_of_a_photograph, 7),
+    "photograph": (box_of_a_photograph, 5),
+    "route": (route, 6),
+}
+"""Kinds of questions about drawn images, with their numbers of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRLSource:
+    """Problems in words, questions about drawn sheets, planted errors and spoiled files, in one shard.
+
+    Args:
+        seed: Other problems, sheets and orders of choices.
+    """
+
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """Always ``demo_rl``."""
+        return "demo_rl"
+
+    @property
+    def n_shards(self) -> int:
+        """Always one."""
+        return 1
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the seed, ``DEMO_RL_VERSION`` and the versions of the packages that determine the bytes."""
+        return digest([DEMO_RL_VERSION, self.seed, {package: installed(package) for package in PACKAGES}])
+
+    def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
+        """All rows, each built when it is reached. Raises ``ValueError`` for another shard than 0."""
+        if shard != 0:
+            raise ValueError(f"demo_rl has the one shard 0; found {shard}")
+        good = [
+            *problems("construction", CONSTRUCTIONS, N_CONSTRUCTIONS, suitable=True, seed=self.seed),
+            *problems("reckoning", RECKONINGS, N_RECKONINGS, suitable=False, seed=self.seed),
+            *(row for name, (kind, n) in DRAWN.items() for row in questions(name, kind, n, self.seed)),
+        ]
+        return (built(row) for row in [*good, *planted(self.seed), *spoiled(good)])

@@ -1,0 +1,234 @@
+"""Print and scales to be read (rulers, dials and thermometers within five per cent), places and ways to be found."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from random import Random
+
+from PIL import Image, ImageOps
+
+from pipelines.demo.images.material import PHOTOGRAPHS, Choices, font, joint_license, lettered, photograph_image
+from pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
+from pipelines.records.geometry import Box
+
+WORDS = ("HARBOUR", "STATION", "GARDEN", "MARKET", "LIBRARY", "BRIDGE", "MUSEUM", "FOUNTAIN", "TOWER", "ORCHARD")
+GOODS = ("lantern", "compass", "violin", "saddle", "kettle", "blanket", "trumpet", "ladder", "basket", "mirror")
+_PRINT = (9, 12, 18, 30, 46)
+"""Heights of letters, in pixels."""
+_PAIRS = tuple(permutations(("red", "blue", "green", "violet"), 2))
+_HEADINGS = ("LENT", "SOLD", "FOUND", "LOST")
+_READ = (
+    "What is written on the {colour} plate, beside the {other} one?",
+    "There are a {colour} plate and a {other} one. What does the {colour} one say?",
+    "Read the {colour} plate, not the {other} one: what is on it?",
+    "Which text does the plate in {colour} bear, while another is {other}?",
+)
+
+
+def plate(rng: Random, n: int) -> DrawnQuestion:
+    """What a plate says: a word, a code, or both."""
+    on = sheet(rng)
+    colour, other = _PAIRS[n % len(_PAIRS)]
+    text, beside = _text(rng, n), _text(rng, n + 1)
+    box = _hang(on, text, colour, _PRINT[n % 5], rng, upper=bool(n % 2))
+    _hang(on, beside, other, 14, rng, upper=not n % 2)
+    question = _READ[(n + n // len(_PAIRS)) % len(_READ)].format(colour=colour, other=other)
+    return DrawnQuestion(on.image, question, Choices((), text), "OCR", (f"{colour} plate", box), on.license)
+
+
+def board(rng: Random, n: int) -> DrawnQuestion:
+    """Which goods a board lists, from top to bottom."""
+    on, heading = sheet(rng), _HEADINGS[n % len(_HEADINGS)]
+    goods = rng.sample(GOODS, 3 + n % 3)
+    size = (12, 17, 24)[n % 3]
+    wide, high = size * 8, (len(goods) + 1) * size * 2
+    x, y = rng.randint(4, SIZE[0] - wide - 4), rng.randint(4, SIZE[1] - high - 4)
+    on.draw.rectangle((x, y, x + wide - 1, y + high - 1), fill=PAPER, outline=INK, width=2)
+    write(on.draw, (x + wide / 2, y + size), heading, size)
+    for place, word in enumerate(goods, 1):
+        write(on.draw, (x + wide / 2, y + size * (2 * place + 1)), word, size)
+    return DrawnQuestion(
+        on.image,
+        f"Which {len(goods)} things does the board name below {heading}, from top to bottom?",
+        Choices((), ", ".join(goods)),
+        "list",
+        ("board", Box(x, y, x + wide, y + high)),
+        on.license,
+        {"grader": {"kind": "list", "is_ordered": True}},
+    )
+
+
+def _text(rng: Random, n: int) -> str:
+    code = f"{rng.choice('BDFHKMRTX')}{rng.randrange(10, 99)}-{rng.randrange(100, 999)}"
+    word = rng.choice(WORDS)
+    return (word, code, f"{word} {rng.randrange(11, 99)}")[n % 3]
+
+
+def _hang(on: Sheet, text: str, colour: str, size: int, rng: Random, *, upper: bool) -> Box:
+    """Puts a plate into the upper or the lower half; where it is."""
+    wide = round(font("DejaVuSans-Bold", size).getlength(text)) + size
+    high = size * 2
+    half = SIZE[1] // 2
+    x = rng.randint(2, max(2, SIZE[0] - wide - 2))
+    y = rng.randint(2, half - high - 2) + (0 if upper else half)
+    box = Box(x, y, min(x + wide, SIZE[0]), y + high)
+    on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS[colour])
+    write(on.draw, ((box.x1 + box.x2) / 2, (box.y1 + box.y2) / 2), text, size, PAPER)
+    return box
+
+
+TOLERANCE = 0.05
+_LONG = (
+    "The {} bar lies along a ruler with centimetres. How long is the bar, in cm?",
+    "By the ruler below it, what is the length of the {} bar in cm?",
+)
+_FAST = (
+    "Which speed does the dial of the {} show, in km/h?",
+    "How fast is the {} by its dial, in km/h?",
+)
+_VEHICLES = ("tram", "van", "scooter", "bus", "tractor", "motorcycle", "lorry", "taxi")
+_ROOMS = ("cellar", "greenhouse", "workshop", "kitchen", "attic", "stable", "library", "garage")
+
+
+def ruler(rng: Random, n: int) -> DrawnQuestion:
+    """How long a bar is that lies along a ruler, in cm."""
+    on = sheet(rng)
+    colour, step = tuple(COLOURS)[n % len(COLOURS)], rng.choice((26, 30, 34))
+    x, y, n_cm = rng.randint(14, 30), rng.randint(120, 260), 420 // step
+    start, length = rng.randint(0, 3), rng.randint(20, 10 * n_cm - 40) / 10
+    on.draw.rectangle((x - 8, y, x + n_cm * step + 8, y + 46), fill=PAPER, outline=INK)
+    for tenth in range(10 * n_cm + 1):
+        at = x + tenth * step / 10
+        on.draw.line((at, y, at, y + (18 if tenth % 10 == 0 else 12 if tenth % 5 == 0 else 6)), fill=INK)
+        if tenth % 10 == 0:
+            write(on.draw, (at, y + 32), str(tenth // 10), 13)
+    box = Box(round(x + start * step), y - 24, round(x + (start + length) * step), y - 4)
+    on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS[colour])
+    question = _LONG[n // len(COLOURS) % 2].format(colour)
+    return DrawnQuestion(
+        on.image, question, Choices((), f"{length:g} cm"), "measure", ("bar", box), on.license, _read("cm")
+    )
+
+
+def dial(rng: Random, n: int) -> DrawnQuestion:
+    """Which speed a dial shows, in km/h."""
+    on = sheet(rng)
+    radius, top = rng.choice((44, 80, 130)), rng.choice((80, 100, 120, 160))
+    x, y = rng.randint(radius + 8, SIZE[0] - radius - 8), rng.randint(radius + 8, SIZE[1] - radius - 8)
+    speed = rng.randint(top // 5, top - 2)
+    on.draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=PAPER, outline=INK, width=3)
+    for mark in range(0, top + 1, 10):
+        inner = 0.82 if mark % 20 == 0 else 0.9
+        on.draw.line((*_spoke(x, y, radius * inner, mark / top), *_spoke(x, y, radius * 0.97, mark / top)), fill=INK)
+        if mark % 20 == 0:
+            write(on.draw, _spoke(x, y, radius * 0.68, mark / top), str(mark), max(8, radius // 9))
+    on.draw.line((x, y, *_spoke(x, y, radius * 0.85, speed / top)), fill=COLOURS["red"], width=3)
+    vehicle = _VEHICLES[n % len(_VEHICLES)]
+    question = _FAST[n // len(_VEHICLES) % 2].format(vehicle)
+    box = Box(x - radius, y - radius, x + radius + 1, y + radius + 1)
+    return DrawnQuestion(
+        on.image, question, Choices((), f"{speed} km/h"), "measure", ("dial", box), on.license, _read("km/h")
+    )
+
+
+def thermometer(rng: Random, n: int) -> DrawnQuestion:
+    """How warm a thermometer says that it is, in degrees Celsius."""
+    on = sheet(rng)
+    step, warmth = rng.choice((3, 5, 6)), rng.randint(8, 38)
+    x, bottom = rng.randint(60, SIZE[0] - 60), rng.randint(45 * step + 30, SIZE[1] - 30)
+    on.draw.rectangle((x - 32, bottom - 42 * step, x + 32, bottom + 24), fill=PAPER, outline=INK)
+    for degree in range(0, 41):
+        y, long = bottom - degree * step, degree % 10 == 0
+        on.draw.line((x + 4, y, x + (14 if long else 9), y), fill=INK)
+        if long:
+            write(on.draw, (x + 23, y), str(degree), 9)
+    box = Box(x - 4, bottom - warmth * step, x + 4, bottom + 12)
+    on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS["red"])
+    question = f"A thermometer hangs in the {_ROOMS[n % len(_ROOMS)]}. What does it read, in °C?"
+    return DrawnQuestion(
+        on.image, question, Choices((), f"{warmth} °C"), "measure", ("column", box), on.license, _read("°C")
+    )
+
+
+def _read(unit: str) -> dict[str, object]:
+    return {"tolerance": TOLERANCE, "unit": unit}
+
+
+def _spoke(x: float, y: float, radius: float, share: float) -> tuple[float, float]:
+    """A place on the dial: three quarters of the way round, from the lower left."""
+    angle = math.radians(135 + 270 * share)
+    return x + radius * math.cos(angle), y + radius * math.sin(angle)
+
+
+_NAMES = ("astronaut", "cat", "coffee", "coins", "rocket", "pagoda", "flower", "motorcycle", "camera", "horse")
+_PLACES = ("upper left", "upper right", "lower left", "lower right")
+
+
+def place_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
+    """In which of four places a photograph is."""
+    image, names, boxes, licence = _drawn(rng, 2, n)
+    at = names.index(_NAMES[n % len(_NAMES)])
+    choices = lettered(_PLACES[at], [place for place in _PLACES if place != _PLACES[at]], place=n, rng=rng)
+    phrase = PHOTOGRAPHS[names[at]].phrase
+    others = PHOTOGRAPHS[names[(at + 1) % 4]].phrase
+    question = f"Where on this sheet is the picture of {phrase}, if one of {others} is beside it?"
+    return DrawnQuestion(image, question, choices, "location", (phrase, boxes[at]), licence)
+
+
+def box_of_a_photograph(rng: Random, n: int) -> DrawnQuestion:
+    """Where a photograph is, as a box."""
+    image, names, boxes, licence = _drawn(rng, 2 + n % 2, n)
+    at = names.index(_NAMES[n % len(_NAMES)])
+    phrase = PHOTOGRAPHS[names[at]].phrase
+    question = f"Give the bounding box of the photograph of {phrase} on this sheet, as [x1, y1, x2, y2] in pixels."
+    return DrawnQuestion(image, question, Choices((), str(list(boxes[at]))), "location", (phrase, boxes[at]), licence)
+
+
+def _drawn(rng: Random, columns: int, n: int) -> tuple[Image.Image, list[str], list[Box], str]:
+    """Two rows of photographs, the ``n``-th among them, on a light or a dark ground; their names and boxes."""
+    size = (480, 400)
+    image = Image.new("RGB", size, INK if n % 2 else PAPER)
+    target = _NAMES[n % len(_NAMES)]
+    names = [target, *rng.sample([name for name in _NAMES if name != target], 2 * columns - 1)]
+    rng.shuffle(names)
+    wide, high, boxes = size[0] // columns, size[1] // 2, []
+    for place, name in enumerate(names):
+        width, height = rng.randint(wide * 5 // 8, wide - 8), rng.randint(high * 5 // 8, high - 8)
+        x = place % columns * wide + rng.randint(4, wide - width - 4)
+        y = place // columns * high + rng.randint(4, high - height - 4)
+        image.paste(ImageOps.fit(photograph_image(name), (width, height), Image.Resampling.BILINEAR), (x, y))
+        boxes.append(Box(x, y, x + width, y + height))
+    return image, names, boxes, joint_license(PHOTOGRAPHS[name].license for name in names)
+
+
+_STEPS = {"right": (1, 0), "left": (-1, 0), "up": (0, -1), "down": (0, 1)}
+_TURNS = {"right": ("up", "down"), "left": ("up", "down"), "up": ("left", "right"), "down": ("left", "right")}
+_PAINTS = tuple(COLOURS)
+
+
+def route(rng: Random, n: int) -> DrawnQuestion:
+    """How a route of three legs runs from its dot to its cross."""
+    on, first = sheet(rng), tuple(_STEPS)[n % 4]
+    second = rng.choice(_TURNS[first])
+    legs = (first, second, rng.choice(_TURNS[second]))
+    places = [(0, 0)]
+    for leg, length in zip(legs, (rng.randint(2, 3), 2, rng.randint(1, 2)), strict=True):
+        (x, y), (right, down) = places[-1], _STEPS[leg]
+        places.append((x + right * length, y + down * length))
+    middle = [(min(along) + max(along)) / 2 for along in zip(*places, strict=True)]
+    line = [(240 + (x - middle[0]) * 56, 180 + (y - middle[1]) * 56) for x, y in places]
+    paint = _PAINTS[n % len(_PAINTS)]
+    on.draw.line(line, fill=COLOURS[paint], width=6)
+    (x, y), end = line[0], line[-1]
+    on.draw.ellipse((x - 9, y - 9, x + 9, y + 9), fill=INK)
+    write(on.draw, end, "×", 34)
+    return DrawnQuestion(
+        on.image,
+        f"Describe in one sentence how the {paint} route runs from the dot to the cross.",
+        Choices((), "It goes {}, turns {} after that and at the end runs {} until the cross.".format(*legs)),
+        "description",
+        None,
+        on.license,
+        {"grader": {"kind": "judged"}},
+    )

@@ -1,0 +1,1 @@
+"""Trajectories from samples: recipes, drafting, execution in the sandbox, checks."""

@@ -1,0 +1,220 @@
+"""Drafts: a sample is prepared, planned where its recipe has a plan, and the opening turn of its rollout written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import sandbox
+from pipelines.generation.recipes import Plan, Recipe
+from pipelines.generation.rollout import parse_turn, write_turn
+from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
+from pipelines.models.messages import ImagePart, Message, message
+from pipelines.models.policies import Completion, CompletionRequest, Policy
+from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
+from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
+from pipelines.records.digest import digest, seed_from
+from pipelines.selection.stratified import Candidate, difficulty, ordered
+from pipelines.storage.images import ImageStore
+from pipelines.storage.stage import code_version
+
+R = TypeVar("R")
+T = TypeVar("T")
+CONVERSATION_CODE = tuple(
+    f"pipelines.models.{name}"
+    for name in ("messages", "parsing", "policies", "prompts", "protocols", "self_consistency", "tasks")
+)
+"""What decides a conversation with a policy."""
+DRAFT_CODE = (
+    *CONVERSATION_CODE,
+    __name__,
+    "pipelines.generation.operation_planning",
+    "pipelines.generation.recipes",
+    "pipelines.generation.rollout",
+    "pipelines.generation.recipes",
+    "pipelines.selection.stratified",
+    "pipelines.verification.grading",
+    "pipelines.vision",
+)
+"""What recipes prepare, plan and read with; ``Recipe.digest`` has the recipe's own file and prompts."""
+
+
+class UsageMeter:
+    """What a row has cost and what was written for it so far; a reject keeps both."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self.text = ""
+
+
+class RecipeStage(Stage[Sample, T, R]):
+    """A stage of a family: ``<family>/<table>``, made from the samples and the family's tables ``above``."""
+
+    recipe: Recipe
+    table: ClassVar[str]
+    above: ClassVar[Sequence[str]] = ()
+
+    @property
+    def family(self) -> str:
+        return self.recipe.family
+
+    @property
+    def asset(self) -> str:
+        return f"{self.family}/{self.table}"
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return (*SAMPLES, *(f"{self.family}/{table}" for table in self.above))
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        return {}  # provenance stands in every row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts(RecipeStage[Sample, Draft]):
+    """``writer`` writes the trajectories; ``planner`` the plans, where the recipe has one.
+
+    Where ``n_most`` drafts are enough, no more samples are drafted, chosen as ``pipelines/selection/stratified.py``
+    orders them.
+    """
+
+    recipe: Recipe
+    store: ImageStore
+    writer: Policy
+    planner: Policy | None = None
+    n_most: int | None = None
+
+    table: ClassVar[str] = "drafts"
+    kind: ClassVar[type[Draft]] = Draft
+    code: ClassVar[Sequence[str]] = DRAFT_CODE
+    roles: ClassVar[Sequence[str]] = ("writer", "planner")
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"recipe": self.recipe.digest, "sandbox": sandbox.sandbox_digest(), "n_most": self.n_most}
+
+    def rows(self, shard: Shard) -> Sequence[tuple[Sample, Sample]]:
+        return [(sample, sample) for sample in shard.samples().values()]
+
+    def order(self, rows: Sequence[tuple[Sample, Sample]]) -> Sequence[int]:
+        """Balanced over category and difficulty where not all are drafted."""
+        if self.n_most is None:
+            return range(len(rows))
+        places = {sample.sample_id: place for place, (sample, _) in enumerate(rows)}
+        candidates = [Candidate(sample.sample_id, sample.category, difficulty(sample)) for sample, _ in rows]
+        return [places[sample_id] for sample_id in ordered(candidates)]
+
+    async def measure(self, _origin: Sample, row: Sample) -> Draft | Rejection:
+        """The opening turn; a reject keeps what was paid and written."""
+        spent = UsageMeter()
+        try:
+            return await self._draft(row, spent)
+        except Exception as error:  # noqa: BLE001  # classified by row_error
+            return Rejection(row_error(error), {**to_row(row), "text": spent.text, "usage": to_row(spent.usage)})
+
+    async def _draft(self, sample: Sample, spent: UsageMeter) -> Draft:
+        prepared = self.recipe.prepare(sample, self.store)
+        plan = await self._plan(sample, prepared, spent)
+        task = task_of(self.recipe, sample, prepared.images, {**prepared.hint, **plan}, prepared.mode, self.writer)
+        completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
+        parse_turn(completion, self.recipe.protocol)
+        return Draft(
+            trajectory_id=task.trajectory_id,
+            sample_id=sample.sample_id,
+            family=self.recipe.family,
+            images=task.images,
+            hint=json.dumps(dict(task.hint), sort_keys=True),
+            text=completion.text,
+            usage=spent.usage,
+            provenance=provenance(self.recipe, self.writer, seed=task.seed),
+            mode=task.mode,
+        )
+
+    async def _plan(self, sample: Sample, prepared: PreparedSample, spent: UsageMeter) -> Mapping[str, Any]:
+        plan = self.recipe.plan
+        if plan is None:
+            return {}
+        task = _plan_task(plan, sample, prepared.images)
+        completion = await _written(self.planner or self.writer, task, (), spent, schema=plan.schema)
+        return plan.read(completion.text, sample)
+
+
+async def _written(
+    policy: Policy,
+    task: Task,
+    stop: tuple[str, ...],
+    spent: UsageMeter,
+    *,
+    schema: Mapping[str, Any] | None = None,
+) -> Completion:
+    completion = await write_turn(
+        policy, CompletionRequest(task.opening, stop, seed_from(task.seed, 0), task, schema=schema)
+    )
+    spent.usage += completion.usage
+    spent.text = completion.text
+    return completion
+
+
+def task_of(
+    recipe: Recipe, sample: Sample, images: Sequence[ImageRef], hint: Mapping[str, Any], mode: str, writer: Policy
+) -> Task:
+    """The rollout to be made of a prepared sample; the same sample and policy give the same task."""
+    seed = seed_from(recipe.family, sample.sample_id)
+    plan = [recipe.plan.prompt.digest] if recipe.plan else []
+    determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), recipe.prompt.digest, seed, *plan]
+    return Task(
+        trajectory_id=digest(determinants),
+        family=recipe.family,
+        sample=sample,
+        images=tuple(images),
+        hint=hint,
+        opening=_opening(recipe, sample, tuple(images), hint),
+        seed=seed,
+        mode=mode,
+    )
+
+
+def _opening(
+    recipe: Recipe, sample: Sample, images: tuple[ImageRef, ...], hint: Mapping[str, Any]
+) -> tuple[Message, ...]:
+    slots = {"question": question_text(sample), "sizes": image_sizes(images), **hint}
+    slots["videos"] = video_info(sample.videos)
+    return _messages(
+        images, *recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
+    )
+
+
+def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...]) -> Task:
+    system, user = plan.prompt.render(question=question_text(sample), sizes=image_sizes(images))
+    return Task(
+        trajectory_id=digest([sample.sample_id, plan.prompt.digest]),
+        family=plan.prompt.name,
+        sample=sample,
+        images=images,
+        hint={},
+        opening=_messages(images, system, user),
+        seed=seed_from(plan.prompt.name, sample.sample_id),
+        stage="plan",
+    )
+
+
+def _messages(images: tuple[ImageRef, ...], system: str, user: str) -> tuple[Message, ...]:
+    return (message("system", system), message("user", *map(ImagePart, images), user))
+
+
+def provenance(recipe: Recipe, writer: Policy, *, seed: int) -> Provenance:
+    """All that determines what ``writer`` makes of a recipe's sample."""
+    identity = writer.identity
+    return Provenance(
+        policy=identity.policy,
+        model=identity.model,
+        revision=identity.revision,
+        sampling=json.dumps(dict(identity.sampling), sort_keys=True),
+        prompt_digest=recipe.prompt.digest,
+        sandbox_digest=sandbox.sandbox_digest(),
+        seed=seed,
+        code_version=code_version(),
+    )

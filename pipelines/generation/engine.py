@@ -1,0 +1,227 @@
+"""The engine that runs every recipe: prepare -> draft -> run -> check -> keep, one partition at a time.
+
+    samples                     what intake read
+    <family>/drafts             prepared, and the policy's opening turn written
+    <family>/runs               rolled out: code executed, turns written until there is an answer
+    <family>/verdicts           every check's verdict on every run
+    <family>/trajectories       those that passed all of them
+    <family>/rejects            the rejects of all stages of the family, in one table
+
+Each is a table (``pipelines/storage/tables.py``) that the stage runner makes (``pipelines/generation/stage.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import sandbox
+from pipelines.generation.drafting import DRAFT_CODE, Drafts, RecipeStage, provenance, task_of
+from pipelines.generation.recipes import Recipe
+from pipelines.generation.rollout import rollout
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection, Shard
+from pipelines.generation.verdicts import Verdicts
+from pipelines.models.policies import Completion, Policy
+from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.sources import Source
+from pipelines.sources.ingest import ingest_shard
+from pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, run_stage
+from pipelines.storage.tables import TableKey, TableStale
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.checks.necessity import Necessity
+
+STAGES = ("drafts", "runs", "verdicts", "trajectories")
+"""A family's stages, in order. ``rejects`` collects their rejects."""
+INTAKE_CODE = ("pipelines.records", "pipelines.sources", "pipelines.storage")
+
+
+def intake(workspace: Workspace, source: Source, shard: int, partition: str) -> StageReport:
+    """The samples of one shard of a source."""
+    # an embedded source's rows are decided by its own room, wherever that is
+    room = ".".join(type(source).__module__.split(".")[:2])
+    code = code_digest(*INTAKE_CODE, *([room] if room.startswith("pipelines.") else []))
+    inputs = digest(["samples", source.fingerprint, shard, code])
+
+    def perform() -> Outcome[Sample]:
+        ingested = ingest_shard(source, shard, workspace.images)
+        return Outcome(ingested.samples, ingested.rejects, ingested.n_in)
+
+    return run_stage(workspace.tables, TableKey(SAMPLES, partition), Sample, inputs=inputs, perform=perform)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One recipe at work on one partition."""
+
+    workspace: Workspace
+    recipe: Recipe
+    partition: str
+    progress: Callable[[StageProgress], None] | None = None
+
+    @property
+    def shard(self) -> Shard:
+        """The partition."""
+        return Shard(self.workspace, self.partition, self.progress)
+
+    def key(self, stage: str) -> TableKey:
+        """The table of a stage of this family."""
+        return TableKey((self.recipe.family, stage), self.partition)
+
+    @property
+    def samples_key(self) -> TableKey:
+        """The samples that the family works on."""
+        return self.shard.samples_key
+
+    def draft(self, policy: Policy, planner: Policy | None = None, *, n_most: int | None = None) -> StageReport:
+        """Prepares every sample and has the opening turn written; ``planner`` writes the recipe's plans, if it has any.
+
+        Where ``n_most`` drafts are enough, no more samples are paid for. Raises ``PolicyUnavailable`` before any work
+        when a policy cannot be reached.
+        """
+        planner = planner if self.recipe.plan is not None else None
+        store = self.workspace.images
+        drafts = Drafts(recipe=self.recipe, store=store, writer=policy, planner=planner, n_most=n_most)
+        return self.shard.materialize(drafts)
+
+    def run(self, policy: Policy) -> StageReport:
+        """Rolls every draft out: executes its code, shows the policy the result, until there is an answer."""
+        sandboxes = Sandboxes(self.workspace.images, self.workspace.ledger)
+        return self.shard.materialize(Runs(recipe=self.recipe, writer=policy, sandboxes=sandboxes))
+
+    def check(
+        self,
+        judge: Policy | None = None,
+        *,
+        n_votes: int = 1,
+        unaided: Policy | None = None,
+        necessity: Necessity | None = None,
+    ) -> StageReport:
+        """Every check on every run; a run with failed checks stays in the table, with its verdicts.
+
+        ``judge`` votes ``n_votes`` times in the checks that need a judge; None is the embedded one. Each judge has the
+        threshold of its calibration, if it has one. ``unaided`` answers without tools and without the image, as
+        ``necessity`` (default: the recipe's) says; without one of the two that is not measured. Raises
+        ``PolicyUnavailable`` before any work when a policy is needed and cannot be reached.
+        """
+        verdicts = Verdicts.of(
+            self.recipe, self.workspace, judge, n_votes=n_votes, unaided=unaided, necessity=necessity
+        )
+        return self.shard.materialize(verdicts)
+
+    def keep(self) -> StageReport:
+        """The runs that passed every check."""
+        return self.shard.materialize(Trajectories(recipe=self.recipe))
+
+    def collect_rejects(self) -> StageReport:
+        """The rejects of the family's stages in this partition, in one table."""
+        tables = self.workspace.tables
+        fingerprints = [tables.fingerprint(self.key(stage)) for stage in STAGES]
+        rejects = [reject for stage in STAGES for reject in tables.read_rejects(self.key(stage))]
+        inputs = digest(["rejects", fingerprints, code_digest(*RUNNER_CODE)])
+        outcome = Outcome(rejects, (), len(rejects))
+        return run_stage(tables, self.key("rejects"), Reject, inputs=inputs, perform=lambda: outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs(RecipeStage[Draft, Trajectory]):
+    """Every draft rolled out by ``writer``."""
+
+    recipe: Recipe
+    writer: Policy
+    sandboxes: Sandboxes
+
+    table: ClassVar[str] = "runs"
+    above: ClassVar[Sequence[str]] = ("drafts",)
+    kind: ClassVar[type[Trajectory]] = Trajectory
+    code: ClassVar[Sequence[str]] = (
+        *DRAFT_CODE,
+        __name__,
+        "pipelines.generation.sandbox_sessions",
+    )
+    roles: ClassVar[Sequence[str]] = ("writer",)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"recipe": self.recipe.digest, "sandbox": sandbox.sandbox_digest(self.sandboxes.limits)}
+
+    @property
+    def n_executed(self) -> int:
+        return self.sandboxes.n_executed
+
+    def rows(self, shard: Shard) -> Sequence[tuple[Sample, Draft]]:
+        """Every draft. Raises ``TableStale`` for drafts of another policy: provenance would name one of two."""
+        rows = shard.joined(f"{self.family}/drafts", Draft)
+        now = provenance(self.recipe, self.writer, seed=0)
+        for _, draft in rows:
+            wrote = replace(draft.provenance, seed=0, sandbox_digest=now.sandbox_digest)
+            if wrote != now:
+                raise TableStale(
+                    f"{shard.key(f'{self.family}/drafts')} was written by {wrote.policy} ({wrote.model}) with "
+                    f"another prompt, model or sampling than {now.policy} ({now.model}) has now; materialise the "
+                    "drafts again first"
+                )
+        return rows
+
+    def paid_before(self, row: Draft) -> Usage:
+        return row.usage
+
+    async def measure(self, sample: Sample, row: Draft) -> Trajectory | Rejection:
+        """The rollout; one without an answer is rejected with its rounds."""
+        recipe = self.recipe
+        task = task_of(recipe, sample, row.images, json.loads(row.hint), row.mode, self.writer)
+        async with self.sandboxes.session(task.images, sample.videos, seed=task.seed) as session:
+            rolled_out = await rollout(
+                task,
+                policy=self.writer,
+                protocol=recipe.protocol,
+                session=session,
+                max_rounds=recipe.max_rounds,
+                opening=Completion(row.text, usage=row.usage),
+                follow_up=recipe.follow_up,
+            )
+        trajectory = Trajectory(
+            trajectory_id=row.trajectory_id,
+            sample_id=sample.sample_id,
+            family=recipe.family,
+            protocol=recipe.protocol.name,
+            images=task.images,
+            rounds=rolled_out.rounds,
+            final_thought=rolled_out.final_thought,
+            answer=rolled_out.answer,
+            loss_policy=recipe.loss_policy,
+            checks=(),
+            usage=rolled_out.usage,
+            provenance=row.provenance,
+            mode=row.mode,
+        )
+        return trajectory if rolled_out.error is None else Rejection(rolled_out.error, trajectory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trajectories(RecipeStage[Trajectory, Trajectory]):
+    """The runs that passed every check."""
+
+    recipe: Recipe
+
+    table: ClassVar[str] = "trajectories"
+    above: ClassVar[Sequence[str]] = ("verdicts",)
+    kind: ClassVar[type[Trajectory]] = Trajectory
+    code: ClassVar[Sequence[str]] = (__name__,)
+
+    def rows(self, shard: Shard) -> Sequence[tuple[Sample, Trajectory]]:
+        return shard.joined(f"{self.family}/verdicts", Trajectory)
+
+    def paid_before(self, row: Trajectory) -> Usage:
+        return row.usage
+
+    async def measure(self, _sample: Sample, row: Trajectory) -> Trajectory | Rejection:
+        """Rejected for the first check that failed."""
+        if row.passed:
+            return row
+        failed = next(check for check in row.checks if not check.passed)
+        return Rejection(RowError(Reason.CHECK_FAILED, failed.detail), row, failed.name)

@@ -1,0 +1,191 @@
+"""A judge against people: the rows of a file of labels found in the workspace, the judge asked about each, the result.
+
+Every vote is on the ledger: a stopped run resumes, and votes that a family has paid for are not paid again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pipelines.verification.checks
+from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.generation.stage import SAMPLES, row_error
+from pipelines.models.policies import Policy, RecordedPolicy
+from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.stage import Progress, map_rows
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import JudgedCheck
+from pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
+from pipelines.verification.judges.base import CountedJudge
+from pipelines.verification.judges.calibration_store import (
+    CalibrationStore,
+    StoredCalibration,
+    inline_case,
+    stored_calibration,
+)
+from pipelines.verification.judges.labels import Label, Labels, label_reject, read_labels
+
+
+class JudgeUnknown(Exception):
+    """There is no judged check of that name; says which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLabel:
+    """A labelled row and the judge's share of yes votes on it."""
+
+    label: Label
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What came of a file of labels: the calibration and where it lies, the rows behind it, the lines without use."""
+
+    frozen: StoredCalibration
+    path: Path
+    rows: Sequence[JudgedLabel]
+    rejects: Sequence[Reject]
+    n_lines: int
+    n_other: int
+    usage: Usage
+
+
+def judged_checks() -> dict[str, JudgedCheck]:
+    """Every check that asks a judge, by name: the toolkit's, and those of the recipes."""
+    bundled = [found for found in vars(pipelines.verification.checks).values() if isinstance(found, JudgedCheck)]
+    recipes = [check for recipe in load_recipes().values() for check in recipe.checks if isinstance(check, JudgedCheck)]
+    return {check.name: check for check in [*bundled, *recipes]}
+
+
+def calibrate_judge(
+    workspace: Workspace,
+    name: str,
+    path: Path,
+    *,
+    policy: Policy | None = None,
+    n_votes: int = 1,
+    target_precision: float | None = None,
+    progress: Progress | None = None,
+) -> Calibrated:
+    """Asks the judge of the check ``name`` about every labelled row and writes its calibration; families use it from
+    then on. ``policy`` None is the embedded judge.
+
+    Raises ``JudgeUnknown``, ``LabelsUnreadable``, ``PolicyUnavailable``, ``CalibrationError``; it writes nothing then.
+    """
+    checks = judged_checks()
+    if name not in checks:
+        raise JudgeUnknown(f"there is no judge {name!r}; there are {', '.join(sorted(checks))}")
+    return asyncio.run(_calibrate(workspace, checks[name], path, policy, n_votes, target_precision, progress))
+
+
+async def _calibrate(
+    workspace: Workspace,
+    check: JudgedCheck,
+    path: Path,
+    policy: Policy | None,
+    n_votes: int,
+    target_precision: float | None,
+    progress: Progress | None,
+) -> Calibrated:
+    labels, rows = read_labels(path, check.name), _Rows(workspace)
+    async with AsyncExitStack() as stack:
+        judge: Judge = EmbeddedJudge()
+        concurrency = 1
+        if policy is not None:
+            recorded = await stack.enter_async_context(RecordedPolicy(policy, workspace.ledger))
+            await recorded.check()
+            judge, concurrency = PolicyJudge(recorded, n_votes=n_votes), policy.concurrency
+        counted = CountedJudge(judge)
+        results = await map_rows(
+            labels.labels,
+            lambda label: _ask(label, check, counted, rows),
+            concurrency=concurrency,
+            progress=progress,
+        )
+    return _frozen(workspace, check, judge, labels, results, path, target_precision, counted.usage)
+
+
+def _frozen(
+    workspace: Workspace,
+    check: JudgedCheck,
+    judge: Judge,
+    labels: Labels,
+    results: Sequence[JudgedLabel | Reject],
+    path: Path,
+    target_precision: float | None,
+    usage: Usage,
+) -> Calibrated:
+    judged = [row for row in results if isinstance(row, JudgedLabel)]
+    rejects = [*labels.rejects, *(row for row in results if isinstance(row, Reject))]
+    frozen = stored_calibration(
+        check,
+        judge,
+        [row.label for row in judged],
+        [row.score for row in judged],
+        labelled=path.name,
+        target_precision=target_precision,
+    )
+    written = CalibrationStore(workspace.calibrations).write(frozen)
+    return Calibrated(frozen, written, judged, rejects, labels.n_lines, labels.n_other, usage)
+
+
+async def _ask(label: Label, check: JudgedCheck, judge: Judge, rows: _Rows) -> JudgedLabel | Reject:
+    try:
+        verdict = await check.ask(rows.case(label), judge)
+        if not verdict.n_trials:
+            raise RowError(Reason.NOT_APPLICABLE, f"the judge is not asked about this row: {verdict.detail}")
+    except Exception as error:  # noqa: BLE001  # classified by row_error
+        return label_reject(row_error(error), label.where, label.line.model_dump_json(), label.line)
+    return JudgedLabel(label, verdict.score or 0.0)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The runs of the workspace's families, as cases; a family's tables are read when it is first asked for."""
+
+    workspace: Workspace
+    recipes: Mapping[str, Recipe] = field(default_factory=load_recipes)
+    _cases: dict[str, dict[str, Case]] = field(default_factory=dict)
+
+    def case(self, label: Label) -> Case:
+        """The row that a label is about. Raises ``RowError`` (row_unknown)."""
+        line = label.line
+        if line.question is not None:
+            return inline_case(label, self.workspace.images)
+        if line.family not in self.recipes:
+            raise RowError(Reason.ROW_UNKNOWN, f"there is no family {line.family!r}")
+        case = self._family(line.family).get(line.row)
+        if case is None:
+            raise RowError(Reason.ROW_UNKNOWN, f"no run of {line.family} is or comes from {line.row!r}")
+        return case
+
+    def _family(self, family: str) -> dict[str, Case]:
+        if family not in self._cases:
+            folder = self.workspace.tables.root / family / "runs"
+            partitions = sorted(path.stem for path in folder.glob("[!.]*.parquet") if ".rejects" not in path.name)
+            self._cases[family] = {
+                name: case for partition in partitions for name, case in self._of(family, partition).items()
+            }
+        return self._cases[family]
+
+    def _of(self, family: str, partition: str) -> dict[str, Case]:
+        tables = self.workspace.tables
+        samples = {sample.sample_id: sample for sample in tables.read(TableKey(SAMPLES, partition), Sample)}
+        drafts = tables.read(TableKey((family, "drafts"), partition), Draft)
+        hints = {draft.trajectory_id: json.loads(draft.hint) for draft in drafts}
+        cases: dict[str, Case] = {}
+        for run in tables.read(TableKey((family, "runs"), partition), Trajectory):
+            sample = samples.get(run.sample_id)
+            if sample is not None and run.trajectory_id in hints:  # else its table is older than theirs
+                case = Case(sample, run, hints[run.trajectory_id], self.workspace.images)
+                cases |= {run.trajectory_id: case, f"{sample.source}:{sample.source_row}": case}
+        return cases

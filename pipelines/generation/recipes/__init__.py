@@ -1,0 +1,187 @@
+"""Families of trajectories, one file and one prompt each, run by one engine (``pipelines/generation/engine.py``).
+
+A recipe file defines ``recipe = Recipe(...)``. Every file in this folder is a family; so is every file in the folders
+that the environment variable ``DARKROOM_RECIPES`` lists (separated as in ``PATH``). docs/families.md adds one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import os
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from pipelines.models.prompts import Prompt
+from pipelines.models.protocols.base import Protocol
+from pipelines.models.tasks import PreparedSample, Task
+from pipelines.records import ImageRef, LossPolicy, Round, Sample
+from pipelines.records.digest import digest, digest_bytes
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.selection.stratified import mixture
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks.base import CheckFunction
+from pipelines.verification.checks.necessity import Necessity
+
+_FAMILY = re.compile(r"[a-z][a-z0-9_]*")
+Writer = Literal["draft", "convert"]
+"""Who writes a family's trajectories: the drafting policy, or the one that converts what was drafted."""
+
+
+class RecipeError(Exception):
+    """A recipe's file is wrong: which file, what was expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the drafting policy writes before the trajectory, and no trajectory shows: a decision, a long solution.
+
+    The prompt's slots are ``question`` and ``sizes``, so families with the same plan pay for it once.
+    """
+
+    prompt: Prompt
+    read: Callable[[str, Sample], Mapping[str, Any]]
+    """What the plan says, as slots of the recipe's prompt (JSON). Raises ``RowError`` when it rules the sample out."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON schema of a plan that is JSON; endpoints that know it hold to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One family.
+
+    ``prepare`` makes a sample ready or raises ``RowError`` (not_applicable, unsuitable). The prompt's slots are
+    ``question``, ``sizes``, ``videos`` and the names in the prepared hint.
+    """
+
+    family: str
+    description: str
+    """For the people who read the asset graph: one sentence, with the source of the facts."""
+    file: Path
+    """``Path(__file__)`` of the recipe: its digest decides whether finished work still stands."""
+    prompt: Prompt
+    protocol: Protocol
+    prepare: Callable[[Sample, ImageStore], PreparedSample]
+    checks: tuple[CheckFunction, ...]
+    loss_policy: LossPolicy = "last_round"
+    max_rounds: int = 4
+    plan: Plan | None = None
+    writer: Writer = "draft"
+    follow_up: Callable[[Task, tuple[Round, ...]], str] | None = None
+    """Text beside an observation, privileged like the hint: the trajectory does not show it."""
+    n_wanted: int | None = None
+    """Rows of the published mixture (Thyme App. B), from which default quotas are scaled."""
+    necessity: Necessity | None = None
+    """How the need of rows for their image and their tools is measured, where that is free or configured."""
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not _FAMILY.fullmatch(self.family):
+            raise RecipeError(f"{self.file}: a family is named in lower case, like 'crop'; found {self.family!r}")
+        if not self.checks:
+            raise RecipeError(f"{self.file}: a recipe needs checks")
+        prompts = [self.prompt.digest, *([self.plan.prompt.digest] if self.plan else [])]
+        object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
+
+
+def load_recipes() -> dict[str, Recipe]:
+    """Every recipe by its family. Raises ``RecipeError`` when a file defines none or a family twice."""
+    recipes: dict[str, Recipe] = {}
+    for module in [*_bundled(), *_added()]:
+        recipe = getattr(module, "recipe", None)
+        if not isinstance(recipe, Recipe):
+            raise RecipeError(f"{module.__file__}: expected a module-level `recipe = Recipe(...)`, found {recipe!r}")
+        if recipe.family in recipes:
+            raise RecipeError(f"{module.__file__}: the family {recipe.family!r} is defined twice")
+        recipes[recipe.family] = recipe
+    return recipes
+
+
+def quotas(recipes: Sequence[Recipe], *, n_rows: int | None) -> dict[str, int]:
+    """``n_rows`` in the published mixture, over the families that are in it; none without a number."""
+    if n_rows is None:
+        return {}
+    return mixture({recipe.family: recipe.n_wanted for recipe in recipes if recipe.n_wanted}, n_rows)
+
+
+def _bundled() -> list[ModuleType]:
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    return [importlib.import_module(f"{__name__}.{name}") for name in sorted(names)]
+
+
+def _added() -> list[ModuleType]:
+    folders = [Path(folder) for folder in os.environ.get("DARKROOM_RECIPES", "").split(os.pathsep) if folder]
+    return [_from_file(path) for folder in folders for path in _recipe_files(folder)]
+
+
+def _recipe_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise RecipeError(f"DARKROOM_RECIPES names {folder}, which is not a folder")
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+
+
+def _from_file(path: Path) -> ModuleType:
+    name = f"darkroom_recipe_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise RecipeError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+MAX_TARGET_SHARE = 0.05
+"""Thyme's bound on small targets in its high-resolution data (§4.1)."""
+
+MARGIN = 0.15
+"""How far the region reaches beyond the target, as a share of the target's longer side."""
+
+
+def target_region(sample: Sample) -> Box:
+    """The region to crop: the target with a margin.
+
+    Raises ``RowError``: not_applicable without a target's box, unsuitable where the target fills more than
+    ``MAX_TARGET_SHARE`` of the image, because cropping it would be lazy.
+    """
+    if not sample.images or not sample.truth.boxes:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image with a target's box")
+    image, target = sample.images[0], sample.truth.boxes[0].box
+    require_small(target, image, MAX_TARGET_SHARE)
+    return with_margin(target, image)
+
+
+def require_small(target: Box, image: ImageRef, max_share: float) -> None:
+    """Raises ``RowError`` (unsuitable) where the target fills more than ``max_share`` of the image."""
+    share = target.area / (image.width * image.height)
+    if share > max_share:
+        raise RowError(Reason.UNSUITABLE, f"the target fills {share:.1%} of the image, more than {max_share:.0%}")
+
+
+def with_margin(target: Box, image: ImageRef, *, margin: float = MARGIN, min_pixels: int = 8) -> Box:
+    """The target with its surroundings, inside the image; ``margin`` is a share of the target's longer side."""
+    pixels = max(min_pixels, round(margin * max(target.width, target.height)))
+    return target.grown(pixels).clipped(image.width, image.height)
+
+
+def as_text(region: Box) -> str:
+    """``180, 100, 280, 170``, as prompts have it."""
+    return ", ".join(map(str, region))
+
+
+def as_fractions(region: Box, image: ImageRef) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom as fractions of the image: thousandths, rounded outwards."""
+    return (
+        math.floor(1000 * region.x1 / image.width) / 1000,
+        math.floor(1000 * region.y1 / image.height) / 1000,
+        math.ceil(1000 * region.x2 / image.width) / 1000,
+        math.ceil(1000 * region.y2 / image.height) / 1000,
+    )

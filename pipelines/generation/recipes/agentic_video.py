@@ -1,0 +1,59 @@
+"""Agentic video: the video is in the runtime only, and the policy shows itself the frames that it needs.
+
+PyVision-RL §3.1 (on-demand context), §3.4, figures 8, 19 and 20. The prompt holds the question and the videos' facts
+(frames, seconds, size). Kept are rows with the right answer, at least two tool turns, none broken, few frames, and
+among them the ones that answer the question, where the truth names them (``pipelines/records/samples.py``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import PyVision
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.samples import temporal_segments
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import (
+    answer_matches,
+    frames_within_budget,
+    has_tool_turns,
+    hint_stays_hidden,
+    no_round_is_broken,
+    relevant_frames_shown,
+    visual_tokens_within_budget,
+)
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The images, if there are any, and no hint."""
+    if not sample.videos:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample has no video")
+    try:
+        temporal_segments(sample)
+    except ValueError as error:
+        raise RowError(Reason.MALFORMED_ROW, str(error)) from error
+    return PreparedSample(sample.images)
+
+
+recipe = Recipe(
+    family="agentic_video",
+    description="Agentic video: the policy shows itself the frames that it needs, on demand (PyVision-RL §3.1).",
+    file=Path(__file__),
+    prompt=bundled_prompt("agentic_video"),
+    protocol=PyVision(),
+    prepare=prepare,
+    checks=(
+        answer_matches,
+        has_tool_turns,
+        no_round_is_broken,
+        frames_within_budget,
+        visual_tokens_within_budget,
+        relevant_frames_shown,
+        hint_stays_hidden,
+    ),
+    loss_policy="all_rounds",
+)

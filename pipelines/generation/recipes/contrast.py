@@ -1,0 +1,73 @@
+"""Contrast: the image is faint, the policy restores it, looks and answers (Thyme appendix B, Coding Data 3).
+
+``prepare`` fades the image by a seed, unless it was found faint; the policy writes what hides the text and a program
+that brings it out, sees the result, and answers. For samples with print, or with a known place where detail is; what
+would not come back after fading is unsuitable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.records.digest import seed_from
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
+from pipelines.verification.checks.legibility import legibility_gain
+from pipelines.vision.degradation import sample_degradation
+from pipelines.vision.legibility import FAINT, contrast, likeness
+
+MAX_SIDE = 2048
+"""Pixels. What is small in a larger image needs a crop before it needs contrast."""
+
+MIN_RECOVERABLE = 0.6
+"""Correlation that a plain restoration of the faded part must reach with the original."""
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The image faded, or as it is where it is faint; what is wrong with it, in a word, as the hint."""
+    boxes = [truth.box for truth in sample.truth.boxes if truth.image == 0]
+    if not sample.images or not (boxes or sample.category.upper() == "OCR"):
+        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image with print or with a known place of detail")
+    image = sample.images[0]
+    if max(image.width, image.height) > MAX_SIDE:
+        raise RowError(Reason.UNSUITABLE, f"{image.width}x{image.height} pixels: longer than {MAX_SIDE}")
+    original = store.open(image).convert("RGB")
+    part = (boxes[0] if boxes else Box(0, 0, *original.size)).grown(10).clipped(*original.size)
+    if contrast(original).rms < FAINT:
+        return PreparedSample(sample.images, {"fault": "found faint"})
+    fade = sample_degradation(seed_from("contrast", sample.sample_id))
+    faint = fade.faded(original)
+    _require_recoverable(faint.crop(part), original.crop(part))
+    faded = store.add_pixels(faint, parent=image.sha256, made_by=f"contrast: {fade}")
+    error = f"{fade.kind} and grainy" if fade.noise else fade.kind
+    return PreparedSample((faded, *sample.images[1:]), {"fault": error})
+
+
+def _require_recoverable(faint: Image.Image, original: Image.Image) -> None:
+    smooth = cv2.GaussianBlur(np.asarray(faint.convert("L")), (0, 0), 0.8)
+    recovered = likeness(Image.fromarray(smooth), original)
+    if recovered < MIN_RECOVERABLE:
+        raise RowError(Reason.UNSUITABLE, f"faded, too little comes back: likeness {recovered:.2f} to the original")
+
+
+recipe = Recipe(
+    family="contrast",
+    description="Contrast: the picture is faint, the policy restores it, looks and answers (Thyme App. B).",
+    file=Path(__file__),
+    prompt=bundled_prompt("contrast"),
+    protocol=Thyme(),
+    prepare=prepare,
+    checks=(executes, shows_an_image, legibility_gain, answer_matches, hint_stays_hidden),
+    n_wanted=10_000,
+)

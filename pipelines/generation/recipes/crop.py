@@ -1,0 +1,48 @@
+"""Crop: look closer at the part of the image that the question is about (Thyme appendix B, Coding Data 1; table 10).
+
+The policy receives the target's box, writes why a closer look is needed and code that crops and enlarges, sees
+the crop, and answers. The box may show in the code only. Samples without a box are not applicable; a target that
+fills more than ``MAX_TARGET_SHARE`` of the image is unsuitable, because cropping it would be lazy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.generation.recipes import (
+    Recipe,
+    as_text,
+    target_region,
+)
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import (
+    Necessity,
+    answer_matches,
+    crop_contains_target,
+    crop_is_tight,
+    executes,
+    hint_stays_hidden,
+    shows_an_image,
+)
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The image as it is; the region to crop as the hint."""
+    return PreparedSample(sample.images, {"region": as_text(target_region(sample))})
+
+
+recipe = Recipe(
+    family="crop",
+    description="Cropping: the target is small, the policy crops it, looks and answers (Thyme App. B, table 10).",
+    file=Path(__file__),
+    prompt=bundled_prompt("crop"),
+    protocol=Thyme(),
+    n_wanted=28_000,
+    necessity=Necessity(max_without_tools=None),
+    prepare=prepare,
+    checks=(executes, shows_an_image, crop_contains_target, crop_is_tight, answer_matches, hint_stays_hidden),
+)

@@ -1,0 +1,42 @@
+"""Direct: the image answers the question as it is, so no code is written (Thyme appendix B, table 9).
+
+The policy decides first (``pipelines/generation/operation_planning.py``); what it calls directly answerable it answers
+in one turn. Samples that need work on their image are not applicable, nor are samples without one. Which of the right
+answers are kept is the selection's business: a seeded sample of as many as are wanted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.generation.operation_planning import plan
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import Necessity, answer_matches, consistency, hint_stays_hidden, no_program
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The images as they are."""
+    if not sample.images:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
+    return PreparedSample(sample.images)
+
+
+recipe = Recipe(
+    family="direct",
+    description="No code: the policy calls the question directly answerable and answers it (Thyme App. B, table 9).",
+    file=Path(__file__),
+    prompt=bundled_prompt("direct"),
+    protocol=Thyme(),
+    prepare=prepare,
+    checks=(no_program, answer_matches, consistency, hint_stays_hidden),
+    max_rounds=0,
+    plan=plan(keeps=lambda decided: not decided.needs_work),
+    n_wanted=100_000,
+    necessity=Necessity(max_without_tools=None),
+)

@@ -1,0 +1,120 @@
+"""Error correction: a first crop that misses the target, then the right one, with the reason why (Thyme App. B).
+
+The wrong region is seeded: inside the image, near the target or elsewhere, and it shows nothing of it. The policy
+receives it at the start and the right one beside the first observation; the trajectory shows neither.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from pipelines.generation.recipes import (
+    Recipe,
+    as_text,
+    target_region,
+)
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample, Task
+from pipelines.records import Round, Sample
+from pipelines.records.digest import seed_from
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import (
+    answer_matches,
+    crop_contains_target,
+    crop_is_tight,
+    executes,
+    first_crop_misses,
+    hint_stays_hidden,
+    second_round_is_explained,
+    shows_an_image,
+    two_programs,
+)
+
+STRETCH = (1.0, 1.8)
+"""How large the wrong region is, as a multiple of the exact region's sides."""
+
+NEAR = (0.2, 1.5)
+"""How far beside the target a near miss lies, in sides of the wrong region; half of all misses are near."""
+
+CLEARANCE = 4
+"""Pixels between the wrong region and the target."""
+
+MIN_SIDE = 64
+_TRIES = 100
+NEXT = (
+    "Say what this crop shows and why the region must change, then write the second program.\n"
+    "Region for the second program, in the original image (left, upper, right, lower): {region}"
+)
+"""Text beside the first observation; here, so that the recipe's digest covers it."""
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The image as it is; the wrong and the exact region as the hint."""
+    exact = target_region(sample)
+    rng = random.Random(seed_from("error_correction", sample.sample_id))
+    first = wrong(exact, sample.truth.boxes[0].box, sample.images[0].width, sample.images[0].height, rng)
+    return PreparedSample(sample.images, {"first_region": as_text(first), "region": as_text(exact)})
+
+
+def wrong(exact: Box, target: Box, width: int, height: int, rng: random.Random) -> Box:
+    """A region inside the image that does not touch ``target``, near it or elsewhere.
+
+    Raises ``RowError`` (unsuitable) where the image leaves no room for one.
+    """
+    wide, high = (
+        min(max(MIN_SIDE, round(side * rng.uniform(*STRETCH))), most)
+        for side, most in ((exact.width, width), (exact.height, height))
+    )
+    near = rng.random() < 0.5
+    for _ in range(_TRIES):
+        x, y = (
+            _beside(target, wide, high, rng) if near else (rng.randint(0, width - wide), rng.randint(0, height - high))
+        )
+        region = Box(x, y, x + wide, y + high)
+        if region.fits(width, height) and not region.intersection(target.grown(CLEARANCE)).area:
+            return region
+    raise RowError(Reason.UNSUITABLE, f"a {width}x{height} image has no room for a crop that misses {target}")
+
+
+def _beside(target: Box, wide: int, high: int, rng: random.Random) -> tuple[int, int]:
+    """A left upper corner to the left, right, above or below the target, and a little aside."""
+    side, gap = rng.randrange(4), rng.uniform(*NEAR)
+    aside = rng.uniform(-0.5, 0.5)
+    x, y = (target.x1 + target.x2 - wide) / 2, (target.y1 + target.y2 - high) / 2
+    if side < 2:
+        away = (wide + target.width) / 2 + gap * wide
+        return round(x - away if side else x + away), round(y + aside * high)
+    away = (high + target.height) / 2 + gap * high
+    return round(x + aside * wide), round(y - away if side == 2 else y + away)
+
+
+def follow_up(task: Task, rounds: tuple[Round, ...]) -> str:
+    """The exact region, beside the first observation."""
+    return NEXT.format(region=task.hint["region"]) if len(rounds) == 1 else ""
+
+
+recipe = Recipe(
+    family="error_correction",
+    description="Two rounds: a crop that misses, then the right one, with the reason (Thyme App. B, multi-round).",
+    file=Path(__file__),
+    prompt=bundled_prompt("error_correction"),
+    protocol=Thyme(),
+    prepare=prepare,
+    checks=(
+        executes,
+        two_programs,
+        shows_an_image,
+        first_crop_misses,
+        crop_contains_target,
+        crop_is_tight,
+        second_round_is_explained,
+        answer_matches,
+        hint_stays_hidden,
+    ),
+    max_rounds=2,
+    follow_up=follow_up,
+)

@@ -1,0 +1,57 @@
+r"""Figure: a problem in words, solved by drawing it and looking at the drawing (FIGR §3.1, figure 6).
+
+The sample has no image: the first one that the policy sees is its own. Which problems gain from a drawing is the
+sample's ``truth.details["drawing_helps"]``; FIGR has eight votes of a classifier for it (§3.3). Where a sample does not
+say, the words of its question decide.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import ToolCall
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.samples import details_of
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import answer_verified, executes, figure_rendered
+
+CATEGORIES = ("math", "geometry")
+"""Samples whose category has one of these in it are mathematical problems."""
+
+_DRAWABLE = re.compile(
+    r"\b(?:triangles?|circles?|squares?|rectangles?|polygons?|quadrilaterals?|trapezoids?|hexagons?|parabolas?|ellipses?|"
+    r"hyperbolas?|tangents?|chords?|angles?|vert(?:ex|ices)|intersect\w*|graphs?|curves?|coordinates?|lattice|plane|"
+    r"intervals?|regions?|perimeter|diagonals?|radius|reflect\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The problem in words; nothing is shown."""
+    if not any(name in sample.category.casefold() for name in CATEGORIES) or sample.images or sample.videos:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample is no mathematical problem in words alone")
+    if not _drawing_helps(sample):
+        raise RowError(Reason.UNSUITABLE, "a drawing would not help with this problem")
+    return PreparedSample(())
+
+
+def _drawing_helps(sample: Sample) -> bool:
+    label = details_of(sample).get("drawing_helps")
+    return bool(label) if label is not None else _DRAWABLE.search(sample.question) is not None
+
+
+recipe = Recipe(
+    family="figure",
+    description="Figure: a problem in words is drawn by a program, the drawing is looked at, then answered (FIGR).",
+    file=Path(__file__),
+    prompt=bundled_prompt("figure"),
+    protocol=ToolCall(),
+    prepare=prepare,
+    checks=(executes, figure_rendered, answer_verified),
+    max_rounds=4,
+)

@@ -1,0 +1,104 @@
+"""Further enhancement: a generous crop first, then the exact one, explained by what the first showed (Thyme App. B).
+
+The first region is seeded: it holds the whole target, is several times as large as the exact region, and is never the
+whole image. The policy receives it at the start and the exact one beside the first observation; the trajectory
+shows neither.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+from pipelines.generation.recipes import (
+    Recipe,
+    as_text,
+    target_region,
+)
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample, Task
+from pipelines.records import Round, Sample
+from pipelines.records.digest import seed_from
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import (
+    answer_matches,
+    crop_contains_target,
+    crop_is_tight,
+    executes,
+    first_crop_is_generous,
+    hint_stays_hidden,
+    second_round_is_explained,
+    shows_an_image,
+    two_programs,
+)
+
+GENEROSITY = (4.0, 10.0)
+"""How many times the exact region's area the first region has."""
+
+MIN_GENEROSITY = 2.0
+"""What is left of it at the image's borders; less is no generous region."""
+
+MAX_SHARE = 0.5
+"""The first region is at most this share of the image."""
+
+NEXT = (
+    "Say what this crop shows and why it has to be closer, then write the second program.\n"
+    "Region for the second program, in the original image (left, upper, right, lower): {region}"
+)
+"""Text beside the first observation; here, so that the recipe's digest covers it."""
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The image as it is; the generous and the exact region as the hint."""
+    exact = target_region(sample)
+    rng = random.Random(seed_from("further_enhancement", sample.sample_id))
+    first = generous(exact, sample.images[0].width, sample.images[0].height, rng)
+    return PreparedSample(sample.images, {"first_region": as_text(first), "region": as_text(exact)})
+
+
+def generous(exact: Box, width: int, height: int, rng: random.Random) -> Box:
+    """A region around ``exact`` with ``GENEROSITY`` times its area, placed by chance, inside the image.
+
+    Raises ``RowError`` (unsuitable) where the image leaves no room for ``MIN_GENEROSITY``.
+    """
+    side = math.sqrt(rng.uniform(*GENEROSITY))
+    most = math.sqrt(MAX_SHARE)
+    wide = min(round(exact.width * side), int(width * most))
+    high = min(round(exact.height * side), int(height * most))
+    if wide < exact.width or high < exact.height or wide * high < MIN_GENEROSITY * exact.area:
+        raise RowError(Reason.UNSUITABLE, f"a {width}x{height} image has no room for a generous crop around {exact}")
+    x = rng.randint(max(0, exact.x2 - wide), min(exact.x1, width - wide))
+    y = rng.randint(max(0, exact.y2 - high), min(exact.y1, height - high))
+    return Box(x, y, x + wide, y + high)
+
+
+def follow_up(task: Task, rounds: tuple[Round, ...]) -> str:
+    """The exact region, beside the first observation."""
+    return NEXT.format(region=task.hint["region"]) if len(rounds) == 1 else ""
+
+
+recipe = Recipe(
+    family="further_enhancement",
+    description="Two rounds: a generous crop, then the exact one, explained by the first (Thyme App. B, multi-round).",
+    file=Path(__file__),
+    prompt=bundled_prompt("further_enhancement"),
+    protocol=Thyme(),
+    prepare=prepare,
+    checks=(
+        executes,
+        two_programs,
+        shows_an_image,
+        first_crop_is_generous,
+        crop_contains_target,
+        crop_is_tight,
+        second_round_is_explained,
+        answer_matches,
+        hint_stays_hidden,
+    ),
+    max_rounds=2,
+    follow_up=follow_up,
+)

@@ -1,0 +1,73 @@
+r"""Computational code: lean programs, converted from a long solution (Thyme appendix B, Coding Data 4).
+
+Two stages, because whoever solves well writes overlong code (Thyme, footnote 2): the drafting policy writes a complete
+solution, which must end with the right answer; the converting policy turns it into a short trajectory whose programs
+compute the result. The solution is privileged: the trajectory stands on its own. All rounds are trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipelines.generation.recipes import Plan, Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Malformed, Thyme
+from pipelines.models.protocols.markup import one_answer
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import (
+    answer_verified,
+    executes,
+    output_supports_answer,
+    program_computes,
+    solution_stays_hidden,
+)
+from pipelines.verification.grading import grade
+
+CATEGORY = "math"
+"""Samples whose category has this in it are problems to be computed."""
+
+MAX_SOLUTION_CHARS = 20_000
+"""A longer solution is no material for a lean program."""
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The problem as it is, with its images if it has any."""
+    if CATEGORY not in sample.category.casefold() or sample.videos:
+        raise RowError(Reason.NOT_APPLICABLE, f"a {sample.category or 'nameless'} sample is no mathematical problem")
+    return PreparedSample(sample.images)
+
+
+def read_solution(text: str, sample: Sample) -> Mapping[str, Any]:
+    """The solution as the prompt's slot. Raises ``RowError`` (wrong_plan) unless it ends with the right answer."""
+    box = one_answer(text)
+    if box is None or isinstance(box, Malformed):
+        raise RowError(
+            Reason.WRONG_PLAN, r"the solution has no final answer in \boxed{}" if box is None else box.evidence
+        )
+    if len(text) > MAX_SOLUTION_CHARS:
+        raise RowError(Reason.WRONG_PLAN, f"the solution has {len(text)} characters, more than {MAX_SOLUTION_CHARS}")
+    graded = grade(box.answer, sample)
+    if not graded.right:
+        raise RowError(Reason.WRONG_PLAN, f"the solution's answer is wrong: {graded.kind}: {graded.detail}")
+    return {"solution": text.strip()}
+
+
+recipe = Recipe(
+    family="math_code",
+    description="Computational code: a long solution turned into lean programs that compute it (Thyme App. B).",
+    file=Path(__file__),
+    prompt=bundled_prompt("math_code"),
+    protocol=Thyme(),
+    prepare=prepare,
+    plan=Plan(prompt=bundled_prompt("solution"), read=read_solution),
+    writer="convert",
+    checks=(executes, program_computes, output_supports_answer, answer_verified, solution_stays_hidden),
+    loss_policy="all_rounds",
+    max_rounds=4,
+    n_wanted=15_000,
+)

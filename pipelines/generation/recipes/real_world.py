@@ -1,0 +1,59 @@
+"""Real world: the policy decides what the image needs, does it in one program, looks and answers (Thyme appendix B).
+
+The operation is the policy's own decision (``pipelines/generation/operation_planning.py``; table 9): direction,
+lighting, region, or several. The prompt holds no privileged fact and no image is altered: what is wrong with an image
+came with it. Samples that can be answered directly are not applicable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.generation.operation_planning import plan
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import (
+    Necessity,
+    answer_matches,
+    consistency,
+    executes,
+    hint_stays_hidden,
+    judge_effective,
+    operation_applied,
+    shows_an_image,
+)
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The images as they are."""
+    if not sample.images:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
+    return PreparedSample(sample.images)
+
+
+recipe = Recipe(
+    family="real_world",
+    description="The policy decides what the image needs, does it in code, looks and answers (Thyme App. B, table 9).",
+    file=Path(__file__),
+    prompt=bundled_prompt("real_world"),
+    protocol=Thyme(),
+    prepare=prepare,
+    checks=(
+        executes,
+        shows_an_image,
+        operation_applied,
+        answer_matches,
+        hint_stays_hidden,
+        consistency,
+        judge_effective,
+    ),
+    max_rounds=1,
+    plan=plan(keeps=lambda decided: decided.needs_work),
+    n_wanted=50_000,
+    necessity=Necessity(),
+)

@@ -1,0 +1,104 @@
+"""Rotation: the image is turned, the policy turns it back and answers (Thyme appendix B, Coding Data 2; table 11).
+
+``prepare`` turns the image by a seeded angle; the policy receives the angle and the rotation that undoes it,
+writes how one sees that the image is not upright and code that turns it, sees the result, and answers. The angle may
+show in the code only, as a number. Images whose turn cannot be seen or measured are unsuitable.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+from PIL import Image
+
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import ImageRef, Sample, TruthBox
+from pipelines.records.digest import seed_from
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import answer_matches, executes, hint_stays_hidden, shows_an_image
+from pipelines.verification.checks.rotation import angle_undone, angle_unspoken, upright
+from pipelines.vision.orientation import orientation
+from pipelines.vision.registration import degrees_between, pose_of
+
+ANGLES = tuple(angle for angle in range(30, 336) if abs(angle - 180) > 10)
+"""Degrees counter-clockwise. Thyme's range, without what half a turn would almost undo (table 11 forbids that)."""
+
+CANVASES = ("expanded", "cropped")
+"""What happens to the corners: the canvas grows to hold them, or keeps the image's size and cuts them off."""
+
+MAX_SIDE = 2048
+"""Pixels. Turned and expanded, a larger image is shrunk by the models until its small things are lost."""
+
+FILLS = ((0, 0, 0), (255, 255, 255), (124, 124, 124))
+
+
+def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The image turned; the angle, and the one that undoes it, as the hint."""
+    if not sample.images:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
+    image = sample.images[0]
+    if max(image.width, image.height) > MAX_SIDE:
+        raise RowError(Reason.UNSUITABLE, f"{image.width}x{image.height} pixels: longer than {MAX_SIDE}")
+    if sample.truth.angle:
+        raise RowError(Reason.UNSUITABLE, f"the image is turned by {sample.truth.angle:g} degrees already")
+    upright_image = _opaque(store.open(image))
+    _require_visible(upright_image)
+    rng = random.Random(seed_from("rotation", sample.sample_id))
+    angle, canvas, fill = rng.choice(ANGLES), rng.choice(CANVASES), rng.choice(FILLS)
+    if canvas == "cropped" and not _keeps(sample.truth.boxes, image, angle):
+        canvas = "expanded"
+    turned = upright_image.rotate(angle, Image.Resampling.BICUBIC, expand=canvas == "expanded", fillcolor=fill)
+    _require_measurable(upright_image, turned, angle)
+    made_by = f"rotation: turned by {angle} degrees, canvas {canvas}, fill {fill}"
+    rotated = store.add_pixels(turned, parent=image.sha256, made_by=made_by)
+    return PreparedSample((rotated, *sample.images[1:]), {"angle": angle, "correction": 360 - angle})
+
+
+def _opaque(image: Image.Image) -> Image.Image:
+    """RGB, what is transparent over white."""
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    picture = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+
+
+def _require_visible(image: Image.Image) -> None:
+    cues = orientation(image)
+    if not cues.visible:
+        raise RowError(Reason.UNSUITABLE, f"one cannot see that it is turned: {cues}")
+
+
+def _require_measurable(upright_image: Image.Image, turned: Image.Image, angle: int) -> None:
+    pose = pose_of(upright_image, turned)
+    if pose is None or abs(degrees_between(pose.angle, angle)) > 1:
+        measured = "nothing" if pose is None else f"{pose.angle:.1f} degrees"
+        raise RowError(Reason.UNSUITABLE, f"its turn by {angle} degrees cannot be measured: found {measured}")
+
+
+def _keeps(boxes: tuple[TruthBox, ...], image: ImageRef, angle: int) -> bool:
+    """Whether a canvas of the image's size still holds the target; where no target is known, it may be anywhere."""
+    if not boxes or boxes[0].image != 0:
+        return False
+    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    middle_x, middle_y = image.width / 2, image.height / 2
+    box = boxes[0].box
+    corners = [(x - middle_x, y - middle_y) for x in (box.x1, box.x2) for y in (box.y1, box.y2)]
+    return all(abs(x * cos + y * sin) < middle_x and abs(y * cos - x * sin) < middle_y for x, y in corners)
+
+
+recipe = Recipe(
+    family="rotation",
+    description="Rotation: the picture is turned, the policy turns it upright and answers (Thyme App. B, table 11).",
+    file=Path(__file__),
+    prompt=bundled_prompt("rotation"),
+    protocol=Thyme(),
+    prepare=prepare,
+    checks=(executes, shows_an_image, upright, angle_undone, answer_matches, hint_stays_hidden, angle_unspoken),
+    n_wanted=14_000,
+)

@@ -1,0 +1,118 @@
+"""The one loop through which everything goes that touches a model: policy, protocol, session, task -> rollout."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipelines.models.messages import Message, message
+from pipelines.models.policies.base import Completion, CompletionRequest, Policy, PolicyError
+from pipelines.models.protocols.base import Protocol
+from pipelines.models.protocols.markup import Malformed, ParsedTurn
+from pipelines.models.tasks import Task
+from pipelines.records import Observation, Round, Usage
+from pipelines.records.digest import seed_from
+from pipelines.records.reject_reasons import Reason, RowError
+
+FollowUp = Callable[[Task, tuple[Round, ...]], str]
+
+
+class CodeSession(typing.Protocol):
+    """Executes programs; state lives across them."""
+
+    async def run(self, code: str) -> Observation:
+        """What the program printed and showed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """How far a policy came. ``error`` says why it has no answer; its rounds are kept all the same."""
+
+    rounds: tuple[Round, ...]
+    final_thought: str
+    answer: str
+    usage: Usage
+    error: RowError | None = None
+
+
+async def rollout(
+    task: Task,
+    *,
+    policy: Policy,
+    protocol: Protocol,
+    session: CodeSession,
+    max_rounds: int,
+    opening: Completion | None = None,
+    follow_up: FollowUp | None = None,
+) -> Rollout:
+    """Lets ``policy`` write and the session execute until there is an answer.
+
+    ``opening`` is the first turn where it was written before (the draft). ``follow_up`` is sent to the policy
+    beside each observation; no record keeps it. A turn that cannot be had, parsed or
+    executed ends the rollout with its ``error``; nothing is raised for one row's failure.
+    """
+    rounds: list[Round] = []
+    messages = task.opening
+    usage = Usage()
+    try:
+        while True:
+            turn = CompletionRequest(messages, protocol.stop, seed_from(task.seed, len(rounds)), task, tuple(rounds))
+            completion = opening if opening and not rounds else await write_turn(policy, turn)
+            usage += completion.usage
+            parsed = parse_turn(completion, protocol)
+            if parsed.code is None:
+                return Rollout(tuple(rounds), parsed.thought, parsed.answer or "", usage)
+            if len(rounds) == max_rounds:
+                raise RowError(Reason.TOO_MANY_ROUNDS, f"still writing code after {max_rounds} rounds")
+            if not rounds:
+                await set_up(session, protocol)
+            turn_record = Round(parsed.thought, parsed.code, await session.run(parsed.code))
+            first = not rounds
+            rounds.append(turn_record)
+            follow_up_text = follow_up(task, tuple(rounds)) if follow_up else ""
+            messages = (*messages, *_exchange(turn_record, protocol, first=first, follow_up=follow_up_text))
+    except RowError as error:
+        return Rollout(tuple(rounds), "", "", usage, error)
+
+
+def parse_turn(completion: Completion, protocol: Protocol) -> ParsedTurn:
+    """A completion taken apart. Raises ``RowError``: truncated_turn or malformed_turn, with an excerpt."""
+    stream = protocol.stream()
+    stream.feed(completion.text)
+    parsed = stream.finish()
+    if isinstance(parsed, ParsedTurn) and (completion.finished or not stream.in_code):
+        return parsed
+    what = parsed.evidence if isinstance(parsed, Malformed) else "its code has no end"
+    if completion.finished:
+        raise RowError(Reason.MALFORMED_TURN, what)
+    raise RowError(Reason.TRUNCATED_TURN, f"the token limit cut the turn off; {what}")
+
+
+async def set_up(session: CodeSession, protocol: Protocol) -> None:
+    """Runs what the protocol's programs need, once and off the record. Raises ``RowError`` (sandbox_failed)."""
+    if not protocol.setup:
+        return
+    observation = await session.run(protocol.setup)
+    if observation.status != "ok":
+        raise RowError(
+            Reason.SANDBOX_FAILED,
+            f"{protocol.name}'s setup: {observation.status}: {observation.error or observation.text}",
+        )
+
+
+async def write_turn(policy: Policy, turn: CompletionRequest) -> Completion:
+    """The next turn. Raises ``RowError`` (policy_failed) when it cannot be had."""
+    try:
+        return await policy.write(turn)
+    except PolicyError as error:
+        raise RowError(Reason.POLICY_FAILED, str(error)) from error
+
+
+def _exchange(turn: Round, protocol: Protocol, *, first: bool, follow_up: str) -> tuple[Message, Message]:
+    """What a round adds to the conversation: rendered from the record, so that any reader can render it again."""
+    text = protocol.write_round(turn.thought, turn.code, first=first)
+    return message("assistant", text), message(
+        "user", *protocol.wrap(turn.observation), *([follow_up] if follow_up else [])
+    )

@@ -1,0 +1,175 @@
+"""Executions on the record: what a program printed and showed, from the ledger or from the sandbox.
+
+An execution is determined by the sandbox, the limits, the input images, the seed and every program of the session so
+far. What the ledger knows is not executed again; when a later program is new, the session is opened and the earlier
+ones are replayed first, so that their variables are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import sandbox
+from pipelines.records import ImageRef, Observation, VideoRef, from_row, to_row
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.storage.ledger import Act, Ledger
+
+
+class Sandboxes:
+    """Sessions of this process's pool, which starts when the first program has to be executed."""
+
+    def __init__(self, store: ImageStore, ledger: Ledger, *, limits: sandbox.Limits | None = None) -> None:
+        self._store, self._ledger = store, ledger
+        self.limits = limits or sandbox.Limits()
+        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+        self.n_executed = 0
+
+    @asynccontextmanager
+    async def session(
+        self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, seed: int
+    ) -> AsyncIterator[RecordedSession]:
+        """One rollout's session over ``images`` and ``videos``; it costs nothing until a program must be executed."""
+        async with self.group(images, videos) as group, group.session(seed=seed) as session:
+            yield session
+
+    @asynccontextmanager
+    async def group(self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = ()) -> AsyncIterator[RecordedGroup]:
+        """One prompt, for several rollouts: its images are decoded once, when the first program must be executed."""
+        async with AsyncExitStack() as resources:
+            yield RecordedGroup(self, tuple(images), tuple(videos), resources)
+
+
+class RecordedGroup:
+    """The sessions of one prompt."""
+
+    def __init__(
+        self,
+        sandboxes: Sandboxes,
+        images: tuple[ImageRef, ...],
+        videos: tuple[VideoRef, ...],
+        resources: AsyncExitStack,
+    ) -> None:
+        self.sandboxes, self.images, self.videos = sandboxes, images, videos
+        self._resources = resources
+        self._opening = asyncio.Lock()
+        self._group: sandbox.Group | None = None
+
+    @asynccontextmanager
+    async def session(self, *, seed: int) -> AsyncIterator[RecordedSession]:
+        """One rollout's session."""
+        async with AsyncExitStack() as resources:
+            yield RecordedSession(self, seed, resources)
+
+    async def open(self, seed: int, resources: AsyncExitStack) -> sandbox.Session:
+        """A session of the sandbox's, closed with ``resources``."""
+        group = await self._opened()
+        session = await asyncio.to_thread(group.session, seed=seed)
+        resources.push_async_callback(asyncio.to_thread, session.close)
+        return session
+
+    async def _opened(self) -> sandbox.Group:
+        async with self._opening:
+            if self._group is None:
+                store = self.sandboxes._store
+                pool = await asyncio.to_thread(process_pool, self.sandboxes.limits)
+                data = [store.read(image) for image in self.images]
+                films = [store.read(video) for video in self.videos]
+                self._group = await asyncio.to_thread(pool.group, images=data, videos=films)
+                self._resources.push_async_callback(asyncio.to_thread, self._group.close)
+            return self._group
+
+
+_starting = threading.Lock()
+_pools: dict[sandbox.Limits, sandbox.SandboxPool] = {}
+
+
+def process_pool(limits: sandbox.Limits) -> sandbox.SandboxPool:
+    """The one pool of this process: it takes seconds to warm up, and a build has dozens of stages."""
+    with _starting:
+        if limits not in _pools:
+            _pools[limits] = sandbox.SandboxPool(limits=limits)
+            atexit.register(_pools[limits].close)
+        return _pools[limits]
+
+
+def close_process_pool(limits: sandbox.Limits) -> None:
+    """Ends this process's pool with all its groups; ``process_pool`` starts a new one."""
+    with _starting:
+        pool = _pools.pop(limits, None)
+    if pool is not None:
+        atexit.unregister(pool.close)
+        pool.close()
+
+
+class RecordedSession:
+    """One rollout's executions. State lives across its programs, whether they are recalled or executed."""
+
+    def __init__(self, group: RecordedGroup, seed: int, resources: AsyncExitStack) -> None:
+        self._group, self._seed, self._resources = group, seed, resources
+        self._sandboxes, self._images, self._videos = group.sandboxes, group.images, group.videos
+        self._programs: list[str] = []
+        self._session: sandbox.Session | None = None
+
+    async def run(self, code: str) -> Observation:
+        """What ``code`` gives after all earlier programs. Raises ``RowError`` when the sandbox itself fails."""
+        request = self._request(code)
+        act = await self._sandboxes._ledger.once("sandbox", request, lambda: self._execute(code))
+        self._programs.append(code)
+        return from_row(Observation, act.result)
+
+    def _request(self, code: str) -> dict[str, Any]:
+        videos = {"videos": [video.sha256 for video in self._videos]} if self._videos else {}
+        return {
+            "sandbox": sandbox.sandbox_digest(self._sandboxes.limits),
+            "images": [image.sha256 for image in self._images],
+            "seed": self._seed,
+            "programs": [*self._programs, code],
+            **videos,
+        }
+
+    async def _execute(self, code: str) -> Act:
+        home = self._sandboxes
+        async with home._slots:
+            try:
+                session = await self._replayed()
+                observation = await session.arun(code)
+                if session.lost:
+                    raise sandbox.SandboxClosed(observation.error)  # not a result: the next run executes it again
+            except sandbox.SandboxUnavailable:
+                raise  # not this row's error: no row can be executed
+            except sandbox.ImageUnreadable as error:
+                raise RowError(Reason.UNREADABLE_IMAGE, f"the sandbox refuses it: {error}") from error
+            except sandbox.SandboxError as error:
+                raise RowError(Reason.SANDBOX_FAILED, f"{type(error).__name__}: {error}") from error
+        home.n_executed += 1
+        return Act(to_row(self._stored(observation, code)), seconds=observation.seconds)
+
+    async def _replayed(self) -> sandbox.Session:
+        if self._session is None:
+            self._session = await self._group.open(self._seed, self._resources)
+            for program in self._programs:
+                await self._session.arun(program)
+        return self._session
+
+    def _stored(self, observation: sandbox.Observation, code: str) -> Observation:
+        """The observation with its images in the store, derived from the session's first image by this program."""
+        inputs: tuple[ImageRef | VideoRef, ...] = (*self._images, *self._videos)
+        parent = inputs[0].sha256 if inputs else None
+        made_by = digest([*self._programs, code])
+        store = self._sandboxes._store
+        images = tuple(store.add_pixels(image.pixels, parent=parent, made_by=made_by) for image in observation.images)
+        edits = [to_row(edit) for edit in observation.edits]
+        row = {
+            "status": str(observation.status),
+            "text": observation.text,
+            "images": [to_row(image) for image in images],
+        }
+        return from_row(Observation, {**row, "error": observation.error, "edits": edits})

@@ -1,0 +1,310 @@
+"""The stage runner: rows in, a record or a rejection for each, a table out, for SFT, RL and annotation alike.
+
+A stage is a frozen dataclass whose fields are its settings and the policies it calls. ``Shard.materialize`` puts the
+ledger before the policies, measures row by row and writes the table. An interrupted stage resumes without paying again;
+with the same settings, inputs and code it does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import traceback
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
+
+import sandbox
+from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
+from pipelines.records import Reject, Sample, Usage, from_row, to_row
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError, reject
+from pipelines.storage.ledger import Ledger
+from pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
+from pipelines.storage.tables import TableKey, TableStale
+from pipelines.storage.workspace import Workspace
+
+O = TypeVar("O", bound="Origin")  # noqa: E741
+R = TypeVar("R")
+T = TypeVar("T")
+SAMPLES = ("samples",)
+RUNNER_CODE = ("pipelines.records", "pipelines.storage", __name__)
+"""What decides the rows of every stage."""
+_NOT_A_ROWS_ERROR = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, SQLAlchemyError)
+"""No endpoint, no sandbox, no ledger."""
+_NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
+"""The same of an ``OSError``; others are a row's own, like Pillow's for an unreadable image."""
+
+
+class Origin(typing.Protocol):
+    """Where a row comes from: a sample, or an image of an annotation pool."""
+
+    @property
+    def source(self) -> str:
+        """The source's name."""
+        ...
+
+    @property
+    def source_row(self) -> str:
+        """The row's name there."""
+        ...
+
+
+class Rejection(NamedTuple):
+    """A row that a stage rejects after it was measured: the reject keeps ``record``, a dataclass or a plain row."""
+
+    error: RowError
+    record: Any
+    check: str = ""
+    """The failed check, if one failed."""
+
+
+class Stage(ABC, Generic[O, T, R]):
+    """One stage with its settings and policies."""
+
+    @property
+    @abstractmethod
+    def asset(self) -> str:
+        """The table's path: ``pass_rates``, ``crop/drafts``."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> type[R]:
+        """The record of the table's rows."""
+
+    @property
+    @abstractmethod
+    def code(self) -> Sequence[str]:
+        """The modules and packages that decide the rows, besides ``RUNNER_CODE``."""
+
+    @property
+    def roles(self) -> Sequence[str]:
+        """The fields that hold policies; without the fields that are None."""
+        return ()
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """The tables that it reads; the last one depends on the others."""
+        return SAMPLES
+
+    @property
+    def family(self) -> str:
+        """Of the rejects, where the stage belongs to a family."""
+        return ""
+
+    @property
+    def n_most(self) -> int | None:
+        """Records that are enough; None: every row is measured."""
+        return None
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What determines the result besides rows, policies and code (JSON)."""
+        return {}
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What pages and cards say of how the stage measured (JSON)."""
+        models = {role: policy.identity.model for role, policy in policies_of(self).items()}
+        return {"models": models, "settings": dict(self.settings)}
+
+    @property
+    def n_executed(self) -> int:
+        """Slow acts of this run besides the policies' turns."""
+        return 0
+
+    @abstractmethod
+    def rows(self, shard: Shard) -> Sequence[tuple[O, T]]:
+        """What there is to measure, each with its origin. Raises ``TableMissing``, ``TableStale``."""
+
+    def order(self, rows: Sequence[tuple[O, T]]) -> Sequence[int]:
+        """The places of ``rows`` in the order in which they are measured."""
+        return range(len(rows))
+
+    def paid_before(self, row: T) -> Usage:
+        """The part of a record's usage that earlier stages paid."""
+        return Usage()
+
+    @abstractmethod
+    async def measure(self, origin: O, row: T, /) -> R | Rejection:
+        """One row. Raises ``RowError`` when it cannot be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One partition of the tables."""
+
+    workspace: Workspace
+    partition: str
+    progress: Callable[[StageProgress], None] | None = None
+
+    def key(self, asset: str) -> TableKey:
+        """One of its tables."""
+        return TableKey(tuple(asset.split("/")), self.partition)
+
+    @property
+    def samples_key(self) -> TableKey:
+        """Its samples."""
+        return TableKey(SAMPLES, self.partition)
+
+    def samples(self) -> dict[str, Sample]:
+        """Its samples, by id."""
+        rows = self.workspace.tables.read(self.samples_key, Sample)
+        return {sample.sample_id: sample for sample in rows}
+
+    def joined(self, asset: str, kind: type[T]) -> list[tuple[Sample, T]]:
+        """The rows of one of its tables, each with its sample. Raises ``TableMissing``, ``TableStale``."""
+        samples = self.samples()
+        rows: list[Any] = self.workspace.tables.read(self.key(asset), kind)
+        if any(row.sample_id not in samples for row in rows):
+            job = "sft_trajectories" if "/" in asset else "rl_prompts"
+            raise TableStale(
+                f"{self.key(asset)} was made from other samples than there are now; run: dg launch --job {job} "
+                f"--partition {self.partition}"
+            )
+        return [(samples[row.sample_id], row) for row in rows]
+
+    def materialize(self, stage: Stage[O, T, R]) -> StageReport:
+        """The stage's table. Raises ``PolicyUnavailable`` before any row, ``TableMissing`` for what it reads."""
+        tables = self.workspace.tables
+        inputs = digest(
+            [
+                stage.asset,
+                # the last one first: the command that makes it makes the others, too
+                [tables.fingerprint(self.key(asset)) for asset in reversed(stage.reads)],
+                dict(stage.settings),
+                {role: policy.identity.as_json() for role, policy in policies_of(stage).items()},
+                code_digest(*RUNNER_CODE, *stage.code),
+            ]
+        )
+        run = _StageRun(self, stage)
+        return run_stage(tables, self.key(stage.asset), stage.kind, inputs=inputs, perform=run.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class _StageRun(Generic[O, T, R]):
+    """A stage at work on a shard."""
+
+    shard: Shard
+    stage: Stage[O, T, R]
+
+    def outcome(self) -> Outcome[R]:
+        return asyncio.run(self._outcome())
+
+    async def _outcome(self) -> Outcome[R]:
+        rows = self.stage.rows(self.shard)
+        async with AsyncExitStack() as stack:
+            recorded = await _recorded(self.stage, self.shard.workspace.ledger, stack)
+            stage = replace(typing.cast(Any, self.stage), **recorded) if recorded else self.stage
+            measured = await self._measured(stage, rows, list(recorded.values()))
+            performed = sum(policy.n_written for policy in recorded.values()) + stage.n_executed
+        records: list[R] = []
+        rejects: list[Reject] = []
+        usage = Usage()
+        not_drawn = RowError(Reason.NOT_DRAWN, "enough samples were drafted without this one")
+        for place, (origin, row) in enumerate(rows):
+            record, cost = measured.get(place, (Rejection(not_drawn, row), Usage()))
+            usage += cost
+            if isinstance(record, Rejection):
+                rejects.append(self._reject(record, origin))
+            else:
+                records.append(record)
+        return Outcome(records, rejects, len(rows), usage, performed, self.stage.notes)
+
+    async def _measured(
+        self, stage: Stage[O, T, R], rows: Sequence[tuple[O, T]], policies: Sequence[RecordedPolicy]
+    ) -> dict[int, tuple[R | Rejection, Usage]]:
+        """By place. With ``n_most``: in batches, each as large as the number of records that are missing.
+
+        Which rows are measured depends on the rows, the number and the earlier results, never on time.
+        """
+        measured: dict[int, tuple[R | Rejection, Usage]] = {}
+        waiting = list(stage.order(rows))
+        while waiting:
+            n_records = sum(not isinstance(record, Rejection) for record, _ in measured.values())
+            n_missing = len(waiting) if stage.n_most is None else max(0, stage.n_most - n_records)
+            batch, waiting = waiting[:n_missing], waiting[n_missing:]
+            if not batch:
+                break
+            results = await map_rows(
+                batch,
+                lambda place: self._one(stage, *rows[place]),
+                concurrency=max([os.cpu_count() or 1, *(policy.concurrency for policy in policies)]),
+                progress=self._progress(policies),
+            )
+            measured |= zip(batch, results, strict=True)
+        return measured
+
+    async def _one(self, stage: Stage[O, T, R], origin: O, row: T) -> tuple[R | Rejection, Usage]:
+        try:
+            record = await stage.measure(origin, row)
+        except Exception as error:  # noqa: BLE001  # classified by row_error
+            return Rejection(row_error(error), row), Usage()
+        measured = record.record if isinstance(record, Rejection) else record
+        return record, usage_of(measured) - stage.paid_before(row)
+
+    def _reject(self, rejection: Rejection, origin: O) -> Reject:
+        record = rejection.record
+        return reject(
+            rejection.error.reason,
+            rejection.error.evidence,
+            stage=self.stage.asset,
+            row=record if isinstance(record, dict) else to_row(record),
+            family=self.stage.family,
+            check=rejection.check,
+            source=origin.source,
+            source_row=origin.source_row,
+            sample_id=getattr(origin, "sample_id", ""),
+            trajectory_id=getattr(record, "trajectory_id", ""),
+        )
+
+    def _progress(self, policies: Sequence[RecordedPolicy]) -> Callable[[int, int], None] | None:
+        report = self.shard.progress
+        if report is None:
+            return None
+        return lambda n_done, n_rows: report(
+            StageProgress(n_done, n_rows, sum(policy.spent.cost_usd for policy in policies))
+        )
+
+
+def usage_of(record: Any) -> Usage:
+    """What a measurement cost: the record's ``usage``, or that of a plain row."""
+    if isinstance(record, dict):
+        return from_row(Usage, record.get("usage") or {})
+    return getattr(record, "usage", Usage())
+
+
+def policies_of(stage: Stage[Any, Any, Any]) -> dict[str, Policy]:
+    """The stage's policies, by role."""
+    policies = {role: getattr(stage, role) for role in stage.roles}
+    return {role: policy for role, policy in policies.items() if policy is not None}
+
+
+async def _recorded(stage: Stage[Any, Any, Any], ledger: Ledger, stack: AsyncExitStack) -> dict[str, RecordedPolicy]:
+    """The stage's policies behind the ledger, reached, and closed at the end. Raises ``PolicyUnavailable``."""
+    recorded = {
+        role: await stack.enter_async_context(RecordedPolicy(policy, ledger))
+        for role, policy in policies_of(stage).items()
+    }
+    for policy in recorded.values():
+        await policy.check()
+    return recorded
+
+
+def row_error(error: Exception) -> RowError:
+    """One row's failure, whatever a recipe, a check or a script raised; the run goes on.
+
+    Raises ``error`` itself when the next row would fare no better (``_NOT_A_ROWS_ERROR``, ``_NO_DISK``).
+    """
+    if isinstance(error, _NOT_A_ROWS_ERROR) or (isinstance(error, OSError) and error.errno in _NO_DISK):
+        raise error
+    if isinstance(error, RowError):
+        return error
+    trace = "".join(traceback.format_exception(error)[-3:]).strip()[-800:]
+    return RowError(Reason.STAGE_FAILED, trace)

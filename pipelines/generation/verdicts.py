@@ -1,0 +1,150 @@
+"""A family's verdicts: its checks, their judges with their calibrations, and whether rows need image and tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+from pipelines.generation.drafting import CONVERSATION_CODE, RecipeStage, UsageMeter
+from pipelines.generation.recipes import Recipe
+from pipelines.generation.stage import Rejection, Shard, row_error
+from pipelines.models.policies import Policy
+from pipelines.records import Check, Draft, Sample, Trajectory, Usage
+from pipelines.storage.workspace import Workspace
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import CheckFunction, JudgedCheck
+from pipelines.verification.checks.necessity import Necessity, blind_scores, necessity_checks
+from pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
+from pipelines.verification.judges.base import CalibratedJudge, CountedJudge
+from pipelines.verification.judges.calibration_store import CalibrationStore, StoredCalibration
+from pipelines.vision.legibility import ocr_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts(RecipeStage[Case, Trajectory]):
+    """Every check on every run. ``unaided`` answers the questions of ``necessity``."""
+
+    recipe: Recipe
+    judge: Policy | None
+    n_votes: int
+    calibrations: Mapping[str, StoredCalibration]
+    """By the check's name; a judge without one says yes by majority."""
+    unaided: Policy | None
+    necessity: Necessity | None
+
+    table: ClassVar[str] = "verdicts"
+    above: ClassVar[Sequence[str]] = ("drafts", "runs")
+    kind: ClassVar[type[Trajectory]] = Trajectory
+    code: ClassVar[Sequence[str]] = (
+        *CONVERSATION_CODE,
+        __name__,
+        "pipelines.verification",
+        "pipelines.vision",
+    )
+    roles: ClassVar[Sequence[str]] = ("judge", "unaided")
+
+    @classmethod
+    def of(
+        cls,
+        recipe: Recipe,
+        workspace: Workspace,
+        judge: Policy | None,
+        *,
+        n_votes: int,
+        unaided: Policy | None,
+        necessity: Necessity | None,
+    ) -> Self:
+        """Without the policies that the recipe has no use for; missing bundled calibrations are made."""
+        judged = _judged(recipe.checks)
+        measured = (necessity or recipe.necessity) if unaided is not None else None
+        judge = judge if judged else None
+        store = CalibrationStore(workspace.calibrations)
+        voter = EmbeddedJudge() if judge is None else PolicyJudge(judge, n_votes=n_votes)
+        if judge is None:
+            for check in judged:
+                store.add_bundled(check, workspace.images)
+        calibrations = {check.name: frozen for check in judged if (frozen := store.of(check, voter))}
+        return cls(
+            recipe=recipe,
+            judge=judge,
+            n_votes=n_votes,
+            calibrations=calibrations,
+            unaided=unaided if measured else None,
+            necessity=measured,
+        )
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        n_votes = self.n_votes if self.judge else 0
+        return {"recipe": self.recipe.digest, "n_votes": n_votes, "notes": self.notes, "ocr": ocr_version()}
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """For the card: which judge with which calibration, and how necessity was measured."""
+        judges = [
+            {
+                "check": check.name,
+                "judge": self.judge.identity.model if self.judge else "embedded",
+                "n_votes": self.n_votes if self.judge else 1,
+                "calibration": self.calibrations[check.name].as_json() if check.name in self.calibrations else None,
+            }
+            for check in _judged(self.recipe.checks)
+        ]
+        measured: dict[str, Any] = {}
+        if self.unaided is not None and self.necessity is not None:
+            measured = {"necessity": {**asdict(self.necessity), "model": self.unaided.identity.model}}
+        return {**({"judges": judges} if judges else {}), **measured}
+
+    def rows(self, shard: Shard) -> Sequence[tuple[Sample, Case]]:
+        drafts = shard.workspace.tables.read(shard.key(f"{self.family}/drafts"), Draft)
+        hints = {draft.trajectory_id: draft.hint for draft in drafts}
+        store = shard.workspace.images
+        return [
+            (sample, Case(sample, run, json.loads(hints[run.trajectory_id]), store))
+            for sample, run in shard.joined(f"{self.family}/runs", Trajectory)
+        ]
+
+    def paid_before(self, row: Case) -> Usage:
+        return row.trajectory.usage
+
+    async def measure(self, _sample: Sample, row: Case) -> Trajectory | Rejection:
+        """The run with every verdict; a reject keeps what was paid."""
+        trajectory, spent = row.trajectory, UsageMeter()
+        try:
+            checks = await self._verdicts(row, spent)
+        except Exception as error:  # noqa: BLE001  # classified by row_error
+            charged = replace(trajectory, usage=trajectory.usage + spent.usage)
+            return Rejection(row_error(error), charged)
+        return replace(trajectory, checks=checks, usage=trajectory.usage + spent.usage)
+
+    async def _verdicts(self, case: Case, spent: UsageMeter) -> tuple[Check, ...]:
+        """Necessity comes last, so that nothing is paid for it where the row is rejected anyway."""
+        judge = CountedJudge(self._judge())
+        try:
+            checks = [await _verdict(check, case, judge) for check in self.recipe.checks]
+        finally:
+            spent.usage += judge.usage
+        if self.unaided is not None and self.necessity is not None and all(check.passed for check in checks):
+            scores = await blind_scores(case, self.unaided, k=self.necessity.k)
+            spent.usage += scores.usage
+            checks += necessity_checks(scores, self.necessity)
+        return tuple(checks)
+
+    def _judge(self) -> Judge:
+        voter = EmbeddedJudge() if self.judge is None else PolicyJudge(self.judge, n_votes=self.n_votes)
+        questions = {check.name: check.question.name for check in _judged(self.recipe.checks)}
+        thresholds = {questions[name]: frozen.calibration.threshold for name, frozen in self.calibrations.items()}
+        return CalibratedJudge(voter, thresholds)
+
+
+def _judged(checks: Sequence[CheckFunction]) -> list[JudgedCheck]:
+    return [check for check in checks if isinstance(check, JudgedCheck)]
+
+
+async def _verdict(check: CheckFunction, case: Case, judge: Judge) -> Check:
+    if isinstance(check, JudgedCheck):
+        return await check(case, judge)
+    return await asyncio.to_thread(check, case)

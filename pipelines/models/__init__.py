@@ -1,0 +1,1 @@
+"""Talking to models: policies, protocols, prompts, messages and model servers."""

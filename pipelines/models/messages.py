@@ -1,0 +1,64 @@
+"""Messages of text and images to a policy, in no vendor's format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipelines.records import ImageRef
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image of the store."""
+
+    image: ImageRef
+
+
+Part = Text | ImagePart
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+def message(role: Role, *parts: Part | str) -> Message:
+    """A message; strings become text."""
+    return Message(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def as_json(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """Messages with images as their sha256, for the ledger's keys."""
+    return [
+        {
+            "role": each.role,
+            "parts": [part.text if isinstance(part, Text) else {"image": part.image.sha256} for part in each.parts],
+        }
+        for each in messages
+    ]
+
+
+def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts, with adjacent texts joined."""
+    result: list[Part] = []
+    for part in parts:
+        last = result[-1] if result else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            result[-1] = Text(last.text + part.text)
+        else:
+            result.append(part)
+    return tuple(result)

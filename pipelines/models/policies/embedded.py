@@ -1,0 +1,90 @@
+"""The embedded policy: scripted turns from the ground truth, so that the whole graph runs without a model or a key.
+
+Its turns go through the same protocol, sandbox and checks as any other policy's, and the provenance of its rows names
+the oracle. A package registers the script of a family as an entry point:
+
+    [project.entry-points."darkroom.oracles"]
+    crop = "pipelines.demo.oracle.crop:script"
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity, PolicyUnavailable
+from pipelines.records.digest import digest, digest_bytes
+from pipelines.storage.stage import code_digest
+
+Script = Callable[[CompletionRequest], str]
+"""The next turn, as text in the protocol; a pure function of the turn's task, rounds and seed."""
+
+ORACLES = "darkroom.oracles"
+"""The group of entry points: the script of each family, by name."""
+
+RL_STAGES = "rl-stages"
+"""The entry point that answers for all RL stages; no family can have this name."""
+
+SCRIPTS_CODE = (
+    "pipelines.generation.operation_planning",
+    "pipelines.generation.recipes",
+    "pipelines.models.protocols",
+    "pipelines.models.tasks",
+    "pipelines.records",
+    "pipelines.vision",
+)
+"""Code that scripts use: a change gives the embedded policy another revision."""
+
+
+class OraclePolicy:
+    """Returns the turns of ``script``. ``revision`` is the digest of the script's source."""
+
+    concurrency = 8
+
+    def __init__(self, script: Script, *, revision: str) -> None:
+        self._script = script
+        self.identity = PolicyIdentity("oracle", "oracle", revision)
+
+    async def check(self) -> None:
+        """Always available."""
+
+    async def write(self, request: CompletionRequest) -> Completion:
+        """The script's next turn."""
+        return Completion(self._script(request))
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@cache
+def oracles() -> Mapping[str, EntryPoint]:
+    """The registered scripts by family, none of them imported yet."""
+    return {entry.name: entry for entry in entry_points(group=ORACLES)}
+
+
+def oracle_script(family: str) -> Script:
+    """The script of a family. Raises ``PolicyUnavailable`` where no package registers one."""
+    if family not in oracles():
+        raise PolicyUnavailable(
+            f"the embedded policy has no script for the family {family!r}: set DARKROOM_POLICY=openai, "
+            f"DARKROOM_POLICY_URL and DARKROOM_POLICY_MODEL"
+        )
+    script: Script = oracles()[family].load()
+    return script
+
+
+def oracle_code(family: str) -> tuple[str, ...]:
+    """The code of ours that decides the turns of a family, as ``code_digest`` takes it."""
+    package = oracles()[family].module.rpartition(".")[0]
+    return (*SCRIPTS_CODE, package) if package.startswith("pipelines.") else SCRIPTS_CODE
+
+
+def oracle_policy(family: str, *, revision: str = "") -> OraclePolicy:
+    """The embedded policy for a family; ``revision`` is the recipe's. Raises ``PolicyUnavailable`` without a script."""
+    script = oracle_script(family)
+    module = Path(str(sys.modules[oracles()[family].module].__file__))
+    code = code_digest(*oracle_code(family))
+    return OraclePolicy(script, revision=digest([revision, code, digest_bytes(module.read_bytes())]))

@@ -1,0 +1,118 @@
+"""Images as data URLs, within the model's pixel limits, encoded once.
+
+A model answers in coordinates of the image as sent (``SentImage``); ``pipelines.records.geometry.box_from_frame`` maps
+back. An image within the limits is sent as its stored bytes, a resized one as a JPEG if it was stored as one, else as a
+PNG.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import math
+import os
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from PIL import Image
+
+from pipelines.records import ImageRef
+from pipelines.storage.images import ImageStore
+
+MEDIA_TYPES = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+"""Of the formats that intake stores (``pipelines/storage/media_validation.py``); an MPO is a JPEG with further images
+after it."""
+
+CACHE_BYTES = 128 * 2**20
+JPEG_QUALITY = 95
+"""With 4:4:4 chroma, so that thin coloured text stays legible."""
+
+
+@dataclass(frozen=True, slots=True)
+class PixelLimits:
+    """Area limits of an image in pixels, applied as Qwen2-VL's ``smart_resize`` does (transformers)."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+    step: int = 1
+
+    def fit(self, width: int, height: int) -> tuple[int, int]:
+        """The size to send: sides near multiples of ``step``, the area within the limits, the aspect ratio kept."""
+        step = self.step
+        fitted = (max(step, round(width / step) * step), max(step, round(height / step) * step))
+        area = fitted[0] * fitted[1]
+        if self.maximum is not None and area > self.maximum:
+            shrink = math.sqrt(width * height / self.maximum)
+            return _floor(width / shrink, step), _floor(height / shrink, step)
+        if self.minimum is not None and area < self.minimum:
+            grow = math.sqrt(self.minimum / (width * height))
+            return _ceil(width * grow, step), _ceil(height * grow, step)
+        return fitted
+
+
+class ImageEncoder:
+    """The store's images as data URLs, the last ``max_bytes`` of them cached: each turn sends the same ones again."""
+
+    def __init__(self, store: ImageStore, limits: PixelLimits, *, max_bytes: int = CACHE_BYTES) -> None:
+        self._store, self._limits, self._max_bytes = store, limits, max_bytes
+        self._urls: OrderedDict[str, str] = OrderedDict()
+        self._n_bytes = 0
+        self._encoding: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._threads = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "pictures")
+        self.n_encoded = 0
+
+    def size(self, image: ImageRef) -> tuple[int, int]:
+        """Width and height of what is sent for ``image``."""
+        return self._limits.fit(image.width, image.height)
+
+    async def url(self, image: ImageRef) -> str:
+        """``data:image/png;base64,…``. Raises ``ImageMissing``."""
+        async with self._encoding.setdefault(image.sha256, asyncio.Lock()):
+            if image.sha256 not in self._urls:
+                url = await asyncio.get_running_loop().run_in_executor(self._threads, self._encode, image)
+                self._cache(image.sha256, url)
+                return url
+            self._urls.move_to_end(image.sha256)
+            return self._urls[image.sha256]
+
+    def close(self) -> None:
+        """Empties the cache and ends the threads."""
+        self._threads.shutdown()
+        self._urls.clear()
+
+    def _cache(self, sha256: str, url: str) -> None:
+        self.n_encoded += 1
+        self._urls[sha256] = url
+        self._n_bytes += len(url)
+        while self._n_bytes > self._max_bytes:
+            self._n_bytes -= len(self._urls.popitem(last=False)[1])
+
+    def _encode(self, image: ImageRef) -> str:
+        size = self.size(image)
+        if size == (image.width, image.height):
+            format, data = image.format, self._store.read(image)
+        else:
+            format = "JPEG" if image.format in ("JPEG", "MPO") else "PNG"
+            data = _encoded(self._store.open(image).resize(size, Image.Resampling.BICUBIC), format)
+        media_type = MEDIA_TYPES.get(format, f"image/{format.lower()}")
+        return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _encoded(image: Image.Image, format: str) -> bytes:
+    buffer = io.BytesIO()
+    if format == "JPEG":
+        image.save(buffer, format, quality=JPEG_QUALITY, subsampling=0)
+    else:
+        image.save(buffer, format, compress_level=1)
+    return buffer.getvalue()
+
+
+def _floor(side: float, step: int) -> int:
+    return max(step, math.floor(side / step) * step)
+
+
+def _ceil(side: float, step: int) -> int:
+    return math.ceil(side / step) * step

@@ -1,0 +1,200 @@
+"""Any OpenAI-compatible endpoint: ``vllm serve``, ``transformers serve``, a commercial API.
+
+Messages keep their order (system, images, text, turns), so that an endpoint with a prefix cache reads each image once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from typing import Any
+
+import openai
+
+from pipelines.models.messages import ImagePart, Message, Text
+from pipelines.models.policies.base import (
+    Completion,
+    CompletionRequest,
+    PolicyError,
+    PolicyIdentity,
+    PolicyUnavailable,
+    SentImage,
+)
+from pipelines.models.policies.budget import BudgetPool
+from pipelines.models.policies.calls import EndpointCalls
+from pipelines.models.policies.http_client import ChatClient
+from pipelines.models.policies.images import ImageEncoder, PixelLimits
+from pipelines.models.policies.settings import Endpoint
+from pipelines.records import Usage
+from pipelines.records.reject_reasons import storable
+from pipelines.storage.images import ImageStore
+
+__all__ = ["Endpoint", "OpenAIPolicy"]
+
+
+class OpenAIPolicy:
+    """A policy behind HTTP. Several policies may share a ``budget_pool``.
+
+    >>> endpoint = Endpoint("http://127.0.0.1:8000/v1", "Qwen/Qwen2.5-VL-72B-Instruct", max_pixels=2_000_000)
+    >>> policy = OpenAIPolicy(endpoint, store, budget_pool=BudgetPool(SpendLimit(usd=20)))
+    """
+
+    def __init__(self, endpoint: Endpoint, store: ImageStore, *, budget_pool: BudgetPool | None = None) -> None:
+        self.endpoint = endpoint
+        self.budget_pool = budget_pool or BudgetPool()
+        self._images = ImageEncoder(store, PixelLimits(endpoint.min_pixels, endpoint.max_pixels, endpoint.size_step))
+        key = os.environ.get(endpoint.key_variable, "").strip()
+        self._key = key
+        self._missing_key = not key and not endpoint.is_local
+        self._gives_several, self._has_given_several = endpoint.send_n, False
+        self._calls = EndpointCalls(endpoint, self.budget_pool, self._without_key)
+        http = openai.DefaultAioHttpClient()
+        self._client = openai.AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key=key or "none",
+            timeout=endpoint.timeout_seconds,
+            max_retries=0,  # `EndpointCalls` retries: the SDK's retries ignore the limit on calls in flight
+            http_client=http,
+        )
+        self._chat = ChatClient(self._client, http, timeout_seconds=endpoint.timeout_seconds)
+
+    @property
+    def identity(self) -> PolicyIdentity:
+        """Model, revision and every setting that determines the completions."""
+        return self.endpoint.identity
+
+    @property
+    def concurrency(self) -> int:
+        """Rows to work on at once: a quarter more than calls, since some are at the ledger while others call. At most
+        ``endpoint.concurrency`` calls are in flight."""
+        return math.ceil(1.25 * self.endpoint.concurrency)
+
+    async def check(self) -> None:
+        """Requests the list of models: any answer but a rejected key means that the endpoint is up."""
+        at = self.endpoint
+        if self._missing_key:
+            raise PolicyUnavailable(f"no key for {at.base_url}: set the environment variable {at.key_variable}")
+        if self.budget_pool.limit.usd is not None and not at.has_prices:
+            raise PolicyUnavailable(
+                f"a budget in USD needs the prices of {at.model}, and none is set: it would never end"
+            )
+        try:
+            await self._client.with_options(timeout=10, max_retries=1).models.list()
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            raise PolicyUnavailable(
+                f"{at.base_url} refused the key in {at.key_variable} ({error.status_code}); set a valid one"
+            ) from error
+        except openai.APIConnectionError as error:
+            raise PolicyUnavailable(
+                f"nothing answers at {at.base_url} ({type(error).__name__}). Start the server there, or set "
+                "DARKROOM_POLICY_URL to the one to use (DARKROOM_POLICY=oracle needs none)"
+            ) from error
+        except openai.APIStatusError:
+            return  # it answers; not every server lists its models (`transformers serve` without a cache does not)
+
+    async def write(self, request: CompletionRequest) -> Completion:
+        """One chat completion. Raises ``PolicyError``, or ``PolicyUnavailable`` when no further one is possible."""
+        (completion,) = await self._complete(request, 1)
+        return completion
+
+    @property
+    def gives_several(self) -> bool:
+        """Whether the endpoint supports ``n``: as set, until a request shows that it does not."""
+        return self._gives_several
+
+    async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
+        """Up to ``n`` chat completions of one request. Raises as ``write`` does.
+
+        An endpoint that rejects ``n``, or returns one answer to it, gets no such request again.
+        """
+        try:
+            completions = await self._complete(request, n)
+        except PolicyError:
+            if self._has_given_several:
+                raise
+            self._gives_several = False  # the error may have another cause: then `write` meets it too
+            return (await self.write(request),)
+        self._gives_several = self._has_given_several = self._has_given_several or len(completions) > 1
+        return completions
+
+    async def _complete(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
+        body = await self._body(request)
+        if n > 1:
+            body["n"] = n
+        parts = (part for message in request.messages for part in message.parts)
+        images = [part.image for part in parts if isinstance(part, ImagePart)]
+        frames = tuple(SentImage(image.sha256, *self._images.size(image)) for image in images)
+
+        async def send() -> tuple[Completion, ...]:
+            return self._completions(await self._chat.post(body), frames, n)
+
+        return await self._calls.make(send, seed=request.seed)
+
+    async def close(self) -> None:
+        """Records what was spent and closes the connections."""
+        await asyncio.to_thread(self.budget_pool.settle)
+        self._images.close()
+        await self._client.close()
+
+    def _without_key(self, text: str) -> str:
+        """``text`` without the key: a server may repeat it in an error, and rejects are stored in tables."""
+        return text.replace(self._key, "<key>") if self._key else text
+
+    async def _body(self, request: CompletionRequest) -> dict[str, Any]:
+        at = self.endpoint
+        body = {
+            "model": at.model,
+            "messages": [await self._message(message) for message in request.messages],
+            "temperature": at.temperature,
+            "top_p": at.top_p,
+            "max_tokens": at.max_tokens,
+            "seed": request.seed,
+        }
+        if at.send_stop:
+            body["stop"] = list(request.stop)
+        if at.send_schema and request.schema is not None:
+            schema = {"name": "answer", "schema": dict(request.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return {**body, **at.extra_body}
+
+    async def _message(self, message: Message) -> dict[str, Any]:
+        if message.role != "user":
+            text = "".join(part.text for part in message.parts if isinstance(part, Text))
+            return {"role": message.role, "content": text}
+        content: list[dict[str, Any]] = []
+        for part in message.parts:
+            if isinstance(part, Text):
+                content.append({"type": "text", "text": part.text})
+            else:
+                content.append({"type": "image_url", "image_url": {"url": await self._images.url(part.image)}})
+        return {"role": message.role, "content": content}
+
+    def _completions(self, response: Any, frames: tuple[SentImage, ...], n: int) -> tuple[Completion, ...]:
+        """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion."""
+        try:
+            choices = response["choices"][:n]
+            texts = [storable(choice["message"].get("content") or "") for choice in choices]
+            finished = [choice.get("finish_reason") != "length" for choice in choices]
+            usages = self._usages(response.get("usage") or {}, len(choices))
+        except (TypeError, KeyError, AttributeError):
+            raise PolicyError(f"an answer that is no completion: {response}") from None
+        if not texts:
+            raise PolicyError(f"an answer without a choice: {response}")
+        return tuple(
+            Completion(text, is_finished, usage, frames)
+            for text, is_finished, usage in zip(texts, finished, usages, strict=True)
+        )
+
+    def _usages(self, used: dict[str, Any], n: int) -> list[Usage]:
+        """A request's usage, split among its ``n`` answers: the first has the prompt and the remainder."""
+        total = self._usage(used)
+        each = total.completion_tokens // max(n, 1)
+        rest = [self._usage({"completion_tokens": each}, n_calls=0)] * (n - 1)
+        return [total - sum(rest, Usage()), *rest] if n else []
+
+    def _usage(self, used: dict[str, Any], n_calls: int = 1) -> Usage:
+        prompt, completion = (used.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
+        at = self.endpoint
+        cost = prompt * at.usd_per_million_prompt_tokens + completion * at.usd_per_million_completion_tokens
+        return Usage(calls=n_calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost / 1e6)

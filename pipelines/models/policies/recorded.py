@@ -1,0 +1,128 @@
+"""A policy on the ledger: a completion that was paid for once is never paid for again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from pipelines.models.messages import as_json
+from pipelines.models.policies.base import (
+    Completion,
+    CompletionRequest,
+    Policy,
+    PolicyIdentity,
+    Sampler,
+    SentImage,
+    reseeded,
+)
+from pipelines.records import Usage, from_row, to_row
+from pipelines.storage.ledger import Act, Ledger
+
+
+class RecordedPolicy:
+    """``policy`` with a memory. ``n_written`` completions were made in this run; ``spent`` is their cost."""
+
+    def __init__(self, policy: Policy, ledger: Ledger) -> None:
+        self._policy, self._ledger = policy, ledger
+        self._sampler = policy if isinstance(policy, Sampler) else None
+        self.n_written = 0
+        self.spent = Usage()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def identity(self) -> PolicyIdentity:
+        """The inner policy's."""
+        return self._policy.identity
+
+    @property
+    def concurrency(self) -> int:
+        """The inner policy's."""
+        return self._policy.concurrency
+
+    async def check(self) -> None:
+        """Whether the inner policy is available."""
+        await self._policy.check()
+
+    async def write(self, request: CompletionRequest) -> Completion:
+        """The recorded completion, or a new one that is durable before it is returned."""
+
+        async def perform() -> Act:
+            (act,) = await self._perform(request, 1)
+            return act
+
+        key = {**self._key(request), "seed": request.seed}
+        return _completion(await self._ledger.once("policy", key, perform))
+
+    @property
+    def gives_several(self) -> bool:
+        """Always: where the inner policy cannot, each answer is a request of its own."""
+        return True
+
+    async def sample(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
+        """All ``n`` completions with the seeds from ``request.seed`` on; only those not recorded are requested."""
+        inner, key, seeds = self._sampler, self._key(request), range(request.seed, request.seed + n)
+
+        async def perform_one(place: int) -> Act:
+            (act,) = await self._perform(reseeded(request, place), 1)
+            return act
+
+        if inner is None or not inner.gives_several:
+            return tuple(map(_completion, await self._ledger.each_of("policy", key, seeds, perform_one)))
+
+        async def perform(places: Sequence[int]) -> Mapping[int, Act]:
+            if not inner.gives_several:  # an earlier request has shown it
+                return await self._perform_each(request, places)
+            first = places[0]
+            n_in_a_row = next((n for n, place in enumerate(places) if place != first + n), len(places))
+            return dict(enumerate(await self._perform(reseeded(request, first), n_in_a_row), start=first))
+
+        return tuple(map(_completion, await self._ledger.all_of("policy", key, seeds, perform)))
+
+    async def _perform_each(self, request: CompletionRequest, places: Sequence[int]) -> Mapping[int, Act]:
+        """One request per place; the acts of those that succeed. Raises the first error when none does."""
+        requests = (self._perform(reseeded(request, place), 1) for place in places)
+        outcomes = await asyncio.gather(*requests, return_exceptions=True)
+        acts = {place: outcome[0] for place, outcome in zip(places, outcomes, strict=True) if isinstance(outcome, list)}
+        error = next((outcome for outcome in outcomes if isinstance(outcome, BaseException)), None)
+        if error is not None and not acts:
+            raise error
+        return acts
+
+    async def _perform(self, request: CompletionRequest, n: int) -> list[Act]:
+        start = time.perf_counter()
+        if n > 1 and self._sampler is not None:
+            completions = await self._sampler.sample(request, n)
+        else:
+            completions = (await self._policy.write(request),)
+        self.n_written += len(completions)
+        self.spent = sum((completion.usage for completion in completions), self.spent)
+        seconds = (time.perf_counter() - start) / len(completions)  # one request's answers share its time
+        return [Act(to_row(each), seconds=seconds, cost_usd=each.usage.cost_usd) for each in completions]
+
+    def _key(self, request: CompletionRequest) -> dict[str, Any]:
+        """Everything that determines the completion, except the seed."""
+        return {
+            "identity": self.identity.as_json(),
+            "messages": as_json(request.messages),
+            "stop": list(request.stop),
+            # the oracle reads the truth, which the conversation need not show
+            "sample": request.task.sample.sample_id if self.identity.policy == "oracle" else "",
+            **({} if request.schema is None else {"schema": dict(request.schema)}),
+        }
+
+    async def close(self) -> None:
+        """Closes the inner policy."""
+        await self._policy.close()
+
+
+def _completion(act: Act) -> Completion:
+    result = act.result
+    frames = tuple(from_row(SentImage, frame) for frame in result.get("frames", ()))  # older acts have none
+    return Completion(result["text"], result["finished"], from_row(Usage, result["usage"]), frames)

@@ -1,0 +1,175 @@
+"""Settings of the endpoints that write, convert, judge and learn: ``DARKROOM_POLICY``, ``DARKROOM_JUDGE``, …
+
+    environment = {"DARKROOM_POLICY": "openai", "DARKROOM_POLICY_MODEL": "qwen"}
+    settings = EndpointSettings.from_environment("JUDGE", environment)
+    settings.kind, settings.model               # "openai", "qwen"
+
+Every role has the same variables; unset ones fall back to ``DARKROOM_POLICY``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pipelines.models.policies.base import PolicyIdentity, PolicyUnavailable
+from pipelines.models.policies.budget import SpendLimit
+from pipelines.storage.settings import EnvironmentSettings, SettingsError, setting
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint and how to call it; ``EndpointSettings`` describes the fields that people set.
+
+    ``key_variable`` names the environment variable that holds the key, never the key itself: settings are stored in
+    run configurations, keys must not be.
+    """
+
+    base_url: str
+    model: str
+    key_variable: str = "OPENAI_API_KEY"
+    revision: str = ""
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 2048
+    send_stop: bool = True
+    send_schema: bool = True
+    send_n: bool = True
+    concurrency: int = 32
+    timeout_seconds: float = 300.0
+    """Of one try, from the request's first byte to the answer's last."""
+    max_retries: int = 5
+    usd_per_million_prompt_tokens: float = 0.0
+    usd_per_million_completion_tokens: float = 0.0
+    min_pixels: int | None = None
+    """Qwen2.5-VL: 3136."""
+    max_pixels: int | None = None
+    """PyVision-RL on Qwen2.5-VL: 2,000,000."""
+    size_step: int = 1
+    """Sides are sent as multiples of this, so that the server does not resize (Qwen2.5-VL: 28)."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of the request's body, as vLLM takes them (``top_k``, ``repetition_penalty``, …)."""
+    max_failures: int = 10
+    """After so many failed calls in a row the endpoint counts as broken, and all further calls fail at once."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the endpoint is on this machine: such servers take any key."""
+        return urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1")
+
+    @property
+    def has_prices(self) -> bool:
+        """Whether calls cost money that can be counted."""
+        return self.usd_per_million_prompt_tokens > 0 or self.usd_per_million_completion_tokens > 0
+
+    @property
+    def identity(self) -> PolicyIdentity:
+        """Everything that determines the completions. Fields added later appear only where they are set, so that the
+        ledger's older keys stay valid."""
+        sampling: dict[str, Any] = {"temperature": self.temperature, "top_p": self.top_p, "max_tokens": self.max_tokens}
+        limits = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
+        sampling |= {name: value for name, value in limits.items() if value is not None}
+        if self.size_step != 1:
+            sampling["size_step"] = self.size_step
+        if self.extra_body:
+            sampling["extra_body"] = dict(self.extra_body)
+        return PolicyIdentity("openai", self.model, self.revision, sampling)
+
+
+Role = Literal["POLICY", "CONVERT", "JUDGE", "STUDENT"]
+"""``POLICY`` writes trajectories and plans, ``CONVERT`` turns drafts into code, ``JUDGE`` votes, ``STUDENT`` is the
+model to be trained, whose pass rates are measured."""
+
+FAMILY = "{family}"
+"""Placeholder for the family at work in the name of a budget pool."""
+
+
+class EndpointSettings(EnvironmentSettings):
+    """Which model answers in one role, how it is called, and what it may cost."""
+
+    kind: Literal["oracle", "openai"] = setting(
+        "", "oracle", description="`oracle`: the embedded policy; `openai`: any OpenAI-compatible endpoint."
+    )
+    base_url: str = setting("_URL", "", description="URL of the endpoint, with `/v1`.")
+    model: str = setting("_MODEL", "", description="Name of the model at the endpoint.")
+    revision: str = setting(
+        "_REVISION",
+        "",
+        description="Revision of the model, part of the ledger's keys. Set it when two servers serve different models "
+        "under one name.",
+    )
+    key_variable: str = setting(
+        "_KEY", "OPENAI_API_KEY", description="NAME of the environment variable that holds the API key."
+    )
+    temperature: float = setting("_TEMPERATURE", 1.0, ge=0, description="Sampling temperature.")
+    top_p: float = setting(None, 1.0, gt=0, le=1, description="Nucleus sampling: probability mass to sample from.")
+    max_tokens: int = setting("_MAX_TOKENS", 2048, gt=0, description="Token limit of one completion.")
+    send_stop: bool = setting("_SEND_STOP", True, description="Send stop strings; off for servers that reject them.")
+    send_schema: bool = setting(
+        "_SEND_SCHEMA",
+        True,
+        description="Send the JSON schema of decisions and votes; off for servers that reject it.",
+    )
+    send_n: bool = setting(
+        "_SEND_N", True, description="Request several answers to one prompt at once; off for servers without `n`."
+    )
+    concurrency: int = setting("_CONCURRENCY", 32, gt=0, description="Maximum number of requests in flight.")
+    min_pixels: int | None = setting(None, None, description="Smaller images are enlarged to this before sending.")
+    max_pixels: int | None = setting(
+        "_MAX_PIXELS", None, description="Larger images are reduced to this before sending."
+    )
+    usd_per_million_prompt_tokens: float = setting(
+        "_PROMPT_PRICE", 0.0, ge=0, description="Price of prompts in USD per million tokens."
+    )
+    usd_per_million_completion_tokens: float = setting(
+        "_COMPLETION_PRICE", 0.0, ge=0, description="Price of completions in USD per million tokens."
+    )
+    budget_usd: float | None = setting(
+        "_BUDGET",
+        None,
+        description="Budget in USD over all stages and runs of the budget pool. Raise it to continue once it is spent.",
+    )
+    budget_tokens: int | None = setting("_BUDGET_TOKENS", None, description="Budget in tokens.")
+    budget_hours: float | None = setting("_BUDGET_HOURS", None, description="Budget in hours of calling.")
+    purse: str = setting(
+        "_PURSE",
+        FAMILY,
+        min_length=1,
+        max_length=100,
+        description="Name of the budget pool. Stages and runs with the same name share one budget; default: one pool "
+        "per family. A new name starts at zero.",
+    )
+    n_votes: int = setting("_VOTES", 1, ge=1, description="Votes per question, where this model judges.")
+
+    @classmethod
+    def from_environment(
+        cls, role: Role = "POLICY", environment: Mapping[str, str] = os.environ, **defaults: Any
+    ) -> Self:
+        """The settings of ``role``. A role with its own budget and no pool name gets a pool of its own.
+
+        ``defaults`` replace those of the fields. Raises ``PolicyUnavailable``, naming the variable, for a value that
+        does not fit.
+        """
+        try:
+            settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", **defaults)
+        except SettingsError as error:
+            raise PolicyUnavailable(str(error)) from error
+        own = cls.variables(f"DARKROOM_{role}")
+        has_budget = any(environment.get(own[field]) for field in ("budget_usd", "budget_tokens", "budget_hours"))
+        if role == "POLICY" or not has_budget or environment.get(own["purse"]):
+            return settings
+        return settings.model_copy(update={"purse": f"{settings.purse}/{role.lower()}"})
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The endpoint to call."""
+        names = {field.name for field in fields(Endpoint)} & set(EndpointSettings.model_fields)
+        return Endpoint(**{name: getattr(self, name) for name in names})
+
+    @property
+    def budget(self) -> SpendLimit:
+        """Budget of the pool."""
+        return SpendLimit(usd=self.budget_usd, tokens=self.budget_tokens, hours=self.budget_hours)

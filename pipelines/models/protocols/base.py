@@ -1,0 +1,141 @@
+"""The protocol interface: finds code and answers in a policy's turn, and wraps observations for it.
+
+``parse`` reads a complete turn, ``stream`` the same turn in pieces, with the same result. Neither raises: a turn that
+cannot be read is ``Malformed``, with the reason. Line ends are ``\\n`` in everything that a protocol reads or writes;
+thoughts and answers are stripped of whitespace.
+
+    stream = protocol.stream()
+    for piece in pieces:
+        temperature = 0.0 if stream.in_code else 1.0    # Thyme §4.3, GRPO-ATS: code is sampled greedily
+        stream.feed(piece)
+        if stream.ended:
+            break
+    turn = stream.finish()
+"""
+
+from __future__ import annotations
+
+import typing
+
+from pipelines.models.messages import Message, Part
+from pipelines.models.protocols.markup import Malformed, ParsedTurn, excerpt, tag
+from pipelines.records import ImageRef, Observation, VideoRef
+from pipelines.records.reject_reasons import Reason, RowError
+
+
+class Protocol(typing.Protocol):
+    """One way of thinking with images."""
+
+    name: str
+    stop: tuple[str, ...]
+    """Strings after which a turn ends. A server may cut them off or ignore them; ``parse`` accepts both."""
+    modes: tuple[str, ...]
+    """The system prompts (``free``: the policy decides whether to write code); the first is the default."""
+    setup: str
+    """Code to run in the session before the policy's first code, not recorded; empty for none."""
+
+    def opening(
+        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
+    ) -> tuple[Message, ...]:
+        """The conversation before the first turn, as a trained model reads it: without any hint.
+
+        Raises ``RowError`` (not_applicable) for videos in a protocol without them, ``ValueError`` for an unknown mode.
+        """
+        ...
+
+    def parse(self, text: str) -> ParsedTurn | Malformed:
+        """The parts of a turn. Text after its end is ignored, as if a stop string had cut it off."""
+        ...
+
+    def stream(self) -> TurnStream:
+        """A parser for one turn that arrives in pieces."""
+        ...
+
+    def write_round(self, thought: str, code: str, *, first: bool) -> str:
+        """A turn with code, as text; inverse of ``parse``.
+
+        Raises ``RowError`` (malformed_turn) for text that no turn can contain, such as a thought with ``<code>`` in it.
+        """
+        ...
+
+    def write_answer(self, thought: str, answer: str, *, first: bool) -> str:
+        """The last turn, as text; raises as ``write_round`` does. ``first``: it is also the only one."""
+        ...
+
+    def wrap(self, observation: Observation) -> tuple[Part, ...]:
+        """An observation as the policy reads it, markers included."""
+        ...
+
+
+def render(protocol: Protocol, parsed: ParsedTurn, *, first: bool) -> str:
+    """The turn as text, with code or with the answer; inverse of ``parse``."""
+    if parsed.code is not None:
+        return protocol.write_round(parsed.thought, parsed.code, first=first)
+    return protocol.write_answer(parsed.thought, parsed.answer or "", first=first)
+
+
+def checked(protocol: Protocol, text: str, turn: ParsedTurn) -> str:
+    """``text``, if it parses as ``turn``. Raises ``RowError`` (malformed_turn) otherwise."""
+    parsed = protocol.parse(text)
+    if parsed == turn:
+        return text
+    why = parsed.evidence if isinstance(parsed, Malformed) else f"it would be read otherwise: {excerpt(text)}"
+    raise RowError(Reason.MALFORMED_TURN, f"{protocol.name} cannot hold these words: {why}")
+
+
+def check_opening(protocol: Protocol, mode: str, videos: tuple[VideoRef, ...] = ()) -> None:
+    """Raises ``ValueError`` for a mode that ``protocol`` lacks, ``RowError`` (not_applicable) for ``videos``."""
+    if mode not in protocol.modes:
+        raise ValueError(f"{protocol.name} has the modes {', '.join(protocol.modes)}; found {mode!r}")
+    if videos:
+        raise RowError(Reason.NOT_APPLICABLE, f"{protocol.name} shows no videos; the sample has {len(videos)}")
+
+
+class TurnStream:
+    """A parser of one turn in pieces; ``finish`` returns what ``parse`` returns for the joined pieces.
+
+    Each piece is scanned once, with the few characters before it in which a tag may have begun.
+    """
+
+    def __init__(self, protocol: Protocol, *, container: str, one_only: bool = False) -> None:
+        """Code is inside the tag ``container``; ``one_only``: a second one directly after it is malformed."""
+        self._protocol, self._container, self._one_only = protocol, container, one_only
+        self._text, self._position = "", 0
+        self._closed_at: int | None = None
+        self.in_code = False
+        """The next character is code, its fence or its JSON; or the end of it."""
+        self.ended = False
+        """The turn is complete, further text is ignored. An answer is only complete when the policy stops."""
+
+    def feed(self, text: str) -> None:
+        """The next piece; ignored when the turn has ended."""
+        if self.ended:
+            return
+        self._text += text
+        while self._closed_at is None and self._step():
+            pass
+        if self._closed_at is not None:
+            self.ended = not (self._one_only and self._may_repeat(self._text[self._closed_at :].lstrip()))
+
+    def finish(self) -> ParsedTurn | Malformed:
+        """The turn so far."""
+        return self._protocol.parse(self._text)
+
+    def _step(self) -> bool:
+        """Passes the next boundary between text and code, if it has arrived."""
+        slash = "/" if self.in_code else ""
+        boundary = tag(slash + self._container).search(self._text, self._position)
+        if boundary is None:
+            longest = len(self._container) + len("</>")
+            self._position = max(self._position, len(self._text) - longest + 1)
+            return False
+        self._position = boundary.end()
+        if self.in_code:
+            self._closed_at = boundary.end()
+        self.in_code = not self.in_code
+        return True
+
+    def _may_repeat(self, rest: str) -> bool:
+        """Whether ``rest`` may still become a second container."""
+        opening = f"<{self._container}>"
+        return len(rest) < len(opening) and opening.startswith(rest.lower())

@@ -1,0 +1,190 @@
+"""The two tools of ``tool_call``, as JSON calls and as the Python that a record's ``code`` stores.
+
+    {"name": "code_interpreter", "arguments": {"code": "print(6 * 7)"}}
+    print(6 * 7)
+
+    {"name": "crop_image_normalized", "arguments": {"bbox_2d": [0.1, 0.2, 0.3, 0.4], "target_image": 1}}
+    crop_image_normalized(bbox_2d=[0.1, 0.2, 0.3, 0.4], target_image=1)
+
+The last line can be run, because ``CROP_SETUP`` defines the function, and ``write_call`` turns it back into that call.
+An invalid box is an error of the tool, which the policy sees; only an invalid call is malformed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pipelines.models.protocols.markup import Malformed, excerpt, fenced_code, lines
+
+# Images are counted from 1: the question's, then all that crops, `plt.show()`, `display(…)` and `image.show()` showed,
+# in that order; image files that code saved do not count. A box becomes the pixels that it touches, without padding, as
+# in `pipelines.records.geometry.box_from_fractions`. The text is part of sandbox keys: a change runs everything again.
+CROP_SETUP = '''\
+def _crop_tool():
+    from math import ceil, floor
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from PIL import Image
+
+    here = globals()
+    counted = []
+    while f"image_path_{len(counted)}" in here:
+        counted.append(Image.open(here[f"image_path_{len(counted)}"]))
+    plain_display, plain_show = here["display"], plt.show
+
+    def display(*things, **options):
+        counted.extend(thing for thing in things if isinstance(thing, Image.Image))
+        counted.extend(drawn(thing) for thing in things if isinstance(thing, plt.Figure))
+        plain_display(*things, **options)
+
+    def show(*arguments, **options):
+        counted.extend(drawn(plt.figure(number)) for number in plt.get_fignums())
+        plain_show(*arguments, **options)
+
+    def drawn(figure):
+        figure.canvas.draw()
+        return Image.fromarray(np.array(figure.canvas.buffer_rgba())[..., :3])
+
+    def crop_image_normalized(bbox_2d, target_image):
+        """Shows a part of an image: left, top, right, bottom from 0 to 1; images are counted from 1."""
+        if target_image not in range(1, len(counted) + 1):
+            have = f"there are images 1 to {len(counted)}" if counted else "there is no image"
+            raise ValueError(f"target_image {target_image}: {have}")
+        image = counted[int(target_image) - 1]
+        left, top, right, bottom = bbox_2d
+        if not all(0 <= side <= 1 for side in bbox_2d):
+            raise ValueError(f"bbox_2d {bbox_2d}: every side lies between 0 and 1, as a fraction of the image")
+        if left >= right or top >= bottom:
+            raise ValueError(f"bbox_2d {bbox_2d}: left must be less than right, and top less than bottom")
+        x1, y1 = floor(left * image.width + 1e-9), floor(top * image.height + 1e-9)
+        x2, y2 = ceil(right * image.width - 1e-9), ceil(bottom * image.height - 1e-9)
+        if x1 >= x2 or y1 >= y2:
+            raise ValueError(f"bbox_2d {bbox_2d}: it covers no pixel of an image of {image.width}x{image.height}")
+        crop = image.crop((x1, y1, x2, y2))
+        display(crop)
+        print(f"image {len(counted)}: {crop.width}x{crop.height} pixels")
+
+    plt.show, here["display"], here["crop_image_normalized"] = show, display, crop_image_normalized
+    Image.Image.show = lambda image, title=None: display(image)
+    plt.Figure.show = lambda figure, warn=True: display(figure)
+
+
+_crop_tool()
+del _crop_tool
+'''
+
+
+CODE, CROP = "code_interpreter", "crop_image_normalized"
+
+CODE_TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": CODE,
+        "description": "Executes a Python program and returns what it printed and the figures that plt.show() showed.",
+        "parameters": {
+            "type": "object",
+            "properties": {"code": {"type": "string", "description": "The program, complete with its imports."}},
+            "required": ["code"],
+        },
+    },
+}
+CROP_TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": CROP,
+        "description": "Shows one part of an image on its own, so that small things in it become visible.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "bbox_2d": {
+                    "type": "array",
+                    "items": {"type": "number"},
+                    "description": "Left, top, right and bottom of the part, as fractions from 0 to 1 of that image.",
+                },
+                "target_image": {
+                    "type": "integer",
+                    "description": "Which image: 1 is the first one given; images shown by calls are counted on.",
+                },
+            },
+            "required": ["bbox_2d", "target_image"],
+        },
+    },
+}
+_LINE = re.compile(r"crop_image_normalized\(bbox_2d=(\[[-+.,e\d ]+\]), target_image=(-?\d+)\)", re.ASCII)
+_TAG = re.compile(r"<(?=/?tool_(?:call|response)>)", re.IGNORECASE | re.ASCII)
+
+_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+_MAX = 2**53
+"""Larger integers of JSON have no exact float."""
+_Integer = Annotated[int, Field(ge=-_MAX, le=_MAX)]
+_Number = _Integer | Annotated[float, Field(ge=-_MAX, le=_MAX)]
+
+
+class _Code(BaseModel):
+    model_config = _STRICT
+    code: str
+
+
+class _Crop(BaseModel):
+    model_config = _STRICT
+    bbox_2d: list[_Number] = Field(min_length=4, max_length=4)
+    target_image: _Integer
+
+
+class _CodeCall(BaseModel):
+    model_config = _STRICT
+    name: Literal["code_interpreter"]
+    arguments: _Code
+
+
+class _CropCall(BaseModel):
+    model_config = _STRICT
+    name: Literal["crop_image_normalized"]
+    arguments: _Crop
+
+
+def read_call(text: str) -> str | Malformed:
+    """The code of a call in JSON, whose strings may contain unescaped line ends."""
+    try:
+        call = json.loads(text, strict=False)
+    except (ValueError, RecursionError) as error:
+        return Malformed(f"the call is not JSON ({error}): {excerpt(text)}")
+    name = call.get("name") if isinstance(call, dict) else None
+    if name not in (CODE, CROP):
+        return Malformed(f"the call names neither {CODE} nor {CROP}: {excerpt(text)}")
+    try:
+        valid = _CodeCall.model_validate(call) if name == CODE else _CropCall.model_validate(call)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return Malformed(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}: {excerpt(text)}")
+    if isinstance(valid, _CropCall):
+        return crop_line(valid.arguments.bbox_2d, valid.arguments.target_image)
+    return fenced_code(lines(valid.arguments.code))
+
+
+def write_call(code: str) -> str:
+    """A record's code as a call in JSON; tags in its strings are escaped."""
+    crop = _crop_arguments(code)
+    call = {"name": CROP, "arguments": crop} if crop else {"name": CODE, "arguments": {"code": code}}
+    return _TAG.sub(r"\\u003c", json.dumps(call, ensure_ascii=False))
+
+
+def crop_line(bbox_2d: list[int | float], target_image: int) -> str:
+    """A crop as a line of Python; ``bbox_2d`` in fractions of the image, ``target_image`` counted from 1."""
+    return f"{CROP}(bbox_2d={bbox_2d!r}, target_image={target_image!r})"
+
+
+def _crop_arguments(code: str) -> dict[str, Any] | None:
+    """The arguments of a line as ``crop_line`` writes it; None for any other code."""
+    call = _LINE.fullmatch(code)
+    if call is None:
+        return None
+    try:
+        crop = _Crop.model_validate({"bbox_2d": json.loads(call[1]), "target_image": int(call[2])})
+    except ValueError:  # numbers in another spelling than Python's or JSON's
+        return None
+    return crop.model_dump() if crop_line(crop.bbox_2d, crop.target_image) == code else None

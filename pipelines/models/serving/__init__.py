@@ -1,0 +1,30 @@
+"""A model server: started, health-checked, stopped; it outlives its starter.
+
+>>> servers = ServerRegistry(workspace.home / "servers")
+>>> started = start(servers, ServedModel.parse("Qwen/Qwen3-VL-8B-Instruct"), VllmEngine(vllm_environment(folder)))
+>>> wait_until_ready(started.server, report=print)
+>>> stop(servers, started.server)
+"""
+
+from pipelines.models.serving.engines import Engine, ServedModel, TransformersEngine, VllmEngine
+from pipelines.models.serving.lifecycle import Progress, Started, start, state, stop, wait_until_ready
+from pipelines.models.serving.processes import ServingError, VirtualEnvironment, vllm_environment
+from pipelines.models.serving.servers import ModelServer, ServerRegistry
+
+__all__ = [
+    "Engine",
+    "ModelServer",
+    "Progress",
+    "ServedModel",
+    "ServerRegistry",
+    "ServingError",
+    "Started",
+    "TransformersEngine",
+    "VirtualEnvironment",
+    "VllmEngine",
+    "start",
+    "state",
+    "stop",
+    "vllm_environment",
+    "wait_until_ready",
+]

@@ -1,0 +1,222 @@
+"""Inference engines: ``vllm serve`` in its own virtual environment, or ``transformers serve`` from this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+from pipelines.models.serving.processes import ServingError, VirtualEnvironment
+from pipelines.records.digest import digest
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model by its name in requests: the hub's, or the folder's absolute path."""
+
+    name: str
+    is_folder: bool = False
+    revision: str = ""
+    """Of a folder: changes with its files, since training writes another model under the same name."""
+
+    @classmethod
+    def parse(cls, text: str) -> ServedModel:
+        """A folder if there is one, else a name on the hub. Raises ``ServingError``."""
+        folder = Path(text).expanduser()
+        if text and folder.is_dir():
+            return cls(str(folder.resolve()), is_folder=True, revision=_fingerprint(folder))
+        if not HUB_NAME.fullmatch(text):
+            raise ServingError(f"MODEL is a folder or a hub name like Qwen/Qwen3-VL-8B-Instruct; {text!r} is neither")
+        return cls(text)
+
+    def require_weights(self) -> None:
+        """Raises ``ServingError`` for a folder that holds no model."""
+        if self.is_folder and not (Path(self.name) / "config.json").is_file():
+            raise ServingError(f"{self.name} has no config.json: MODEL is the folder that holds it and the weights")
+
+
+def hub_revision(name: str, options: Sequence[str]) -> str:
+    """The commit of a hub model that was just loaded: ``--revision`` (default: main) as the hub's cache resolves it.
+
+    Empty where the cache has none: another download folder, a server without a cache.
+    """
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    revision = _value_of("--revision", options) or "main"
+    if _COMMIT.fullmatch(revision):
+        return revision
+    ref = Path(HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs" / revision
+    return ref.read_text().strip() if ref.is_file() else ""
+
+
+def _value_of(flag: str, options: Sequence[str]) -> str:
+    """The value of the last ``--flag value`` or ``--flag=value``."""
+    values = [option.partition("=")[2] for option in options if option.startswith(f"{flag}=")]
+    values += [value for option, value in pairwise(options) if option == flag]
+    return values[-1] if values else ""
+
+
+def _fingerprint(folder: Path) -> str:
+    """From names, sizes and times: weights are too large to read."""
+    files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()]
+    return digest(sorted(files))[:12]
+
+
+def has_nvidia_gpu(*, devices: Path = Path("/dev")) -> bool:
+    """Whether device files or ``nvidia-smi`` (for WSL) show a GPU; False when all are hidden."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in ("", "-1"):
+        return False
+    return any(devices.glob("nvidia[0-9]*")) or _nvidia_smi_lists_one()
+
+
+def _nvidia_smi_lists_one() -> bool:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return False
+    try:
+        listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=30, check=False)
+    except subprocess.TimeoutExpired:  # a hanging driver runs no model
+        return False
+    return listed.returncode == 0 and "GPU " in listed.stdout
+
+
+NO_GPU = (
+    "vLLM needs an NVIDIA GPU, and this machine shows none (nothing in /dev/nvidia*, nothing listed by nvidia-smi). "
+    "Nothing was installed. Either serve a small model on the CPU: darkroom serve MODEL --engine transformers; or run "
+    "the server on a machine with a GPU and set DARKROOM_POLICY_URL to its http://HOST:PORT/v1"
+)
+OWN_FLAGS = ("--host", "--port", "--served-model-name", "--uds", "--api-key")
+"""Set by the toolkit itself, and not accepted after ``--``."""
+
+
+class Engine(Protocol):
+    """A program that serves a model."""
+
+    @property
+    def name(self) -> str:
+        """``vllm`` or ``transformers``."""
+        ...
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """All arguments besides the model and the address; of two that contradict, the last one counts."""
+        ...
+
+    def prepare(self) -> None:
+        """Installs what is missing. Raises ``ServingError`` where the engine cannot run, before any download."""
+        ...
+
+    def command(self, model: ServedModel, *, host: str, port: int) -> list[str]:
+        """The command line."""
+        ...
+
+    def environment(self, model: ServedModel) -> dict[str, str]:
+        """Its environment variables."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransformersEngine:
+    """``transformers serve``: small models, also on the CPU, one request at a time."""
+
+    arguments: tuple[str, ...] = ()
+    name: str = "transformers"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The user's."""
+        return self.arguments
+
+    def prepare(self) -> None:
+        """Raises ``ServingError`` when the extra is not installed."""
+        if not self._program.exists():
+            raise ServingError("`transformers serve` comes with the extra: pip install 'darkroom-toolkit[train]'")
+
+    def command(self, model: ServedModel, *, host: str, port: int) -> list[str]:
+        """Without device and dtype: it takes the GPU if there is one, and the weights' own dtype."""
+        return [str(self._program), "serve", model.name, "--host", host, "--port", str(port), *self.options]
+
+    def environment(self, model: ServedModel) -> dict[str, str]:
+        """The user's. Makes the hub's cache folder, without which the server's ``/v1/models`` fails."""
+        from huggingface_hub.constants import HF_HUB_CACHE
+
+        Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
+        return _base_environment(model)
+
+    @property
+    def _program(self) -> Path:
+        return Path(sys.executable).with_name("transformers")
+
+
+@dataclass(frozen=True, slots=True)
+class VllmEngine:
+    """``vllm serve``, set up for trajectories: long conversations that grow, with many images and no video.
+
+    ``context`` is the maximum length of a conversation in tokens, "auto" for what the model and the GPU's memory allow;
+    ``images`` is the maximum number of images in one conversation.
+    """
+
+    installed: VirtualEnvironment
+    context: str = "auto"
+    images: int = 32
+    arguments: tuple[str, ...] = ()
+    name: str = "vllm"
+    find_gpu: Callable[[], bool] = has_nvidia_gpu
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Flags of ``vllm serve``; the user's come last.
+
+        Prefix caching, since every round repeats the previous ones; no memory for videos, which never leave the
+        sandbox; no defaults from the model's ``generation_config.json``, since provenance names all sampling settings.
+        """
+        return (
+            *("--max-model-len", self.context),
+            *("--limit-mm-per-prompt", json.dumps({"image": self.images, "video": 0})),
+            "--enable-prefix-caching",
+            *("--generation-config", "vllm"),
+            *self.arguments,
+        )
+
+    def prepare(self) -> None:
+        """Checks for a GPU, then makes the environment unless it exists."""
+        if not self.find_gpu():
+            raise ServingError(NO_GPU)
+        self.installed.ensure()
+
+    def command(self, model: ServedModel, *, host: str, port: int) -> list[str]:
+        """``vllm serve MODEL`` under the model's own name."""
+        address = ("--host", host, "--port", str(port), "--served-model-name", model.name)
+        return [str(self.installed.program), "serve", model.name, *address, *self.options]
+
+    def environment(self, model: ServedModel) -> dict[str, str]:
+        """The user's with vLLM's virtual environment instead of ours, whose programs (ninja) come first."""
+        return self.installed.activate(_base_environment(model))
+
+
+def refuse_own_flags(arguments: tuple[str, ...]) -> None:
+    """Raises ``ServingError`` for an argument after ``--`` that the toolkit sets itself."""
+    for argument in arguments:
+        flag = argument.split("=")[0].replace("_", "-")  # vLLM takes both spellings
+        if flag in OWN_FLAGS:
+            raise ServingError(
+                f"{flag} cannot be passed through: --host and --port go before --, the model's name is MODEL, and a "
+                "key needs a server of your own (set DARKROOM_POLICY_URL and DARKROOM_POLICY_KEY)"
+            )
+
+
+def _base_environment(model: ServedModel) -> dict[str, str]:
+    """The user's environment without telemetry; a folder is served offline, since the hub may be unreachable."""
+    offline = {"HF_HUB_OFFLINE": "1"} if model.is_folder else {}
+    return {**offline, "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONUNBUFFERED": "1", **os.environ}

@@ -1,0 +1,248 @@
+"""Processes that outlive their starter: started in their own session, identified by start time, stopped as a session.
+
+Process numbers are reused. With the boot id and the start time (clock ticks since boot, from ``/proc/<pid>/stat``) a
+number identifies one process for good. Their programs come from virtual environments below ``<home>/environments``,
+because their pins conflict with ours.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+GATE = 'read -r _ && exec "$@" </dev/null'
+"""Runs before the command: waits for a line, and ends without one (see ``PausedProcess``)."""
+
+
+class ServingError(Exception):
+    """A server cannot be started, or did not stay up: the reason and what to do."""
+
+
+class Stat(NamedTuple):
+    """From ``/proc/<pid>/stat`` of a running process."""
+
+    session: int
+    start_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMark:
+    """One process on one machine, distinct from any later one; ``pid`` is also its session's number."""
+
+    host: str
+    boot: str
+    pid: int
+    start_ticks: int
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessMark:
+        """The mark of a process that was just started. Raises ``ProcessLookupError``."""
+        stat = _stat(pid)
+        if stat is None:
+            raise ProcessLookupError(f"process {pid} has ended")
+        return cls(socket.gethostname(), _boot(), pid, stat.start_ticks)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it was started on this machine; elsewhere its state is unknown."""
+        return self.host == socket.gethostname()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still runs; a zombie does not."""
+        _reap(self.pid)
+        stat = _stat(self.pid)
+        return self._is_this_boot and stat is not None and stat.start_ticks == self.start_ticks
+
+    def members(self) -> list[int]:
+        """Every running process of its session, itself included: workers may outlive their leader."""
+        if not self._is_this_boot or self._number_is_reused:
+            return []
+        stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+        return [
+            pid
+            for pid, stat in stats.items()
+            if stat is not None and stat.session == self.pid and stat.start_ticks >= self.start_ticks
+        ]
+
+    @property
+    def _is_this_boot(self) -> bool:
+        return self.is_local and self.boot == _boot()
+
+    @property
+    def _number_is_reused(self) -> bool:
+        stat = _stat(self.pid)
+        return stat is not None and stat.start_ticks != self.start_ticks
+
+
+class PausedProcess:
+    """A process that waits for ``release`` before it executes its command; it ends if this process dies before.
+
+    In between, the starter records the process: a ``kill -9`` at any moment leaves no unrecorded server.
+    """
+
+    def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], log: Path) -> None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        gate, self._opener = os.pipe()
+        try:
+            pid = os.posix_spawn(
+                "/bin/sh",
+                ["sh", "-c", GATE, "sh", *command],
+                environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, gate, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,
+                # background jobs ignore SIGINT, Dagster's also SIGTERM, and a child would inherit both
+                setsigdef=(signal.SIGINT, signal.SIGTERM),
+            )
+        finally:
+            os.close(gate)
+        self.mark = ProcessMark.of(pid)
+
+    def release(self) -> None:
+        """Starts the command."""
+        os.write(self._opener, b"\n")
+        os.close(self._opener)
+
+    def drop(self) -> None:
+        """Ends the process without starting its command."""
+        os.close(self._opener)
+
+
+def stop_session(mark: ProcessMark, *, grace_seconds: float) -> None:
+    """Ends every process of the session: SIGTERM, and SIGKILL for what is left after ``grace_seconds``."""
+    for signal_number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, 10.0)):
+        for pid in mark.members():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal_number)
+        if _ends_within(mark, seconds):
+            return
+    raise TimeoutError(f"processes {mark.members()} outlived SIGKILL for ten seconds, blocked in a device or disk call")
+
+
+def _ends_within(mark: ProcessMark, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while mark.members():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+        _reap(mark.pid)
+    return True
+
+
+def _reap(pid: int) -> None:
+    """Collects the exit status of a child, so that it is no zombie; other processes have none to collect."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _stat(pid: int) -> Stat | None:
+    """None for a process that has ended, and for a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may contain blanks and brackets
+    return None if fields[0] in "ZX" else Stat(session=int(fields[3]), start_ticks=int(fields[19]))
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+REQUIREMENT = "vllm==0.32.0"
+"""0.33.0 requires a certifi that not every mirror has yet. The registry's wheel and the registry's torch are both built
+for CUDA 13; uv's ``--torch-backend=auto`` would change only torch (vLLM issue 44335)."""
+MARKER = "darkroom-installed"
+OURS = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualEnvironment:
+    """A folder with Python and ``requirements`` (the program's own first).
+
+    A marker is written last, so that a killed installation starts again.
+    """
+
+    folder: Path
+    requirements: tuple[str, ...]
+    program_name: str
+    size: str
+    """Size of the download, for the progress message."""
+    interpreter: tuple[str, ...] = ("--python", sys.executable)
+    """Arguments of ``uv venv``."""
+
+    @property
+    def program(self) -> Path:
+        """The executable it is made for."""
+        return self.folder / "bin" / self.program_name
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether exactly ``requirements`` are in it."""
+        marker = self.folder / MARKER
+        return marker.is_file() and marker.read_text() == " ".join(self.requirements) and self.program.exists()
+
+    def ensure(self) -> None:
+        """Installs the requirements unless they are there; uv shows its progress on stderr. Raises ``ServingError``."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with self.folder.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not self.is_installed:
+                self._install()
+
+    def activate(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """``environment`` with this virtual environment active."""
+        path = f"{self.folder / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
+        return {**_without_ours(environment), "VIRTUAL_ENV": str(self.folder), "PATH": path}
+
+    def _install(self) -> None:
+        uv = _find_uv()
+        print(f"installing {self.requirements[0]} into {self.folder}: {self.size}, once", file=sys.stderr)
+        python = str(self.folder / "bin" / "python")
+        shutil.rmtree(self.folder, ignore_errors=True)  # uv clears only what is a whole environment
+        self._run(uv, "venv", *self.interpreter, str(self.folder))
+        self._run(uv, "pip", "install", "--python", python, *self.requirements)
+        (self.folder / MARKER).write_text(" ".join(self.requirements))
+
+    def _run(self, *command: str) -> None:
+        # 2: stdout is for `eval`, uv's progress is not
+        if subprocess.run(command, env=_without_ours(os.environ), stdout=2, check=False).returncode:
+            raise ServingError(
+                f"could not install {self.requirements[0]} into {self.folder}: `{' '.join(command)}` failed, see above."
+                " The next start tries again; what was downloaded is kept in uv's cache"
+            )
+
+
+def vllm_environment(folder: Path) -> VirtualEnvironment:
+    """vLLM's: our own Python if it has its C headers, which Triton needs; else one of uv's, which have them."""
+    has_headers = (Path(sysconfig.get_path("include")) / "Python.h").is_file()
+    python = ("--python", sys.executable) if has_headers else ("--managed-python", "--python", "3.12")
+    return VirtualEnvironment(folder, (REQUIREMENT,), "vllm", "several gigabytes", python)
+
+
+def _without_ours(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in OURS}
+
+
+def _find_uv() -> str:
+    beside = str(Path(sys.executable).parent)
+    uv = shutil.which("uv", path=f"{beside}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
+    if uv is None:
+        raise ServingError("a virtual environment is made with uv, which is not installed: pip install uv")
+    return uv

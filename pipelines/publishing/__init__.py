@@ -1,0 +1,1 @@
+"""Shipped datasets and what people look at: parquet, cards, layouts, gallery, explanations, replay."""

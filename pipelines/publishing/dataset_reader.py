@@ -1,0 +1,131 @@
+"""The reader of shipped datasets: which folders a name means, a folder's files by split, their kind, and their rows.
+
+An image or a video of a row is ``{"bytes": …, "path": …}``, as it is stored. Training opens the same files with the
+``datasets`` library (``train/examples/datasets.py``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import pyarrow.parquet as pq
+
+from pipelines.storage.tables import TableMissing
+
+if TYPE_CHECKING:
+    from datasets import Features
+
+R = TypeVar("R")
+T = TypeVar("T")
+Kind = Literal["trajectories", "prompts"]
+"""Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
+ALL = "all"
+_ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
+
+
+class DatasetError(Exception):
+    """A file that is no shipped dataset: its columns, and what to do."""
+
+
+def find_datasets(name: str, root: Path, *, may_be_empty: bool = False) -> list[Path]:
+    """The folders that ``name`` means: a family below ``root``, ``all`` of them, or a folder of one or of several.
+
+    Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be.
+    """
+    at = root if name == ALL else root / name if (root / name).is_dir() else Path(name)
+    folders = [folder for folder in [at, *sorted(at.glob("*/"))] if dataset_files(folder)]
+    if not folders and not may_be_empty:
+        families = ", ".join(folder.name for folder in sorted(root.glob("*/")) if dataset_files(folder)) or "none"
+        raise TableMissing(
+            f"{name!r} is neither a folder with a dataset nor a family that has one (there are: {families}). "
+            "Run: dg launch --assets sft_dataset"
+        )
+    return folders
+
+
+def dataset_files(folder: Path, *, split: str | None = None, nested: bool = False) -> list[Path]:
+    """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too."""
+    files = sorted(folder.rglob("*.parquet") if nested else folder.glob("*.parquet"))
+    return [file for file in files if not file.name.startswith(".") and split in (None, split_of(file))]
+
+
+def split_of(file: Path) -> str:
+    """``train`` for ``train-00000-of-00001.parquet``."""
+    return file.stem.split("-")[0]
+
+
+def columns_of(file: Path) -> set[str]:
+    """The names of a file's columns."""
+    return set(pq.read_schema(file).names)
+
+
+def kind_of(file: Path) -> Kind:
+    """By the columns: prompts have graders and no rollout."""
+    columns = columns_of(file)
+    return "prompts" if "grader" in columns and "rounds" not in columns else "trajectories"
+
+
+def features_of(kind: Kind) -> Features:
+    """The columns of a kind, as ``datasets`` features."""
+    from pipelines.publishing.parquet_shards import PROMPTS, TRAJECTORIES  # `datasets` takes seconds to import
+
+    return PROMPTS if kind == "prompts" else TRAJECTORIES
+
+
+def check_columns(file: Path, kind: Kind, *, needed: Collection[str] | None = None) -> None:
+    """Raises ``DatasetError`` unless the file has the columns of its kind (or ``needed``, and any others)."""
+    columns, expected = columns_of(file), set(features_of(kind) if needed is None else needed)
+    unknown = columns - expected if needed is None else set()
+    if expected - columns or unknown:
+        raise DatasetError(
+            f"{file} is no shipped dataset of {kind}: missing {sorted(expected - columns)}, unknown {sorted(unknown)}; "
+            "materialise `sft_dataset` or `rl_dataset` again"
+        )
+
+
+def n_rows_of(files: Iterable[Path]) -> int:
+    """How many rows files have, from their footers."""
+    return sum(int(pq.read_metadata(file).num_rows) for file in files)
+
+
+def read_files(files: Iterable[Path], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+    """The rows of files, a few in memory at a time.
+
+    ``without``: columns of media (``images``, ``videos``) of which only the names are read, no bytes.
+    """
+    n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if "images" in without else _ROWS_AT_ONCE
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            leaves = [file.schema.column(place).path for place in range(len(file.schema))]
+            bare = [leaf for leaf in leaves if not (leaf.endswith(".bytes") and leaf.split(".")[0] in without)]
+            for batch in file.iter_batches(batch_size=n_rows, columns=bare if without else None):
+                yield from batch.to_pylist()
+
+
+def read_rows(folders: Sequence[Path], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of ``folders``, at most ``limit`` of each, with the images' bytes."""
+    for folder in folders:
+        yield from islice(read_files(dataset_files(folder)), limit)
+
+
+def count_rows(folders: Sequence[Path], *, limit: int | None = None) -> int:
+    """How many rows ``read_rows`` gives."""
+    counts = [n_rows_of(dataset_files(folder)) for folder in folders]
+    return sum(count if limit is None else min(count, limit) for count in counts)
+
+
+def map_in_threads(rows: Iterable[R], perform: Callable[[R], T], *, n_threads: int) -> Iterator[T]:
+    """``perform`` on every row, in the rows' order; at most twice as many rows as threads are in memory."""
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(n_threads) as threads:
+        for row in rows:
+            waiting.append(threads.submit(perform, row))
+            if len(waiting) == 2 * n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -1,0 +1,237 @@
+"""Explain one row or reject: its history through every family and partition, from the tables and the ledger.
+
+A row is named by an id, the beginning of one, or its place in its source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from pipelines.generation.engine import STAGES
+from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.row_acts import RowAct, rl_acts, rollout_acts
+from pipelines.rl.facts import STAGES as RL_STAGES
+from pipelines.rl.labels import VERIFICATIONS
+from pipelines.storage.tables import Tables
+from pipelines.storage.workspace import Workspace
+
+RL = "rl"
+"""The history of a sample through the stages of RL data: one, whatever its families."""
+MIN_PREFIX = 6
+"""Shorter beginnings of ids mean too many rows to be worth a search."""
+_IDS = ("trajectory_id", "sample_id")
+_RL_TABLES = ("rl_candidates", *VERIFICATIONS, *RL_STAGES[1:], "suitability_reviews")
+_ORDER = (*SAMPLES, *STAGES, "sft_dataset", *_RL_TABLES)
+
+
+class RowUnknown(Exception):
+    """No table holds such a row."""
+
+
+class RowAmbiguous(Exception):
+    """Several rows match: ``candidates``."""
+
+    def __init__(self, query: str, candidates: Sequence[Subject]) -> None:
+        super().__init__(f"{query!r} means {len(candidates)} rows; name one of them")
+        self.candidates = tuple(candidates)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """What is explained: a trajectory, a sample with all its trajectories, or a source row that intake rejected."""
+
+    kind: Literal["trajectory", "sample", "source row"]
+    id: str
+    """``<source>:<source_row>`` of a source row."""
+    sample_id: str = ""
+    where: str = ""
+    """For people: its family, or its place in its source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One stage that a row came to: ``outcome`` is kept, rejected or quarantined; a reject has the other three."""
+
+    stage: str
+    partition: str
+    outcome: str
+    reason: str
+    check: str
+    evidence: str
+    row: Mapping[str, Any]
+    """The row as the stage wrote it, or as the stage rejected it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyHistory:
+    """One family's stages in order, the latest form of the row, and the acts. No id before a draft was written."""
+
+    family: str
+    trajectory_id: str
+    passages: tuple[Passage, ...]
+    row: Mapping[str, Any]
+    acts: tuple[RowAct, ...]
+
+    @property
+    def rejected(self) -> Passage | None:
+        """The stage that rejected the row, if one did."""
+        return next((passage for passage in reversed(self.passages) if passage.outcome != "kept"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about a row. ``intake`` is empty where the samples' table is gone; ``sample`` is None then."""
+
+    subject: Subject
+    sample: Mapping[str, Any] | None
+    intake: tuple[Passage, ...]
+    ways: tuple[FamilyHistory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _TableFile:
+    """One parquet file below the tables' root. ``asset``: ``("crop", "drafts")``."""
+
+    path: Path
+    asset: tuple[str, ...]
+    partition: str
+    holds_rejects: bool
+
+    @property
+    def columns(self) -> set[str]:
+        return set(pl.read_parquet_schema(self.path))
+
+    def rows(self, condition: pl.Expr) -> list[dict[str, Any]]:
+        return pl.scan_parquet(self.path).filter(condition).collect().to_dicts()
+
+    @property
+    def order(self) -> tuple[int, tuple[str, ...], str, bool]:
+        stage = self.asset[-1]
+        return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), self.asset, self.partition, self.holds_rejects)
+
+
+def explain(workspace: Workspace, query: str) -> Explanation:
+    """Everything about the row that ``query`` means: a trajectory's own history, or all of a sample's.
+
+    Raises ``RowUnknown``, ``RowAmbiguous``.
+    """
+    files = sorted(_table_files(workspace.tables), key=lambda file: file.order)
+    subject = _find_subject(files, query, workspace.tables.root)
+    intake: list[Passage] = []
+    histories: dict[tuple[str, str], list[Passage]] = {}
+    for family, trajectory_id, passage in _passages(files, subject):
+        if passage.stage in SAMPLES:
+            intake.append(passage)
+        else:
+            histories.setdefault((family, trajectory_id), []).append(passage)
+    sample = next((passage.row for passage in intake if passage.outcome == "kept"), None)
+    known_sample = sample or {"sample_id": subject.sample_id}
+    ways = tuple(_history(workspace, known_sample, *names, passages) for names, passages in sorted(histories.items()))
+    return Explanation(subject, sample, tuple(intake), ways)
+
+
+def _table_files(tables: Tables) -> Iterator[_TableFile]:
+    """Every table and every table of rejects, without the tables that only collect other tables' rejects."""
+    for path in tables.root.rglob("[!.]*.parquet"):
+        asset = path.parent.relative_to(tables.root).parts
+        if asset[-1] != "rejects":
+            yield _TableFile(path, asset, path.stem.removesuffix(".rejects"), path.stem.endswith(".rejects"))
+
+
+def _find_subject(files: Sequence[_TableFile], query: str, root: Path) -> Subject:
+    """The one row that ``query`` means. Raises ``RowUnknown`` and ``RowAmbiguous``."""
+    subjects = _distinct(subject for file in files for subject in _by_place(file, query))
+    if not subjects and len(query) >= MIN_PREFIX:
+        subjects = _distinct(subject for file in files for subject in _by_id(file, query))
+        subjects = [subject for subject in subjects if subject.id == query] or subjects
+    if not subjects:
+        raise RowUnknown(_unknown(query, len(files), root))
+    if len(subjects) > 1:
+        raise RowAmbiguous(query, subjects)
+    return subjects[0]
+
+
+def _distinct(subjects: Iterable[Subject]) -> list[Subject]:
+    """Each row once: a sample of two sources is one."""
+    return sorted({(subject.kind, subject.id): subject for subject in subjects}.values())
+
+
+def _unknown(query: str, n_files: int, root: Path) -> str:
+    if not n_files:
+        return f"there are no tables in {root} yet; run `darkroom demo`, or `darkroom materialize SOURCE`"
+    short = f"; the beginning of an id has at least {MIN_PREFIX} characters" if len(query) < MIN_PREFIX else ""
+    return (
+        f"no row {query!r} in the {n_files} tables of {root}{short}. Name a trajectory_id, a sample_id or the "
+        "beginning of one, or a row of a source (photo/cat, or demo:photo/cat)"
+    )
+
+
+def _by_place(file: _TableFile, query: str) -> Iterator[Subject]:
+    """Samples and intake's rejects by the row of their source, with or without the source's name."""
+    if not {"source", "source_row", "sample_id"} <= file.columns:  # annotations name an image's row, no sample
+        return
+    source, _, rest = query.partition(":")
+    row = pl.col("source_row")
+    for match in file.rows((row == query) | ((pl.col("source") == source) & (row == rest))):
+        place = f"{match['source']}:{match['source_row']}"
+        if match["sample_id"]:
+            yield Subject("sample", match["sample_id"], match["sample_id"], place)
+        elif file.asset == SAMPLES:
+            yield Subject("source row", place)
+
+
+def _by_id(file: _TableFile, prefix: str) -> Iterator[Subject]:
+    for column in (name for name in _IDS if name in file.columns):
+        for match in file.rows(pl.col(column).str.starts_with(prefix)):
+            if column == "trajectory_id":
+                yield Subject("trajectory", match[column], match["sample_id"], match.get("family", ""))
+            elif match.get("source_row"):
+                yield Subject("sample", match[column], match[column], f"{match['source']}:{match['source_row']}")
+
+
+def _passages(files: Iterable[_TableFile], subject: Subject) -> Iterator[tuple[str, str, Passage]]:
+    """Each with its family and trajectory, in the stages' order."""
+    for file in files:
+        for row in file.rows(_condition(subject, file)) if "sample_id" in file.columns else ():
+            trajectory_id = row.get("trajectory_id", "")
+            if subject.kind != "trajectory" or file.asset == SAMPLES or trajectory_id == subject.id:
+                family = RL if file.asset[0] in _RL_TABLES else row.get("family") or file.asset[0]
+                yield family, trajectory_id, _passage(file, row)
+
+
+def _condition(subject: Subject, file: _TableFile) -> pl.Expr:
+    if subject.kind != "source row":
+        return pl.col("sample_id") == subject.sample_id
+    if file.asset != SAMPLES:
+        return pl.lit(False)  # a row that intake rejected is in no other stage
+    source, _, row = subject.id.partition(":")
+    return (pl.col("source") == source) & (pl.col("source_row") == row)
+
+
+def _passage(file: _TableFile, row: Mapping[str, Any]) -> Passage:
+    stage = "/".join(file.asset)
+    if not file.holds_rejects:
+        return Passage(stage, file.partition, "kept", "", "", "", row)
+    inner = json.loads(row["row"])
+    return Passage(stage, file.partition, row["disposition"], row["reason"], row["check"], row["evidence"], inner)
+
+
+def _history(
+    workspace: Workspace, sample: Mapping[str, Any], family: str, trajectory_id: str, passages: Sequence[Passage]
+) -> FamilyHistory:
+    row: dict[
+        str, Any
+    ] = {}  # of all stages together: the draft's text and hint, the runs' rounds, the verdicts' checks
+    for passage in passages:
+        row |= {name: value for name, value in passage.row.items() if value or name not in row}
+    if family == RL:
+        acts = rl_acts(workspace.ledger, sample["sample_id"])
+    else:
+        acts = rollout_acts(workspace.ledger, row, sample, family=family, trajectory_id=trajectory_id)
+    return FamilyHistory(family, trajectory_id, tuple(passages), row, acts)

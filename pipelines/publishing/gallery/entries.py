@@ -1,0 +1,186 @@
+"""One row or one reject as the gallery shows it: plain values for the page, and the images that belong to it.
+
+Every text goes into the page as text; code comes as tokens, ``[class, text]``, so that no markup is made here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from PIL import Image, ImageDraw
+from pygments.lexers import PythonLexer
+from pygments.token import STANDARD_TYPES
+
+from pipelines.models.parsing import literal_boxes
+from pipelines.records import ImageRef, Reject, Sample, from_row
+from pipelines.records.digest import digest_bytes
+from pipelines.storage.images import ImageMissing, ImageStore
+from pipelines.storage.media_validation import decode
+from pipelines.storage.stage import reason_of
+from pipelines.vision.crop_localization import locate_crop
+
+QUESTION_SIDE, OBSERVATION_SIDE = 900, 520
+_OUTLINE = (255, 0, 90)
+_LEXER = PythonLexer(stripnl=False, ensurenl=False)
+_FACTS = ("model", "revision", "sampling", "prompt_digest", "sandbox_digest", "seed", "code_version")
+_QUESTION = ("question", "choices", "category", "license")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One article of the page: JSON, and its images by name."""
+
+    content: Mapping[str, Any]
+    images: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Media:
+    """The decoded images of a row: of its question, and of each round's observation."""
+
+    question: Sequence[Image.Image]
+    rounds: Sequence[tuple[Mapping[str, Any], Sequence[Image.Image]]]
+    n_videos: int = 0
+
+
+def entry_of_row(row: Mapping[str, Any]) -> Entry:
+    """A row of a shipped dataset, its images' bytes included."""
+    images = [decode(image["bytes"]) for image in row["images"]]
+    rounds = [(turn, [images[place] for place in turn["observation"]["images"]]) for turn in row["rounds"]]
+    return _entry(row, row, _Media(images[: row["n_question_images"]], rounds, len(row.get("videos") or ())))
+
+
+def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) -> Entry:
+    """A rejected row, as far as it had come; ``sample`` is its question where intake made one."""
+    row = json.loads(reject.row)
+    question = _question(reject, sample, row)
+    images, n_missing = _opened(row.get("images") or (), store)
+    rounds = []
+    for turn in row.get("rounds") or ():
+        observed, n_lost = _opened(turn["observation"]["images"], store)
+        rounds.append((turn, observed))
+        n_missing += n_lost
+    why = {
+        "stage": reject.stage,
+        "reason": reason_of(reject),
+        "disposition": reject.disposition,
+        "evidence": reject.evidence,
+        "missing": n_missing,
+        "expected": question.get("expected", ""),
+        "raw": "" if sample else json.dumps(row, indent=1, ensure_ascii=False),
+    }
+    return _entry(row, question, _Media(images, rounds, len(sample.videos) if sample else 0), why=why)
+
+
+def _question(reject: Reject, sample: Sample | None, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reject's own row lacks: family, source and, with a sample, its question."""
+    names = {"family": reject.family or "intake", "source": reject.source, "source_row": reject.source_row}
+    if sample is None:
+        return {**{name: row[name] for name in _QUESTION if name in row}, **names}
+    columns = {name: getattr(sample, name) for name in (*_QUESTION, "source_row", "source", "sample_id")}
+    return {**names, **columns, "expected": sample.answer}
+
+
+def _opened(images: Sequence[Any], store: ImageStore) -> tuple[list[Image.Image], int]:
+    """The images that are in the store, and how many are not; of intake's rejects, only sizes are on record."""
+    opened, n_missing = [], 0
+    for image in images:
+        try:
+            opened += [store.open(from_row(ImageRef, image))] if isinstance(image, dict) else []
+        except ImageMissing:
+            n_missing += 1
+    return opened, n_missing
+
+
+def _entry(
+    row: Mapping[str, Any], question: Mapping[str, Any], media: _Media, *, why: Mapping[str, Any] | None = None
+) -> Entry:
+    files: dict[str, bytes] = {}
+
+    def encoded(images: Sequence[Image.Image], side: int) -> list[str]:
+        jpegs = [_encode(image, side) for image in images]
+        files.update((_name_of(jpeg), jpeg) for jpeg in jpegs)
+        return [_name_of(jpeg) for jpeg in jpegs]
+
+    provenance = row.get("provenance") or {}
+    crops = [(image, turn["code"]) for turn, observed in media.rounds for image in observed]
+    images, n_outlined = list(media.question), 0
+    if images and crops:
+        images[0], n_outlined = outlined(images[0], crops)
+    content = {
+        "id": row.get("trajectory_id") or question.get("sample_id") or "",
+        "family": question["family"],
+        **{name: question.get(name) or "" for name in ("category", "source", "source_row", "license", "question")},
+        "choices": list(question.get("choices") or ()),
+        "sizes": [f"{image.width} × {image.height}" for image in media.question],
+        "n_outlined": n_outlined,
+        "n_videos": media.n_videos,
+        "images": encoded(images, QUESTION_SIDE),
+        "rounds": [{**_round(turn), "images": encoded(observed, OBSERVATION_SIDE)} for turn, observed in media.rounds],
+        "draft": row.get("text") or "",
+        "thought": row.get("final_thought") or "",
+        "answer": row.get("answer") or "" if "rounds" in row else "",
+        "checks": list(row.get("checks") or ()),
+        "usage": row.get("usage") or {},
+        "policy": provenance.get("policy", ""),
+        "facts": {name: str(fact) for name, fact in provenance.items() if name in _FACTS},
+        "reject": why,
+    }
+    return Entry(content, files)
+
+
+def _round(turn: Mapping[str, Any]) -> dict[str, Any]:
+    observation = turn["observation"]
+    texts = {name: observation[name] or "" for name in ("status", "text", "error")}
+    edits = list(observation["edits"] or ())
+    return {"thought": turn["thought"], "code": code_tokens(turn["code"]), "edits": edits, **texts}
+
+
+def code_tokens(code: str) -> list[tuple[str, str]]:
+    """Code in runs of one kind, each with its class of the stylesheet; joined they are ``code`` again."""
+    tokens: list[tuple[str, str]] = []
+    for token, text in _LEXER.get_tokens(code):
+        kind = STANDARD_TYPES.get(token, "")
+        if tokens and tokens[-1][0] == kind:
+            tokens[-1] = (kind, tokens[-1][1] + text)
+        else:
+            tokens.append((kind, text))
+    return tokens
+
+
+def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> tuple[Image.Image, int]:
+    """A copy with the regions of ``crops`` outlined, each given with its code; and how many there are.
+
+    A crop of the whole image is not outlined.
+    """
+    plain, width = _on_white(image), max(4, max(image.size) // 250)
+    located = [locate_crop(_on_white(crop), plain, literal_boxes(code)) for crop, code in crops]
+    boxes = [match.box for match in located if match is not None and match.box.area < plain.width * plain.height]
+    marked = plain.copy()
+    for box in boxes:
+        ImageDraw.Draw(marked).rectangle(box.grown(width), outline=_OUTLINE, width=width)
+    return marked, len(boxes)
+
+
+def _encode(image: Image.Image, side: int) -> bytes:
+    """The image as a JPEG of at most ``side`` pixels on either side, on white."""
+    small = _on_white(image)
+    small.thumbnail((side, side), Image.Resampling.BICUBIC)
+    buffer = io.BytesIO()
+    small.save(buffer, "JPEG", quality=86)
+    return buffer.getvalue()
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    white = Image.new("RGBA", image.size, (255, 255, 255, 255))
+    return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
+
+
+def _name_of(data: bytes) -> str:
+    return f"{digest_bytes(data)[:24]}.jpg"

@@ -1,0 +1,228 @@
+"use strict";
+// Shows the page's entries, a few at a time as they are scrolled to. Texts become text nodes, never markup.
+
+const AT_ONCE = 8;
+const entries = JSON.parse(document.getElementById("entries").textContent);
+const images = JSON.parse(document.getElementById("images").textContent);
+const feed = document.getElementById("feed");
+const form = document.getElementById("filters");
+const search = document.getElementById("search");
+const bar = document.querySelector("nav");
+let shown = entries; // what the filters leave
+let articles = []; // of `shown`, as far as it is drawn
+let current = -1;
+
+/* ---- drawing ---- */
+
+function make(tag, className, ...inside) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  node.append(...inside.filter((part) => part !== null && part !== ""));
+  return node;
+}
+
+function image(name, alt) {
+  const node = make("img");
+  node.loading = "lazy";
+  node.alt = alt;
+  node.src = images[name];
+  return node;
+}
+
+function block(label, ...nodes) {
+  return [make("div", "label", label), ...nodes];
+}
+
+function code(pieces) {
+  return make("pre", "code", ...pieces.map(([kind, text]) => (kind ? make("span", kind, text) : text)));
+}
+
+function list(facts) {
+  return make("dl", "", ...Object.entries(facts).filter(([, value]) => value !== "").flatMap(([name, value]) => [make("dt", "", name), make("dd", "", String(value))]));
+}
+
+function folded(title, ...nodes) {
+  return make("details", "", make("summary", "", title), ...nodes);
+}
+
+function edits(made) {
+  if (!made.length) return [];
+  const lines = made.map((edit) => `${edit.kind}\n- ${edit.before}\n+ ${edit.after}`).join("\n");
+  return [folded(`${made.length} ${made.length === 1 ? "edit" : "edits"} by the sandbox`, make("pre", "", lines))];
+}
+
+function round(turn, number, of) {
+  const which = of > 1 ? ` ${number}` : "";
+  const observed = make("div", "observation", ...turn.images.map((name) => image(name, `what round ${number} showed`)));
+  if (turn.text.trim()) observed.append(make("pre", "", turn.text.trim()));
+  if (turn.error) observed.append(make("pre", "failed", turn.error));
+  return [
+    ...(turn.thought ? block(`Thought${which}`, make("p", "text", turn.thought)) : []),
+    ...block(`Code${which}`, code(turn.code), ...edits(turn.edits)),
+    ...block(`Observation${which}: ${turn.status}`, observed),
+  ];
+}
+
+function verdict(check) {
+  const score = check.score === null || check.score === undefined ? "" : Number(check.score).toFixed(2);
+  const said = [check.reason, check.detail].filter(Boolean).join(": ");
+  const name = make("span", check.passed ? "passed" : "failed", `${check.passed ? "✓" : "✗"} ${check.name}`);
+  return make("li", "", name, make("span", "score", score), make("span", "detail", said));
+}
+
+function whyRejected(why) {
+  const missing = why.missing ? ` (${why.missing} of its images are not in the store)` : "";
+  return make("div", "reject", make("b", "", why.reason), ` · ${why.disposition} at ${why.stage}${missing}`, make("p", "text", why.evidence));
+}
+
+function question(entry) {
+  const size = entry.sizes.length ? `${entry.sizes.join(", ")} px${entry.n_outlined ? "; crops are outlined" : ""}` : "";
+  const choices = entry.choices.map((choice) => make("li", "", choice));
+  return make("section", "",
+    choices.length ? make("ul", "choices", ...choices) : "",
+    ...entry.images.map((name, n) => image(name, `image ${n + 1} of the question`)),
+    size ? make("div", "label", size) : "",
+    entry.n_videos ? make("div", "label", `${entry.n_videos} video${entry.n_videos > 1 ? "s" : ""}, not shown here`) : "");
+}
+
+function answer(entry) {
+  const expected = entry.reject && entry.reject.expected;
+  return [
+    ...(entry.answer ? block("Answer", make("div", "answer", entry.answer)) : []),
+    ...(expected ? block("Expected answer", make("div", "answer", expected)) : []),
+  ];
+}
+
+function article(entry) {
+  const tags = [entry.family, entry.category, entry.source_row, entry.policy && `written by ${entry.policy}`].filter(Boolean);
+  const made = make("article", "",
+    make("header", "", make("h2", "", entry.question || "(no question)"), ...tags.map((text) => make("span", "tag", text))),
+    entry.reject ? whyRejected(entry.reject) : "",
+    question(entry),
+    make("section", "",
+      ...(entry.draft ? block("Draft", make("pre", "code", entry.draft)) : []),
+      ...entry.rounds.flatMap((turn, n) => round(turn, n + 1, entry.rounds.length)),
+      ...(entry.thought ? block("Thought", make("p", "text", entry.thought)) : []),
+      ...answer(entry)),
+    entry.checks.length ? make("ul", "checks", ...entry.checks.map(verdict)) : "",
+    folded("Facts", list({ id: entry.id, source: entry.source, license: entry.license, ...entry.facts, ...entry.usage })),
+    entry.reject && entry.reject.raw ? folded("The row", make("pre", "", entry.reject.raw)) : "");
+  made.dataset.id = entry.id;
+  return made;
+}
+
+function drawMore() {
+  const next = shown.slice(articles.length, articles.length + AT_ONCE).map(article);
+  articles.push(...next);
+  feed.append(...next);
+}
+
+/* ---- filters ---- */
+
+const haystacks = entries.map((entry) => {
+  const texts = [entry.id, entry.source_row, entry.question, ...entry.choices, entry.draft, entry.thought, entry.answer,
+    ...entry.rounds.flatMap((turn) => [turn.thought, turn.text, turn.error, turn.code.map((piece) => piece[1]).join("")]),
+    ...entry.checks.flatMap((check) => [check.name, check.reason, check.detail])];
+  if (entry.reject) texts.push(entry.reject.reason, entry.reject.evidence, entry.reject.stage, entry.reject.raw);
+  return texts.join("\n").toLowerCase();
+});
+const places = new Map(entries.map((entry, n) => [entry, n]));
+
+const outcome = (check) => (check.passed ? "passed" : check.reason || "failed");
+const values = {
+  kind: (entry) => [entry.reject ? entry.reject.disposition : "accepted"],
+  family: (entry) => [entry.family],
+  category: (entry) => [entry.category || "none"],
+  check: (entry) => entry.checks.map((check) => `${check.name}: ${outcome(check)}`),
+  reason: (entry) => (entry.reject ? [entry.reject.reason] : []),
+};
+
+function fill(name) {
+  const counts = new Map();
+  for (const entry of entries) for (const value of new Set(values[name](entry))) counts.set(value, (counts.get(value) || 0) + 1);
+  const select = document.getElementById(name);
+  select.append(new Option("all", ""));
+  for (const value of [...counts.keys()].sort()) select.append(new Option(`${value} (${counts.get(value)})`, value));
+  select.disabled = counts.size === 0;
+}
+
+function wanted(entry) {
+  return haystacks[places.get(entry)].includes(search.value.trim().toLowerCase())
+    && Object.keys(values).every((name) => {
+      const value = document.getElementById(name).value;
+      return !value || values[name](entry).includes(value);
+    });
+}
+
+function apply() {
+  shown = entries.filter(wanted);
+  articles = [];
+  current = -1;
+  feed.replaceChildren();
+  if (shown.length) drawMore();
+  else feed.append(make("p", "nothing", "Nothing here matches."));
+  document.getElementById("count").textContent = `${shown.length.toLocaleString("en")} of ${entries.length.toLocaleString("en")}`;
+  window.scrollTo(0, 0);
+}
+
+/* ---- moving ---- */
+
+function select(place) {
+  if (!shown.length) return;
+  const target = Math.min(Math.max(place, 0), shown.length - 1);
+  while (articles.length <= target) drawMore();
+  if (articles[current]) articles[current].classList.remove("current");
+  current = target;
+  articles[current].classList.add("current");
+  articles[current].scrollIntoView({ block: "start" });
+  remember();
+}
+
+function inView() {
+  // who scrolled by hand goes on from where they are
+  const top = bar.getBoundingClientRect().bottom;
+  const box = articles[current] && articles[current].getBoundingClientRect();
+  if (box && box.bottom > top && box.top < window.innerHeight) return current;
+  return articles.findIndex((node) => node.getBoundingClientRect().bottom > top + 1) - (current < 0 ? 1 : 0);
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.key === "Escape") document.activeElement.blur();
+  if (["INPUT", "SELECT"].includes(document.activeElement.tagName)) return;
+  if (["j", "ArrowRight"].includes(event.key)) select(inView() + 1);
+  else if (["k", "ArrowLeft"].includes(event.key)) select(inView() - 1);
+  else if (event.key === "/") search.focus();
+  else return;
+  event.preventDefault();
+}
+
+/* ---- the address keeps what is filtered and which entry is looked at ---- */
+
+function remember() {
+  const kept = new URLSearchParams();
+  if (search.value) kept.set("search", search.value);
+  for (const name of Object.keys(values)) if (document.getElementById(name).value) kept.set(name, document.getElementById(name).value);
+  if (current >= 0) kept.set("row", shown[current].id);
+  history.replaceState(null, "", `#${kept}`);
+}
+
+function recall() {
+  const kept = new URLSearchParams(location.hash.slice(1));
+  search.value = kept.get("search") || "";
+  for (const name of Object.keys(values)) document.getElementById(name).value = kept.get(name) || "";
+  apply();
+  const place = kept.get("row") ? shown.findIndex((entry) => entry.id === kept.get("row")) : -1;
+  if (place >= 0) select(place);
+}
+
+new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);
+Object.keys(values).forEach(fill);
+form.addEventListener("input", () => { apply(); remember(); });
+form.addEventListener("reset", () => setTimeout(() => { apply(); remember(); }));
+form.addEventListener("submit", (event) => event.preventDefault());
+document.addEventListener("keydown", onKey);
+window.addEventListener("hashchange", recall);
+new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) drawMore(); }, { rootMargin: "1500px" })
+  .observe(document.getElementById("end"));
+recall();

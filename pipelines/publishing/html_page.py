@@ -1,0 +1,54 @@
+"""The shell of an HTML page that loads nothing: styles, one script, images and data are in the page itself.
+
+Its Content-Security-Policy runs only the page's own script, by digest. Text of rows goes through ``markupsafe`` or
+``embedded_json``, never into markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+from markupsafe import Markup
+
+_SHELL = Markup("""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+{body}
+{script}</body>
+</html>
+""")
+
+
+def html_page(body: Markup, *, title: str, style: str, script: str = "", has_images: bool = True) -> str:
+    """The page. ``has_images``: in data URLs or in files beside it."""
+    images = " img-src 'self' file: data:;" if has_images else ""
+    policy = f"default-src 'none';{images} style-src 'unsafe-inline'"
+    if script:
+        policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+    element = Markup("<script>{}</script>\n").format(Markup(script)) if script else ""
+    return _SHELL.format(policy=Markup(policy), title=title, style=Markup(style), body=body, script=element)
+
+
+def embedded_json(name: str, value: Any) -> Markup:
+    """``value`` as a JSON element with the id ``name``; no HTML parser can mistake its texts for markup."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+    safe = text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+    return Markup('<script type="application/json" id="{}">{}</script>').format(name, Markup(safe))
+
+
+def data_url(data: bytes, media_type: str = "image/png") -> str:
+    """A file as an address that needs no file."""
+    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"

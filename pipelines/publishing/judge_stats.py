@@ -1,0 +1,140 @@
+"""How a family's rows were judged, for its card and its pages: judges, necessity, and experts' reviews.
+
+A seeded sample of each family is reviewed (``annotation/queues/review.py``); other rows carry no review check.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.records import Check, Review, Trajectory
+from pipelines.records.digest import digest
+from pipelines.storage.tables import TableKey, Tables
+from pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS
+from pipelines.verification.proportion import Proportion, proportion_of
+
+REVIEWS = ("expert_reviews",)
+REVIEW_CHECK = "expert_review"
+_HOW = {NEEDS_IMAGE: "with a blank image", NEEDS_TOOLS: "without tools"}
+_BOUNDS = {NEEDS_IMAGE: "max_blind", NEEDS_TOOLS: "max_without_tools"}
+
+
+@dataclass(frozen=True, slots=True)
+class NecessityStats:
+    """One condition without aid, over all rows that were measured so. Above ``max_share``, a row is rejected."""
+
+    check: str
+    n_rows: int
+    n_right: int
+    n_trials: int
+    n_ever: int
+    """Rows with at least one right answer."""
+    n_failed: int
+    max_share: float | None
+
+    @property
+    def condition(self) -> str:
+        """In words."""
+        return _HOW[self.check]
+
+    @property
+    def share(self) -> float:
+        """The right ones of all answers."""
+        return self.n_right / self.n_trials
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeStats:
+    """``judges``: each with its check, votes and calibration (``pipelines/generation/verdicts.py``)."""
+
+    judges: Sequence[Mapping[str, Any]]
+    necessity: Sequence[NecessityStats]
+    answered_by: str
+    """The models that answered without aid."""
+
+
+def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> JudgeStats:
+    """Over those partitions that have verdicts, with the judges of all of them."""
+    keys = _keys(tables, family, partitions)
+    notes = [_notes(tables, key) for key in keys]
+    judges = {digest(judge): judge for note in notes for judge in note.get("judges", ())}
+    limits = [note["necessity"] for note in notes if "necessity" in note]
+    rows = [row for key in keys for row in tables.read(key, Trajectory)]
+    models = sorted({limit["model"] for limit in limits})
+    return JudgeStats(list(judges.values()), necessity_stats(rows, limits[-1] if limits else {}), ", ".join(models))
+
+
+def judge_stats_fingerprint(tables: Tables, family: str, partitions: Sequence[str]) -> str:
+    """Changes whenever ``judge_stats_of`` may."""
+    return digest([[tables.fingerprint(key), _notes(tables, key)] for key in _keys(tables, family, partitions)])
+
+
+def necessity_stats(rows: Sequence[Trajectory], limits: Mapping[str, Any]) -> tuple[NecessityStats, ...]:
+    """The outcome of necessity on ``rows``; empty where it was not measured."""
+    checks_by_name = {name: [check for row in rows for check in row.checks if check.name == name] for name in _HOW}
+    return tuple(
+        NecessityStats(
+            check=name,
+            n_rows=len(checks),
+            n_right=sum(round((check.score or 0) * check.n_trials) for check in checks),
+            n_trials=sum(check.n_trials for check in checks),
+            n_ever=sum(bool(check.score) for check in checks),
+            n_failed=sum(not check.passed for check in checks),
+            max_share=limits.get(_BOUNDS[name]),
+        )
+        for name, checks in checks_by_name.items()
+        if checks
+    )
+
+
+def reviews_key(family: str) -> TableKey:
+    """The table of one family's reviews."""
+    return TableKey(REVIEWS, family)
+
+
+def read_reviews(tables: Tables, family: str) -> list[Review]:
+    """The family's reviews; empty without any."""
+    key = reviews_key(family)
+    return tables.read(key, Review) if tables.exists(key) else []
+
+
+def review_checks(reviews: Iterable[Review]) -> Mapping[str, Check]:
+    """The check of every reviewed row: passed when most experts accept it; a tie fails."""
+    of_row: dict[str, list[Review]] = defaultdict(list)
+    for review in reviews:
+        of_row[review.trajectory_id].append(review)
+    return {row: _review_check(row_reviews) for row, row_reviews in of_row.items()}
+
+
+def acceptance(reviews: Iterable[Review]) -> Proportion:
+    """How many of the reviewed rows the experts accept."""
+    return proportion_of(check.passed for check in review_checks(reviews).values())
+
+
+def _review_check(reviews: Sequence[Review]) -> Check:
+    n_accepted = sum(review.accepted for review in reviews)
+    reasons = Counter(reason for review in reviews for reason in review.reasons)
+    reason_counts = [f"{reason} {n}" for reason, n in sorted(reasons.items())]
+    comments = [review.comment for review in reviews if review.comment]
+    passed = 2 * n_accepted > len(reviews)
+    return Check(
+        name=REVIEW_CHECK,
+        passed=passed,
+        score=n_accepted / len(reviews),
+        detail="; ".join([f"{n_accepted} of {len(reviews)} experts accept it", *reason_counts, *comments]),
+        reason="" if passed else "expert_rejected",
+        n_trials=len(reviews),
+    )
+
+
+def _keys(tables: Tables, family: str, partitions: Sequence[str]) -> list[TableKey]:
+    keys = [TableKey((family, "verdicts"), partition) for partition in partitions]
+    return [key for key in keys if tables.exists(key)]
+
+
+def _notes(tables: Tables, key: TableKey) -> Mapping[str, Any]:
+    notes: Mapping[str, Any] = tables.facts(key).get("notes", {})
+    return notes

@@ -1,0 +1,114 @@
+"""What a layout is: how one row becomes a trainer's record, and what its README tells the user."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from pipelines.publishing.dataset_reader import Kind
+from pipelines.publishing.layouts.text import with_placeholders
+from pipelines.publishing.layouts.turns import Row, Turn
+
+Media = Literal["paths", "bytes", "none"]
+"""How images are stored: files beside the rows, inside them, or (a trainer of texts) not at all."""
+KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id"}
+"""The column that names a row."""
+ALL_ROUNDS, LAST_ROUND = "all_rounds", "last_round"
+TEXT, BYTES = pa.string(), pa.binary()
+IMAGE = pa.struct([("bytes", BYTES), ("path", TEXT)])
+MESSAGE = pa.struct([("role", TEXT), ("content", TEXT)])
+
+
+class LayoutError(Exception):
+    """The export cannot be made: what was expected, what was found, what to do. Nothing is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRow:
+    """A row with its turns, and what is stored for each image in them, in order."""
+
+    row: Row
+    turns: tuple[Turn, ...]
+    media: tuple[Any, ...]
+    split: str = "train"
+    index: int = 0
+    """The row's place in the dataset."""
+
+    @property
+    def loss(self) -> str:
+        """``last_round`` when the loss excludes some of the model's own turns, else ``all_rounds``."""
+        return ALL_ROUNDS if all(turn.trained for turn in self.turns if turn.role == "assistant") else LAST_ROUND
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The turns as messages of text, an image as ``<image>``."""
+        return [{"role": turn.role, "content": with_placeholders(turn.parts)} for turn in self.turns]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFacts:
+    """What was written, for the README of the output."""
+
+    dataset: str
+    split: str
+    files: Mapping[str, int]
+    """Rows of every file, by its name."""
+    n_rows: int
+    n_images: int
+    n_rejected: int
+    graders: Mapping[str, int] = field(default_factory=dict)
+    """Prompts by the kind of their grader."""
+    protocol: str = ""
+    """Of prompts, with its mode; a trajectory names its own."""
+    mode: str = ""
+
+    def file(self, group: str) -> str | None:
+        """The file of a group, when it has rows."""
+        return next((name for name in self.files if name.rpartition(".")[0] == f"{self.split}_{group}"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One trainer's form of the dataset."""
+
+    name: str
+    trainer: str
+    description: str
+    """One line for people who choose."""
+    messages: str
+    """The column with the conversation."""
+    media: Media
+    render: Callable[[ExportRow], dict[str, Any]]
+    """The record. Raises ``Unrenderable`` for what the trainer cannot hold."""
+    usage: Callable[[ExportFacts], str]
+    """Markdown for the README: the configuration to use, the loss that results, what is lost."""
+    schema: pa.Schema | None = None
+    """The columns of its parquet files; None: JSON lines."""
+    of: Kind = "trajectories"
+    prompts_only: bool = False
+    """Whether rows end before the model's first turn, for reinforcement learning."""
+    by_loss: bool = False
+    """Whether rows are in one file per loss policy, for trainers that have one policy per run."""
+    in_pieces: bool = False
+    """Whether one turn of the model is several messages that follow each other."""
+    extra_files: Callable[[ExportFacts], Mapping[str, str]] = field(default=lambda facts: {})
+    """Files that the trainer reads besides, by name."""
+
+
+def hf_schema(columns: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
+    """The schema with the key that `datasets` itself would write: without it, images read as plain structs."""
+    features = {name: _feature(kind) for name, kind in columns}
+    return pa.schema(columns, metadata={"huggingface": json.dumps({"info": {"features": features}})})
+
+
+def _feature(kind: pa.DataType) -> Any:
+    if kind == IMAGE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return {"feature": _feature(kind.value_type), "_type": "List"}
+    if pa.types.is_struct(kind):
+        return {kind.field(index).name: _feature(kind.field(index).type) for index in range(kind.num_fields)}
+    return {"dtype": {"double": "float64"}.get(str(kind), str(kind)), "_type": "Value"}

@@ -1,0 +1,110 @@
+"""What is exported: a shipped dataset's split by name, and, of prompts, in which protocol and mode they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from pipelines.models.protocols import PROTOCOLS
+from pipelines.publishing.dataset_reader import (
+    DatasetError,
+    Kind,
+    check_columns,
+    dataset_files,
+    find_datasets,
+    kind_of,
+    read_files,
+    split_of,
+)
+from pipelines.publishing.layouts.base import LayoutError
+from pipelines.storage.tables import TableMissing
+
+RL = "rl"
+DEFAULT_PROTOCOL = "thyme"
+NEEDED: Mapping[Kind, frozenset[str]] = {
+    "trajectories": frozenset(
+        {
+            *("trajectory_id", "family", "protocol", "category", "question", "choices", "images", "n_question_images"),
+            *("rounds", "final_thought", "answer", "loss_policy", "mode", "image_refs"),
+        }
+    ),
+    "prompts": frozenset(
+        {
+            *("sample_id", "question", "choices", "images", "image_refs", "video_refs", "answer", "grader", "boxes"),
+            *("category", "difficulty", "pass_rate", "suitable", "necessity_prior", "source", "license"),
+        }
+    ),
+}
+"""The columns without which a dataset cannot be exported."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSource:
+    """A dataset to export: its name and the parquet files of one split, in order."""
+
+    name: str
+    split: str
+    files: tuple[Path, ...]
+    kind: Kind = "trajectories"
+    protocol: str = ""
+    """Of prompts, with its mode; a trajectory names its own."""
+    mode: str = ""
+
+    @property
+    def folder_name(self) -> str:
+        """The name of an export's folder."""
+        return "_".join(filter(None, (self.name, self.protocol, self.mode if self.mode != "free" else "")))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All rows; a prompt has its ``protocol`` and ``mode``, too."""
+        form = {"protocol": self.protocol, "mode": self.mode} if self.kind == "prompts" else {}
+        return (row | form for row in read_files(self.files))
+
+    def in_protocol(self, protocol: str | None, mode: str | None) -> Self:
+        """The dataset with its prompts in ``protocol`` (default: thyme) and ``mode`` (default: the protocol's first).
+
+        Raises ``LayoutError`` for unknown ones, and for trajectories, which have a protocol of their own.
+        """
+        if self.kind == "trajectories":
+            if protocol is not None or mode is not None:
+                raise LayoutError(f"{self.name} holds trajectories, each in its own protocol: leave --protocol away")
+            return self
+        name = protocol or DEFAULT_PROTOCOL
+        if name not in PROTOCOLS:
+            raise LayoutError(f"--protocol is one of {', '.join(PROTOCOLS)}; found {name!r}")
+        modes = PROTOCOLS[name].modes
+        if mode is not None and mode not in modes:
+            raise LayoutError(f"--mode of {name} is one of {', '.join(modes)}; found {mode!r}")
+        return replace(self, protocol=name, mode=mode or modes[0])
+
+
+def find_source(dataset: str, datasets: Path, *, split: str, prompts: Path | None = None) -> ExportSource:
+    """The dataset that a user names: a family in ``datasets``, ``all`` of them, ``rl`` in ``prompts``, or a folder.
+
+    Raises ``LayoutError`` when there is none, when it lacks the split, and when it is not a shipped dataset.
+    """
+    folders = _folders(dataset, datasets, prompts)
+    files = tuple(file for folder in folders for file in dataset_files(folder, split=split))
+    if not files:
+        splits = sorted({split_of(file) for folder in folders for file in dataset_files(folder)})
+        raise LayoutError(f"{dataset!r} has no split {split!r}; it has {', '.join(splits)}")
+    kind = kind_of(files[0])
+    try:
+        for file in files:
+            check_columns(file, kind, needed=NEEDED[kind])
+    except DatasetError as error:
+        raise LayoutError(str(error)) from error
+    return ExportSource(Path(dataset).resolve().name if Path(dataset).is_dir() else dataset, split, files, kind)
+
+
+def _folders(dataset: str, datasets: Path, prompts: Path | None) -> list[Path]:
+    if dataset == RL and prompts is not None and not (datasets / RL).is_dir():
+        if not dataset_files(prompts):
+            raise LayoutError(f"{prompts} holds no parquet file of a shipped dataset: materialise `rl_dataset` first")
+        return [prompts]
+    try:
+        return find_datasets(dataset, datasets)
+    except TableMissing as error:
+        raise LayoutError(str(error)) from error

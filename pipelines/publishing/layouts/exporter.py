@@ -1,0 +1,248 @@
+"""One export: every row rendered, verified and written, or rejected; the folder complete, or absent.
+
+The output is made in a hidden folder beside it and takes its place by renaming. Its marker ``.darkroom.json`` holds the
+digest of the inputs and the size of every file: an export of the same rows into a complete folder does nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pipelines.models.messages import Message, as_json
+from pipelines.publishing.layouts.base import KEYS, ExportFacts, ExportRow, Layout, LayoutError
+from pipelines.publishing.layouts.export_source import ExportSource
+from pipelines.publishing.layouts.prompt_rows import grader_of, prompt
+from pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
+from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
+from pipelines.records.digest import digest, digest_bytes
+from pipelines.storage.stage import code_digest
+
+MARKER = ".darkroom.json"  # a hidden file: `datasets` must not take it for data
+
+
+_MEDIA = {
+    "paths": "Images lie in `images/`, each once, named by the sha256 of its bytes; paths are relative to this folder.",
+    "bytes": "Images are inside the rows, as the bytes that came in.",
+    "none": "There are no images.",
+}
+_ESCAPES = """\
+Text that a trainer or a tokenizer would take for something else has a blank in it: a literal `<image>` in a
+question is `< image>`, a literal `<|im_end|>` is `<| im_end|>`. `pipelines.publishing.layouts.text.unescaped` takes the
+blanks out again. Labels that a rule compares (`ground_truth`, `label`) are as they were.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A complete folder; ``reused``: from an earlier export of the same rows."""
+
+    folder: Path
+    n_rows: int
+    n_images: int
+    reasons: Mapping[str, int]
+    """Rejected rows, by reason."""
+    reused: bool
+
+
+def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
+    """Writes ``dataset`` in ``layout`` as the folder ``out``, which is replaced whole.
+
+    Raises ``LayoutError`` when ``out`` holds something that no export made, and for a layout of another kind of rows.
+    """
+    if layout.of != dataset.kind:
+        raise LayoutError(f"{layout.name} is a layout of {layout.of}; {dataset.name} holds {dataset.kind}")
+    inputs = _inputs(dataset, layout)
+    if (existing := _existing(out, inputs)) is not None:
+        return existing
+    _require_ours(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for orphan in out.parent.glob(f".{out.name}.*.part"):
+        shutil.rmtree(orphan)  # left by a process that was killed while it wrote
+    part = out.with_name(f".{out.name}.{uuid4().hex}.part")
+    part.mkdir()
+    try:
+        _write(dataset, layout, part, inputs)
+        _replace(out, part)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return _exported(out, json.loads((out / MARKER).read_text()), reused=False)
+
+
+def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -> None:
+    """Every row that the layout can hold, verified; the others go to the writer's rejects."""
+    prompts: set[str] = set()
+    for index, row in enumerate(dataset.rows()):
+        try:
+            export_row, files = _export_row(row, layout, dataset.split, index)
+            if layout.prompts_only:
+                _require_new(export_row, prompts)
+            record = layout.render(export_row)
+            verify(layout, record)
+        except Unrenderable as error:
+            writer.reject(str(row[KEYS[layout.of]]), error)
+            continue
+        for path, data in files.items():
+            writer.image(path, data)
+        grader = grader_of(row).kind if layout.of == "prompts" else ""
+        writer.row(record, group=export_row.loss if layout.by_loss else "", grader=grader)
+
+
+def _export_row(row: Row, layout: Layout, split: str, index: int) -> tuple[ExportRow, dict[str, bytes]]:
+    """The row's turns, and the image files that they need."""
+    turns_of = prompt if layout.of == "prompts" else opening if layout.prompts_only else turns
+    row_turns = turns_of(row)
+    images = list(_images(row))[: sum(len(turn.images) for turn in row_turns)]
+    if layout.media == "paths":
+        files = {f"images/{name}": data for name, data in images}
+        return ExportRow(row, row_turns, tuple(f"images/{name}" for name, _ in images), split, index), files
+    media = tuple({"bytes": data, "path": name} for name, data in images)
+    return ExportRow(row, row_turns, media, split, index), {}
+
+
+def _images(row: Row) -> Iterator[tuple[str, bytes]]:
+    """File name and bytes of every image, verified: present, and with the bytes of their digests."""
+    images, described = row["images"] or [], refs(row)
+    if len(images) != len(described):
+        raise Unrenderable(Unfit.IMAGES_DIFFER, f"the row holds {len(images)} images and describes {len(described)}")
+    for image, ref in zip(images, described, strict=True):
+        data = image["bytes"] if image else None
+        if not data:
+            raise Unrenderable(Unfit.MISSING_IMAGE, f"the bytes of image {ref.sha256} are not in the row")
+        if digest_bytes(data) != ref.sha256:
+            raise Unrenderable(Unfit.CHANGED_IMAGE, f"image {ref.sha256} has other bytes than its digest says")
+        yield f"{ref.sha256}.{ref.format.lower()}", data
+
+
+def _require_new(row: ExportRow, prompts: set[str]) -> None:
+    messages = as_json(tuple(Message(turn.role, turn.parts) for turn in row.turns))
+    key = digest([messages, row.row["answer"]])
+    if key in prompts:
+        raise Unrenderable(Unfit.DUPLICATE_PROMPT, "an earlier row asks the same; a prompt is needed once")
+    prompts.add(key)
+
+
+def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> None:
+    with RecordWriter(folder, layout, dataset.split) as writer:
+        write_records(dataset, layout, writer)
+    facts = ExportFacts(
+        dataset=dataset.name,
+        split=dataset.split,
+        files=dict(sorted(writer.n_rows.items())),
+        n_rows=writer.n_rows.total(),
+        n_images=writer.n_images,
+        n_rejected=writer.reasons.total(),
+        graders=dict(sorted(writer.graders.items())),
+        protocol=dataset.protocol,
+        mode=dataset.mode,
+    )
+    verify_written(folder, layout, facts)
+    for name, text in layout.extra_files(facts).items():
+        (folder / name).write_text(text)
+    (folder / "README.md").write_text(_readme(layout, facts, writer.reasons))
+    marker = {
+        "layout": layout.name,
+        "inputs": inputs,
+        "n_rows": facts.n_rows,
+        "n_images": facts.n_images,
+        "reasons": dict(writer.reasons),
+        "files": _sizes(folder),
+    }
+    (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
+
+
+_CODE = (
+    __package__,
+    "pipelines.publishing.dataset_reader",
+    "pipelines.models.messages",
+    "pipelines.models.prompts",
+    "pipelines.models.protocols",
+)
+"""What decides the bytes of an export."""
+
+
+def _inputs(dataset: ExportSource, layout: Layout) -> str:
+    files = []
+    for path in dataset.files:
+        with path.open("rb") as file:
+            files.append(hashlib.file_digest(file, "sha256").hexdigest())
+    form = [dataset.kind, dataset.protocol, dataset.mode]
+    return digest(["layout", layout.name, dataset.name, dataset.split, form, files, code_digest(*_CODE)])
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+
+
+def _existing(out: Path, inputs: str) -> Exported | None:
+    """The complete folder that was made from the same inputs."""
+    marker = out / MARKER
+    if not marker.is_file():
+        return None
+    facts = json.loads(marker.read_text())
+    if facts["inputs"] != inputs or "layout" not in facts or facts["files"] != _sizes(out):
+        return None
+    return _exported(out, facts, reused=True)
+
+
+def _exported(out: Path, facts: Mapping[str, Any], *, reused: bool) -> Exported:
+    return Exported(out, facts["n_rows"], facts["n_images"], facts["reasons"], reused)
+
+
+def _require_ours(out: Path) -> None:
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    marker = out / MARKER
+    if not marker.is_file() or "layout" not in json.loads(marker.read_text()):
+        raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")
+
+
+def _replace(out: Path, part: Path) -> None:
+    """Puts ``part`` where ``out`` is. Killed in between, the folder is absent, never partial."""
+    if out.exists():
+        old = out.with_name(f".{out.name}.{uuid4().hex}.part")
+        os.rename(out, old)
+        os.rename(part, out)
+        shutil.rmtree(old)
+    else:
+        os.rename(part, out)
+
+
+def _readme(layout: Layout, facts: ExportFacts, reasons: Mapping[str, int]) -> str:
+    """The README's text; FOLDER stands for the output folder."""
+    files = "\n".join(f"| `{name}` | {n} |" for name, n in facts.files.items())
+    rejects = "\n".join(f"| {reason} | {n} |" for reason, n in sorted(reasons.items()))
+    reject_table = (
+        f"Rows that this layout cannot hold are in `rejects.jsonl`, each with its reason:\n\n| reason | rows |\n"
+        f"| --- | --- |\n{rejects}\n"
+        if rejects
+        else "No row was rejected (`rejects.jsonl` is empty).\n"
+    )
+    return f"""\
+# {facts.dataset} for {layout.trainer}
+
+Layout `{layout.name}`: {layout.description}.
+{facts.n_rows} rows of the split `{facts.split}`, {facts.n_images} images in them.
+{_MEDIA[layout.media]}
+
+| file | rows |
+| --- | --- |
+{files}
+
+{reject_table}
+## Use
+
+`FOLDER` stands for the absolute path of this folder.
+
+{layout.usage(facts)}
+## Escapes
+
+{_ESCAPES}"""

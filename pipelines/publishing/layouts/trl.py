@@ -1,0 +1,208 @@
+"""TRL: messages of parts, each part of the model saying whether it is trained; parquet with the images inside.
+
+- ``trl_turns``: every observation is a user turn. GRPO produces just this, so a checkpoint trained on it goes on there.
+- ``trl_inline``: one assistant turn with the observations inside it, as Thyme has it; they are kept out of the loss
+  part by part, with the newline after ``</sandbox_output>`` (a token that straddles the border would be trained).
+
+{"role": "assistant", "content": [{"type": "text", "text": "It says 42.", "train": true}]}
+{"role": "user", "content": [{"type": "text", "text": "<sandbox_output>"}, {"type": "image"}, …]}
+
+The chat template reads the flags (``chat_template.jinja`` in the output): without it, TRL trains every part.
+
+- ``trl_grpo``: prompts with images inside; every other column reaches the reward functions. Checked against
+  ``GRPOTrainer`` of version 1.16.
+
+{"prompt": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "What …"}]}],
+ "images": [{"bytes": …, "path": …}], "answer": "42", "grader": {"kind": …}, …}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.models.messages import Part, Text
+from pipelines.publishing.layouts.base import IMAGE, TEXT, ExportFacts, ExportRow, Layout, hf_schema
+from pipelines.publishing.layouts.prompt_rows import FACTS, GRADED, about, graded, measured, prompt_layout
+from pipelines.publishing.layouts.text import plain
+from pipelines.publishing.layouts.turns import Turn
+
+TEMPLATE = Path(__file__).with_name("qwen_vl_sft.jinja")
+"""The chat template with loss flags, but for what the model types differ in."""
+DEFAULT_SYSTEM: Mapping[str, str] = {
+    "qwen2_vl": "You are a helpful assistant.",
+    "qwen2_5_vl": "You are a helpful assistant.",
+    "qwen3_vl": "",
+}
+"""The system turn that a model's stock template gives to a conversation without one; Qwen3-VL gives none."""
+
+
+def _messages(*flags: tuple[str, pa.DataType]) -> pa.DataType:
+    part = pa.struct([("type", TEXT), ("text", TEXT), *flags])
+    return pa.list_(pa.struct([("role", TEXT), ("content", pa.list_(part))]))
+
+
+SFT_SCHEMA = hf_schema(
+    [("trajectory_id", TEXT), ("messages", _messages(("train", pa.bool_()))), ("images", pa.list_(IMAGE))]
+)
+GRPO_SCHEMA = hf_schema(
+    [
+        ("sample_id", TEXT),
+        ("prompt", _messages()),
+        ("images", pa.list_(IMAGE)),
+        ("answer", TEXT),
+        *GRADED,
+        *FACTS,
+    ]
+)
+
+
+def chat_template(source: str, model_type: str) -> str:
+    """A template file's ``source`` for one model type, as a template of its own."""
+    return f"{{%- set default_system = {json.dumps(DEFAULT_SYSTEM[model_type])} -%}}\n{source}"
+
+
+def messages_of(turns: Iterable[Turn]) -> list[dict[str, Any]]:
+    """Turns as TRL's messages."""
+    return [{"role": turn.role, "content": _content(turn)} for turn in turns]
+
+
+def inline_messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Turns as TRL's messages, all that follows the question in one assistant turn."""
+    start = next(index for index, turn in enumerate(turns) if turn.role == "assistant")
+    content: list[dict[str, Any]] = []
+    for turn in turns[start:]:
+        if turn.role == "assistant":
+            content += _content(turn)
+        else:
+            # the model writes the newline after </code>, the sandbox the one after </sandbox_output>
+            content[-1]["text"] += "\n"
+            content += [{**part, "train": False} for part in (*_content(turn), {"type": "text", "text": "\n"})]
+    return [*messages_of(turns[:start]), {"role": "assistant", "content": content}]
+
+
+def content_parts(parts: Iterable[Part], images: Iterable[Any] = ()) -> list[dict[str, Any]]:
+    """Parts as TRL content; images carry the next of ``images`` when there are any."""
+    pixels = iter(images)
+    content: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, Text):
+            content.append({"type": "text", "text": plain(part.text)})
+        else:
+            image = next(pixels, None)
+            content.append({"type": "image"} if image is None else {"type": "image", "image": image})
+    return content
+
+
+def _content(turn: Turn) -> list[dict[str, Any]]:
+    parts = content_parts(turn.parts)
+    return [{**part, "train": turn.trained} for part in parts] if turn.role == "assistant" else parts
+
+
+def _record(row: ExportRow, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"trajectory_id": row.row["trajectory_id"], "messages": messages, "images": list(row.media)}
+
+
+def _prompt(row: ExportRow) -> dict[str, Any]:
+    return {
+        "sample_id": row.row["sample_id"],
+        "prompt": [{"role": turn.role, "content": content_parts(turn.parts)} for turn in row.turns],
+        "images": list(row.media),
+        "answer": row.row["answer"],
+        **graded(row.row),
+        **measured(row.row),
+    }
+
+
+def _usage(facts: ExportFacts) -> str:
+    return f"""\
+```python
+from datasets import load_dataset
+from trl import SFTConfig, SFTTrainer
+
+rows = load_dataset("parquet", data_files="FOLDER/{facts.split}.parquet", split="train")
+config = SFTConfig(
+    # reads the `train` flags; for Qwen2-VL and Qwen2.5-VL. For Qwen3-VL: chat_template_qwen3_vl.jinja
+    chat_template_path="FOLDER/chat_template.jinja",
+    assistant_only_loss=True,
+    max_length=None,  # the default cuts image tokens off
+)
+trainer = SFTTrainer(MODEL, args=config, train_dataset=rows)
+```
+
+Loss: exact, part by part, for both loss policies. With another chat template the flags are not read, and every word of
+every assistant turn is trained (in `trl_inline` the observations, too): write the flags into that template first.
+Nothing is lost in this layout. Of the escapes described below only those of special tokens are made: images are parts
+here, and a literal `<image>` in a text is text.
+"""
+
+
+def _template(facts: ExportFacts) -> dict[str, str]:
+    source = TEMPLATE.read_text()
+    return {
+        "chat_template.jinja": chat_template(source, "qwen2_5_vl"),
+        "chat_template_qwen3_vl.jinja": chat_template(source, "qwen3_vl"),
+    }
+
+
+def _grpo_usage(facts: ExportFacts) -> str:
+    return f"""\
+```python
+import sys
+
+sys.path.insert(0, "FOLDER")
+import reward
+from datasets import load_dataset
+from trl import GRPOConfig, GRPOTrainer
+
+rows = load_dataset("parquet", data_files="FOLDER/{facts.split}.parquet", split="train")
+config = GRPOConfig(max_completion_length=4096, num_generations=8)
+trainer = GRPOTrainer(MODEL, args=config, train_dataset=rows, reward_funcs=reward.trl_reward)
+```
+
+{about(facts)}
+With Darkroom's sandbox, rewards and settings of the papers: `python -m train.grpo` reads the rl dataset itself. In a
+trainer of yours: `environment_factory=train.rl.rollouts.environment.SandboxEnvironment`, which reads `sample_id`,
+`protocol` and `images` of the row, with `tokenizer.response_template = train.rl.rollouts.environment.RESPONSE_TEMPLATE`
+for thyme, in `train.rl.rollouts.environment.MixedGRPOTrainer`, which takes prompts with and without images in one batch
+(TRL 1.16 does not).
+Images are parts here, so a literal `<image>` in a question is text; of the escapes below only those of special tokens
+are made.
+"""
+
+
+TRL_TURNS = Layout(
+    name="trl_turns",
+    trainer="TRL",
+    description="SFT; observations as user turns, as GRPO has them",
+    messages="messages",
+    media="bytes",
+    render=lambda row: _record(row, messages_of(row.turns)),
+    usage=_usage,
+    schema=SFT_SCHEMA,
+    extra_files=_template,
+)
+TRL_INLINE = Layout(
+    name="trl_inline",
+    trainer="TRL",
+    description="SFT; one assistant turn with the observations inside, as Thyme has it",
+    messages="messages",
+    media="bytes",
+    render=lambda row: _record(row, inline_messages(row.turns)),
+    usage=_usage,
+    schema=SFT_SCHEMA,
+    extra_files=_template,
+)
+TRL_GRPO = prompt_layout(
+    "trl_grpo",
+    trainer="TRL",
+    description="GRPO; prompts with graders and what was measured",
+    messages="prompt",
+    render=_prompt,
+    usage=_grpo_usage,
+    schema=GRPO_SCHEMA,
+)

@@ -1,0 +1,234 @@
+"""Shipped rows as parquet: one file per split with the images' bytes embedded, readable with nothing of Darkroom.
+
+``<folder>/train-00000-of-00001.parquet``, ``<folder>/validation-00000-of-00001.parquet``; columns: ``TRAJECTORIES`` and
+``PROMPTS``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import Features, Image, List, Value
+
+from pipelines.models.tasks import question_text
+from pipelines.records import Grader, ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef, to_row
+from pipelines.records.schemas import schema_of
+from pipelines.selection.splits import SPLITS, Split
+from pipelines.storage.images import ImageStore
+
+_text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), Value("bool")
+
+
+def _columns(kind: type[Any], *names: str) -> dict[str, Any]:
+    """The features of a record's fields: of ``names``, or of all."""
+    features = Features.from_arrow_schema(schema_of(kind))
+    return {name: features[name] for name in names or features}
+
+
+def _rounds() -> List:
+    """Those of the record, where the observations' images are places in ``images``."""
+    turn = _columns(Trajectory, "rounds")["rounds"].feature
+    return List({**turn, "observation": {**turn["observation"], "images": List(Value("int32"))}})
+
+
+_refs = {
+    "image_refs": List(_columns(ImageRef)),
+    "videos": List({"bytes": Value("binary"), "path": _text}),
+    "video_refs": List(_columns(VideoRef)),
+}
+TRAJECTORIES = Features(
+    {
+        **_columns(Trajectory, "trajectory_id", "sample_id", "family", "protocol"),
+        **_columns(Sample, "source", "source_row", "license", "category", "question", "choices"),
+        "images": List(Image()),
+        "n_question_images": Value("int32"),
+        "rounds": _rounds(),
+        **_columns(Trajectory, "final_thought", "answer", "loss_policy", "mode", "checks", "usage", "provenance"),
+        **_refs,
+    }
+)
+"""One trajectory with its sample's question. ``images``: first the question's (``n_question_images``), then those of
+the observations, which index into ``images``."""
+PROMPTS = Features(
+    {
+        "sample_id": _text,
+        "prompt": _text,
+        **_columns(Sample, "question", "choices"),
+        "images": List(Image()),
+        "answer": _text,
+        "grader": _columns(Grader),
+        "category": _text,
+        "difficulty": _text,
+        "origin": _text,
+        "pass_rate": _float,
+        "n_right": _int,
+        "n_answers": _int,
+        "never_solved": _bool,
+        "student": _text,
+        "necessity_prior": _float,
+        "accuracy_forced": _float,
+        "accuracy_forbidden": _float,
+        "necessity_model": _text,
+        "suitable": _bool,
+        "suitability_majority": _text,
+        "suitability_yes": _int,
+        "suitability_no": _int,
+        "boxes": List(_columns(TruthBox)),
+        **_columns(Sample, "source", "source_row", "license"),
+        **_refs,
+    }
+)
+"""One question with its grader. ``prompt`` is the question with its choices; what was not measured is null."""
+
+
+def arrow_schema(features: Features) -> pa.Schema:
+    """The parquet schema that ``datasets`` itself would write: without its key, images read as plain structs."""
+    info = {"info": {"features": features.to_dict()}}
+    return features.arrow_schema.with_metadata({"huggingface": json.dumps(info)})
+
+
+R = TypeVar("R")
+ROWS_PER_GROUP = 64
+"""Rows of one parquet row group: with embedded images, what a reader holds in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A written dataset: where it is and how much."""
+
+    folder: Path
+    n_rows: int
+    n_images: int
+    n_bytes: int
+
+
+def write_trajectories(
+    folder: Path, pairs: Iterable[tuple[Sample, Trajectory]], *, store: ImageStore, split: str = "train"
+) -> Shipped:
+    """Writes trajectories with their samples as the parquet file of a split, in their order."""
+    rows = (trajectory_row(sample, trajectory, store) for sample, trajectory in pairs)
+    return write_split(folder, rows, TRAJECTORIES, split=split)
+
+
+def write_prompts(folder: Path, rows: Iterable[RLRow], *, store: ImageStore, split: str) -> Shipped:
+    """Writes RL rows as the parquet file of a split, in their order."""
+    return write_split(folder, (prompt_row(row, store) for row in rows), PROMPTS, split=split)
+
+
+def write_split(folder: Path, rows: Iterable[dict[str, Any]], features: Features, *, split: str) -> Shipped:
+    """Writes ``rows`` as the parquet file of a split, which is replaced whole; streams by row group."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{split}-00000-of-00001.parquet"
+    for orphan in folder.glob(f".{path.name}.*"):
+        orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
+    part = folder / f".{path.name}.{uuid4().hex}"
+    schema = arrow_schema(features)
+    n_rows = n_images = 0
+    with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+        remaining = iter(rows)
+        while batch := list(islice(remaining, ROWS_PER_GROUP)):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+            n_rows += len(batch)
+            n_images += sum(len(row["images"]) for row in batch)
+    os.replace(part, path)
+    return Shipped(folder, n_rows, n_images, path.stat().st_size)
+
+
+def write_splits(
+    folder: Path, rows: Sequence[R], write: Callable[[Sequence[R], Split], Shipped], *, split_of: Callable[[R], Split]
+) -> tuple[Shipped, Mapping[str, int]]:
+    """A file per split that has rows, by ``write``; the training split's is there without rows, too.
+
+    Files of splits without rows are removed. Returns the sums, and the rows by split.
+    """
+    by_split = {split: [row for row in rows if split_of(row) == split] for split in SPLITS}
+    parts = [write(members, split) for split, members in by_split.items() if members or split == "train"]
+    n_by_split = {str(split): len(members) for split, members in by_split.items()}
+    for path in folder.glob("*.parquet"):
+        if not n_by_split.get(path.name.split("-")[0]) and not path.name.startswith("train-"):
+            path.unlink()
+    sums = (sum(getattr(part, name) for part in parts) for name in ("n_rows", "n_images", "n_bytes"))
+    return Shipped(folder, *sums), n_by_split
+
+
+def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str, Any]:
+    """The columns of ``TRAJECTORIES``; an observation's images are indexes into the row's."""
+    images = trajectory.shown_images
+    position = len(trajectory.images)
+    row = to_row(trajectory)
+    for turn in row["rounds"]:
+        n = len(turn["observation"]["images"])
+        turn["observation"]["images"] = list(range(position, position + n))
+        position += n
+    for name in ("source", "source_row", "license", "category", "question", "choices"):
+        row[name] = getattr(sample, name)
+    return {**row, **_media(images, sample, store), "n_question_images": len(trajectory.images)}
+
+
+def prompt_row(row: RLRow, store: ImageStore) -> dict[str, Any]:
+    """The columns of ``PROMPTS``."""
+    sample = row.sample
+    return {
+        "sample_id": sample.sample_id,
+        "prompt": question_text(sample),
+        "question": sample.question,
+        "choices": list(sample.choices),
+        "answer": sample.answer,
+        "grader": to_row(row.grader),
+        "category": sample.category,
+        "difficulty": row.difficulty,
+        "origin": row.origin,
+        **_measurements(row),
+        "boxes": [to_row(box) for box in sample.truth.boxes],
+        "source": sample.source,
+        "source_row": sample.source_row,
+        "license": sample.license,
+        **_media(sample.images, sample, store),
+    }
+
+
+def _measurements(row: RLRow) -> dict[str, Any]:
+    """What the stages measured; the columns of a stage that did not run are absent, and so null."""
+    columns: dict[str, Any] = {}
+    if row.pass_rate is not None:
+        votes = row.pass_rate.votes
+        columns |= {"pass_rate": votes.share, "n_right": votes.n_yes, "n_answers": votes.n, "student": votes.judge}
+        columns["never_solved"] = row.pass_rate.never_solved
+    if row.necessity is not None:
+        columns |= {
+            "necessity_prior": row.necessity.prior,
+            "accuracy_forced": row.necessity.forced.share,
+            "accuracy_forbidden": row.necessity.forbidden.share,
+            "necessity_model": row.necessity.forced.judge,
+        }
+    if (label := row.suitability) is not None:
+        columns |= {
+            "suitable": label.suitable,
+            "suitability_majority": label.majority,
+            "suitability_yes": label.n_yes,
+            "suitability_no": label.n_no,
+        }
+    return columns
+
+
+def _media(images: Sequence[ImageRef], sample: Sample, store: ImageStore) -> dict[str, Any]:
+    return {
+        "images": [_embedded(image, store) for image in images],
+        "image_refs": [to_row(image) for image in images],
+        "videos": [_embedded(video, store) for video in sample.videos],
+        "video_refs": [to_row(video) for video in sample.videos],
+    }
+
+
+def _embedded(file: ImageRef | VideoRef, store: ImageStore) -> dict[str, Any]:
+    """An image or a video as ``datasets`` embeds it."""
+    return {"bytes": store.read(file), "path": f"{file.sha256[:16]}.{file.format.lower()}"}

@@ -1,0 +1,173 @@
+"""Replay: all code of a shipped dataset, executed again and compared with the observations of its rows.
+
+The row's images and videos, its seed and its protocol's setup open a fresh session; its code runs in order. Status,
+text, error and the pixels of every image are compared. It needs the dataset alone: no ledger, no image store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+import sandbox
+from pipelines.generation.sandbox_sessions import process_pool
+from pipelines.models.protocols import PROTOCOLS
+from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
+from pipelines.storage.media_validation import decode, eight_bit
+from pipelines.storage.stage import Progress
+
+What = Literal["status", "text", "error", "images", "pixels", "session"]
+_EXCERPT = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference. ``round`` counts from 1; of a ``session`` that ended: the last that ran."""
+
+    family: str
+    trajectory_id: str
+    source_row: str
+    round: int
+    what: What
+    recorded: str
+    replayed: str
+    other_sandbox: bool
+    """Whether the row was made by another version of the sandbox than replayed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The replay of a dataset. A row is the same when all of its code gives its recorded observations.
+
+    >>> replay([Path("data/datasets/sft/crop")]).rate
+    1.0
+    """
+
+    n_rows: int
+    n_same: int
+    differences: tuple[Difference, ...]
+    n_programs: int = 0
+    n_other_sandbox: int = 0
+    """Rows made by another version of the sandbox, the same or not."""
+
+    @property
+    def rate(self) -> float:
+        """The share of rows that are the same; 1.0 where there is none."""
+        return self.n_same / self.n_rows if self.n_rows else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _RowReplay:
+    n_programs: int
+    other_sandbox: bool
+    differences: tuple[Difference, ...]
+
+
+def replay(folders: Sequence[Path], *, limit: int | None = None, progress: Progress | None = None) -> Replay:
+    """Executes all code of the datasets in ``folders`` again (at most ``limit`` rows of each).
+
+    As many sessions at a time as the machine has CPUs. A row whose session fails is a difference; raises
+    ``sandbox.SandboxUnavailable`` when none can be had on this machine.
+    """
+    n_rows, replayed = count_rows(folders, limit=limit), list[_RowReplay]()
+    pool, rows = process_pool(sandbox.Limits()), read_rows(folders, limit=limit)
+    for row_replay in map_in_threads(rows, partial(replay_row, pool=pool), n_threads=os.cpu_count() or 1):
+        replayed.append(row_replay)
+        if progress is not None:
+            progress(len(replayed), n_rows)
+    return Replay(
+        n_rows=len(replayed),
+        n_same=sum(not row.differences for row in replayed),
+        differences=tuple(difference for row in replayed for difference in row.differences),
+        n_programs=sum(row.n_programs for row in replayed),
+        n_other_sandbox=sum(row.other_sandbox for row in replayed),
+    )
+
+
+def replay_row(row: Mapping[str, Any], *, pool: sandbox.SandboxPool) -> _RowReplay:
+    """One row, in a session of its own. Rows without code have nothing that could differ."""
+    other_sandbox = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
+    names = (row["family"], row["trajectory_id"], row["source_row"])
+    differences: list[Difference] = []
+    number = 0
+    try:
+        for number, replayed in enumerate(_executed(row, pool), start=1):
+            recorded = row["rounds"][number - 1]["observation"]
+            differences += [
+                Difference(*names, number, *difference, other_sandbox)
+                for difference in _compared(row["images"], recorded, replayed)
+            ]
+    except sandbox.SandboxUnavailable:
+        raise
+    except (sandbox.SandboxError, _SetupFailed) as error:
+        expected, cause = f"{len(row['rounds'])} rounds of code", f"{type(error).__name__}: {error}"
+        differences.append(Difference(*names, number, "session", expected, cause, other_sandbox))
+    return _RowReplay(len(row["rounds"]), other_sandbox, tuple(differences))
+
+
+class _SetupFailed(Exception):
+    """The protocol's setup did not run, or the protocol is unknown."""
+
+
+def _executed(row: Mapping[str, Any], pool: sandbox.SandboxPool) -> Iterator[sandbox.Observation]:
+    if not row["rounds"]:
+        return
+    images = [image["bytes"] for image in row["images"][: row["n_question_images"]]]
+    videos = [video["bytes"] for video in row.get("videos") or ()]
+    with pool.group(images=images, videos=videos) as group, group.session(seed=row["provenance"]["seed"]) as session:
+        _set_up(session, row["protocol"])
+        for turn in row["rounds"]:
+            yield session.run(turn["code"])
+
+
+def _set_up(session: sandbox.Session, protocol: str) -> None:
+    if protocol not in PROTOCOLS:
+        raise _SetupFailed(f"no protocol {protocol!r} here; there are {', '.join(PROTOCOLS)}")
+    setup = PROTOCOLS[protocol].setup
+    if setup and not (observation := session.run(setup)).ok:
+        raise _SetupFailed(f"{protocol}: {observation.status}: {observation.error or observation.text}")
+
+
+def _compared(
+    images: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any], replayed: sandbox.Observation
+) -> Iterator[tuple[What, str, str]]:
+    """What differs between the row's observation and the one of now, with both versions."""
+    if recorded["status"] != replayed.status:
+        yield "status", recorded["status"], replayed.status
+    if recorded["text"] != replayed.text:
+        yield "text", *_first_difference(recorded["text"], replayed.text)
+    if (recorded["error"] or "") != (replayed.error or ""):
+        yield "error", *_first_difference(recorded["error"] or "", replayed.error or "")
+    if len(recorded["images"]) != len(replayed.images):
+        yield "images", str(len(recorded["images"])), str(len(replayed.images))
+        return
+    for place, image in zip(recorded["images"], replayed.images, strict=True):
+        before, after = decode(images[place]["bytes"]), eight_bit(image.pixels)
+        if difference := _other_pixels(before, after):
+            yield "pixels", f"image {place}: {_described(before)}", difference
+
+
+def _other_pixels(before: Image.Image, after: Image.Image) -> str:
+    """Empty where every pixel is the same."""
+    if (before.size, before.mode) != (after.size, after.mode):
+        return _described(after)
+    most = int(np.abs(np.asarray(before, np.int16) - np.asarray(after, np.int16)).max())
+    return f"differs by up to {most} of 255" if most else ""
+
+
+def _described(image: Image.Image) -> str:
+    return f"{image.width}x{image.height} {image.mode}"
+
+
+def _first_difference(before: str, after: str) -> tuple[str, str]:
+    """Both texts around the first character in which they differ."""
+    at = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    begin = max(0, at - _EXCERPT // 3)
+    return before[begin : begin + _EXCERPT], after[begin : begin + _EXCERPT]

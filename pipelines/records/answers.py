@@ -1,0 +1,121 @@
+"""Whether two answers say the same: choices by letter or text, numbers by value, text by its words.
+
+Strict on purpose: an answer that hedges ("A or B"), negates or lists several things matches nothing; "12%" is not
+"12", and "007" is a code, not seven. Compatible spellings are one (NFKC: fullwidth digits are digits), case is none.
+Units, tolerance and maths are the business of ``pipelines.verification.grading``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from decimal import Decimal
+
+_CHOICE = re.compile(r"\A\(?([A-Z])\)?[.:)]?(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
+_NUMERAL = re.compile(r"\A[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,4})?\Z", re.ASCII)
+_THOUSANDS = re.compile(r"\A[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?\Z", re.ASCII)
+_TAGGED = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL | re.IGNORECASE)
+_BOXED = re.compile(r"\\boxed\s*\{")
+_PLACED = ("<super>", "<sub>", "<fraction>")
+_QUOTED = re.compile(r"""\A(?:"(.+)"|'(.+)'|`(.+)`|“(.+)”|‘(.+)’)\Z""", re.DOTALL)
+
+
+def matches(answer: str, expected: str, choices: Sequence[str] = ()) -> bool:
+    """Whether ``answer`` is the expected answer.
+
+    With ``choices`` (each ``"A. red"``), ``expected`` is a letter or a choice's text, and ``answer`` may be either, or
+    both if they agree; a letter alone is a choice's letter, even where another choice's text is that letter. Without,
+    numbers are compared by value and everything else by its normalised words.
+    """
+    if choices:
+        chosen, right = letter_of(answer, choices), letter_of(expected, choices)
+        return chosen is not None and chosen == right
+    answer_text, right_text = _plain(answer), _plain(expected)
+    if not answer_text:
+        return False
+    numbers = _number(answer_text), _number(right_text)
+    if None not in numbers:
+        return numbers[0] == numbers[1]
+    return answer_text == right_text
+
+
+def final_answer(text: str) -> str | None:
+    """What a model's words end in: the last ``<answer>…</answer>``, or the last ``\\boxed{…}``; None without one."""
+    tagged = _TAGGED.findall(text)
+    if tagged:
+        return str(tagged[-1]).strip()
+    starts = [boxed.end() for boxed in _BOXED.finditer(text)]
+    return _braced(text, starts[-1]) if starts else None
+
+
+def letter_of(answer: str, choices: Sequence[str]) -> str | None:
+    """The letter of the one choice that ``answer`` names; None if it names none, or two that differ."""
+    texts = {letter: _plain(text) for letter, text in map(split_choice, choices)}
+    match = _CHOICE.match(compatible(answer).strip())
+    letter = match[1].upper() if match and match[1].upper() in texts else None
+    if match and letter and not match[2]:
+        return letter
+    by_text = [letter for letter, text in texts.items() if text == _plain(answer)]
+    if len(by_text) == 1:
+        return by_text[0]
+    return letter if match and letter and texts[letter] == _plain(match[2]) else None
+
+
+def split_choice(choice: str) -> tuple[str, str]:
+    """``"A. red"`` as its letter and its text. Raises ``ValueError`` for what is no choice."""
+    match = _CHOICE.match(choice.strip())
+    if match is None or match[2] is None:
+        raise ValueError(f"a choice reads 'A. text'; found {choice!r}")
+    return match[1].upper(), match[2]
+
+
+def compatible(text: str) -> str:
+    """NFKC, except for letters whose place means something: "5²" is not "52", nor "1½" "11/2"."""
+    if text.isascii():
+        return text
+    composed = unicodedata.normalize("NFC", text)
+    return "".join(
+        letter if unicodedata.decomposition(letter).startswith(_PLACED) else unicodedata.normalize("NFKC", letter)
+        for letter in composed
+    )
+
+
+def _braced(text: str, start: int) -> str | None:
+    """What stands from ``start`` to the brace that closes there; None without one."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if not depth:
+            return text[start:place].strip()
+    return None
+
+
+def _plain(text: str) -> str:
+    """Compatibility-normalised, lower case, single spaces, without quotes around it or a full stop at its end.
+
+    A text of nothing but such marks stays: it may be what the question is about.
+    """
+    words = " ".join(compatible(text).casefold().split())
+    bare = _unquoted(_unquoted(words).removesuffix(".").rstrip())
+    return bare.removesuffix(".").rstrip() or words
+
+
+def _unquoted(text: str) -> str:
+    match = _QUOTED.match(text)
+    return match[match.lastindex or 0].strip() if match else text
+
+
+def _number(text: str) -> Decimal | None:
+    digits = text.replace(",", "") if _THOUSANDS.match(text) else text
+    return Decimal(digits) if _NUMERAL.match(digits) else None
+
+
+def edit_distance(text: str, expected: str) -> int:
+    """Levenshtein's distance, computed one row at a time."""
+    row = list(range(len(expected) + 1))
+    for n, letter in enumerate(text, 1):
+        diagonal, row[0] = row[0], n
+        for m, expected_letter in enumerate(expected, 1):
+            diagonal, row[m] = row[m], min(row[m] + 1, row[m - 1] + 1, diagonal + (letter != expected_letter))
+    return row[-1]

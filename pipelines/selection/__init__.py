@@ -1,0 +1,1 @@
+"""Which rows may ship: duplicates, decontamination, stratified samples, splits."""

@@ -1,0 +1,32 @@
+"""Which training rows show or say what a benchmark shows or says (docs/decontamination.md).
+
+index = BenchmarkIndex.build(read_benchmarks(Path("benchmarks.yaml")), workspace.home / "benchmarks")
+report = Scanner(index, workspace.images).report(TrainingRow.of_sample(sample) for sample in samples)
+"""
+
+from pipelines.selection.decontamination.base import (
+    CONTAMINATION,
+    BenchmarkCounts,
+    Contamination,
+    ContaminationKind,
+    DecontaminationError,
+    TrainingRow,
+    to_table,
+)
+from pipelines.selection.decontamination.benchmarks import Benchmark, read_benchmarks
+from pipelines.selection.decontamination.index import BenchmarkIndex, ContaminationReport, Scanner
+
+__all__ = [
+    "CONTAMINATION",
+    "Benchmark",
+    "BenchmarkCounts",
+    "BenchmarkIndex",
+    "Contamination",
+    "ContaminationKind",
+    "ContaminationReport",
+    "DecontaminationError",
+    "Scanner",
+    "TrainingRow",
+    "read_benchmarks",
+    "to_table",
+]

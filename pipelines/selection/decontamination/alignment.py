@@ -1,0 +1,168 @@
+"""Whether one image really shows what another shows: the shared places give the frame, the pixels decide.
+
+Every pair of matching features proposes a similarity (scale, angle, shift). The few proposals that most other pairs
+agree with are refined on the pixels, and the two images are correlated where they overlap. A matrix takes a place of
+the query to its place in the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.selection.decontamination.features import Gray, Places, scaled
+from pipelines.vision.registration import Matrix, correlation, laid_over
+
+ALIKE = 0.9
+"""Correlation of grey levels from which two regions show the same (docs/decontamination.md)."""
+
+COVERED = 0.6
+"""The share of one of the two images that the overlap covers at least."""
+
+AGREEING = 3
+"""So many pairs of features agree at least: from one or two, smooth regions can be bent to look alike."""
+
+_PROPOSALS = 3
+_NEAR = 0.02
+"""A pair agrees with a proposal that misses it by this share of the image's longer side."""
+_LARGEST_ZOOM = 16.0
+_SMALLEST_SIDE = 24
+_LARGEST_AREA = 256 * 256
+_PROMISING = 0.4
+"""Pixels of a frame that correlate less are not worth refining it."""
+_PLAIN = 1.5
+"""Details that deviate less than this many grey levels would agree with anything."""
+_STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 30, 1e-4)
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The overlap of a query with an image.
+
+    ``correlation`` -1..1; ``of_query`` and ``of_image`` are the shares 0..1 of the two that lie in the overlap;
+    ``scale`` is pixels of the image per pixel of the query; ``n_agreeing`` counts the pairs of features that agree.
+    """
+
+    correlation: float
+    of_query: float
+    of_image: float
+    scale: float
+    n_agreeing: int
+
+    @property
+    def same(self) -> bool:
+        """Whether one of the two is a part of the other."""
+        covered = max(self.of_query, self.of_image)
+        return self.correlation >= ALIKE and covered >= COVERED and self.n_agreeing >= AGREEING
+
+
+def align(query: Gray, image: Gray, query_places: Places, image_places: Places) -> Alignment | None:
+    """The best overlap. The places correspond row by row and are in pixels of ``query`` and of ``image``."""
+    overlaps = [
+        aligned
+        for matrix, n_agreeing in _proposals(query_places, image_places, max(image.shape))
+        if (aligned := _compared(query, image, matrix, n_agreeing)) is not None
+    ]
+    return max(overlaps, key=lambda aligned: (aligned.same, aligned.correlation), default=None)
+
+
+def _proposals(query: Places, image: Places, side: int) -> Iterator[tuple[Matrix, int]]:
+    """The similarities that most pairs agree with, each made of all that agree."""
+    matrices = [_similarity(place, image_place) for place, image_place in zip(query, image, strict=True)]
+    is_free = np.ones(len(matrices), bool)
+    for _ in range(_PROPOSALS):
+        agreeing = [_agreeing(matrix, query, image, side) & is_free for matrix in matrices]
+        best = max(range(len(matrices)), key=lambda at: int(agreeing[at].sum()))
+        if not agreeing[best].any():
+            return
+        yield _fitted(matrices[best], query[agreeing[best]], image[agreeing[best]]), int(agreeing[best].sum())
+        is_free &= ~agreeing[best]
+
+
+def _similarity(place: Places, image_place: Places) -> Matrix:
+    scale = float(np.clip(image_place[2] / place[2], 1 / _LARGEST_ZOOM, _LARGEST_ZOOM))
+    turn = np.deg2rad(float(image_place[3]) - float(place[3]))
+    linear = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    return np.column_stack([linear, image_place[:2] - linear @ place[:2]])
+
+
+def _agreeing(matrix: Matrix, query: Places, image: Places, side: int) -> NDArray[np.bool_]:
+    missed = query[:, :2] @ matrix[:, :2].T + matrix[:, 2] - image[:, :2]
+    scale = np.sqrt(abs(np.linalg.det(matrix[:, :2])))
+    zoomed = np.abs(np.log2(image[:, 2] / (query[:, 2] * scale)))
+    near: NDArray[np.bool_] = (np.hypot(missed[:, 0], missed[:, 1]) <= _NEAR * side) & (zoomed < 0.5)
+    return near
+
+
+def _fitted(matrix: Matrix, query: Places, image: Places) -> Matrix:
+    """The similarity of all agreeing pairs; two that lie apart are needed for one."""
+    if len(query) < 3:
+        return matrix
+    points, image_points = (np.ascontiguousarray(places[:, :2]) for places in (query, image))
+    fitted = np.asarray(cv2.estimateAffinePartial2D(points, image_points, ransacReprojThreshold=3.0)[0])
+    return np.asarray(fitted, np.float64) if fitted.shape == matrix.shape else matrix  # None where there is none
+
+
+def _compared(query: Gray, image: Gray, matrix: Matrix, n_agreeing: int) -> Alignment | None:
+    """Both at the coarser one's resolution, in the query's frame; what the finer one has more is no difference."""
+    scale = float(np.sqrt(abs(np.linalg.det(matrix[:, :2]))))
+    if not 1 / _LARGEST_ZOOM <= scale <= _LARGEST_ZOOM:
+        return None
+    factor = min(1.0, scale, float(np.sqrt(_LARGEST_AREA / query.size)))
+    small_query, small_image = scaled(query, factor), scaled(image, factor / scale)
+    if min(*small_query.shape, *small_image.shape) < _SMALLEST_SIDE:
+        return None
+    to_image = _rescaled(matrix, query, small_query, image, small_image)
+    correlation, inside = _correlated(small_query, small_image, to_image)
+    if correlation < _PROMISING:
+        return None
+    refined = _refined(small_query, small_image, to_image)
+    better, refined_inside = _correlated(small_query, small_image, refined)
+    if better > correlation:
+        correlation, inside, to_image = better, refined_inside, refined
+    of_image = inside.sum() * abs(np.linalg.det(to_image[:, :2])) / small_image.size
+    return Alignment(correlation, float(inside.mean()), float(min(1.0, of_image)), scale, n_agreeing)
+
+
+def _rescaled(matrix: Matrix, query: Gray, small_query: Gray, image: Gray, small_image: Gray) -> Matrix:
+    """The same similarity between the two smaller copies, pixel centres on pixel centres."""
+    into = [small / large for small, large in zip(small_image.shape[::-1], image.shape[::-1], strict=True)]
+    out = [large / small for small, large in zip(small_query.shape[::-1], query.shape[::-1], strict=True)]
+    linear = np.diag(into) @ matrix[:, :2] @ np.diag(out)
+    half = np.array([0.5, 0.5])
+    centre = np.diag(into) @ (matrix[:, :2] @ (np.diag(out) @ half - half) + matrix[:, 2] + half) - half
+    return np.column_stack([linear, centre])
+
+
+def _refined(query: Gray, image: Gray, matrix: Matrix) -> Matrix:
+    """The frame to a fraction of a pixel; as it was where the pixels don't lead anywhere."""
+    try:
+        warp = cv2.findTransformECC(query, image, matrix.astype(np.float32), cv2.MOTION_AFFINE, _STEPS)[1]
+    except cv2.error:  # it says so when it does not converge
+        return matrix
+    better = np.asarray(warp, np.float64)
+    moved = np.abs(np.linalg.svd(better[:, :2])[1] / np.linalg.svd(matrix[:, :2])[1] - 1).max()
+    return matrix if moved > 0.15 else better
+
+
+def _correlated(query: Gray, image: Gray, matrix: Matrix) -> tuple[float, NDArray[np.bool_]]:
+    """How far the details agree where the two overlap, and where that is; 0 where one shows hardly any."""
+    overlay = laid_over(image, matrix, query.shape[::-1], border=cv2.BORDER_REPLICATE)
+    inside = overlay.coverage == 255
+    if inside.sum() < _SMALLEST_SIDE**2:
+        return 0.0, inside
+    details, image_details = _details(query)[inside], _details(overlay.pixels)[inside]
+    if min(details.std(), image_details.std()) < _PLAIN:
+        return 0.0, inside
+    return correlation(details, image_details), inside
+
+
+def _details(gray: Gray) -> NDArray[np.float32]:
+    """What is neither noise nor shading: shades of a sky agree with those of any other."""
+    exact = gray.astype(np.float32)
+    fine, coarse = (np.asarray(cv2.GaussianBlur(exact, (0, 0), sigma), np.float32) for sigma in (1.0, 4.0))
+    return fine - coarse

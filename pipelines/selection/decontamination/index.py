@@ -1,0 +1,188 @@
+"""The index of benchmarks, and training rows compared with it: every finding, and the counts for the dataset card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import RowError
+from pipelines.selection.decontamination.base import BenchmarkCounts, Contamination, ShownImage, TrainingRow, count
+from pipelines.selection.decontamination.benchmarks import Benchmark
+from pipelines.selection.decontamination.features import CACHE_VERSION, FingerprintCache
+from pipelines.selection.decontamination.images import ImageIndex, ImageMatch
+from pipelines.selection.decontamination.phrases import N_WORDS, BenchmarkQuestion, PhraseIndex
+from pipelines.selection.duplicates import MAX_DISTANCE, normalised
+from pipelines.sources import BadRow, SourceRow
+from pipelines.storage.atomic_write import write_whole
+from pipelines.storage.images import ImageStore
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRow:
+    """A row as it is looked for. ``error`` says why it could not be read; such a row is counted, not looked for."""
+
+    row: str
+    text: str = ""
+    images: tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPlace:
+    """A row of a benchmark, by both names."""
+
+    benchmark: str
+    row: str
+
+
+class BenchmarkIndex:
+    """What training rows are compared with. ``rows`` has every benchmark's rows, the unread ones included."""
+
+    def __init__(
+        self,
+        rows: dict[str, list[BenchmarkRow]],
+        cache: FingerprintCache,
+        *,
+        n_words: int = N_WORDS,
+        max_distance: int = MAX_DISTANCE,
+    ) -> None:
+        self.rows = rows
+        self.sha256s = sorted({sha256 for of in rows.values() for row in of for sha256 in row.images})
+        self.images = ImageIndex([cache.read(sha256) for sha256 in self.sha256s], max_distance=max_distance)
+        self.asked = [
+            BenchmarkQuestion(name, row.row, row.text, digest(row.images or normalised(row.text)))
+            for name, of in rows.items()
+            for row in of
+            if row.text
+        ]
+        self.phrases = PhraseIndex(self.asked, n_words=n_words)
+        self._places: dict[str, list[BenchmarkPlace]] = {sha256: [] for sha256 in self.sha256s}
+        for name, of in rows.items():
+            for row in of:
+                for sha256 in dict.fromkeys(row.images):
+                    self._places[sha256].append(BenchmarkPlace(name, row.row))
+
+    @classmethod
+    def build(
+        cls,
+        benchmarks: Iterable[Benchmark],
+        folder: Path,
+        *,
+        n_words: int = N_WORDS,
+        max_distance: int = MAX_DISTANCE,
+    ) -> BenchmarkIndex:
+        """The index, from what ``folder`` has and from the benchmarks' own files for the rest.
+
+        Raises ``DecontaminationError`` that names the benchmark which cannot be read.
+        """
+        cache = FingerprintCache(folder)
+        rows = {benchmark.name: _rows(benchmark, cache) for benchmark in benchmarks}
+        return cls(rows, cache, n_words=n_words, max_distance=max_distance)
+
+    def places(self, image: int) -> Sequence[BenchmarkPlace]:
+        """The rows that show image number ``image``."""
+        return self._places[self.sha256s[image]]
+
+
+def _rows(benchmark: Benchmark, cache: FingerprintCache) -> list[BenchmarkRow]:
+    path = cache.folder / f"rows-{CACHE_VERSION}" / f"{benchmark.name}-{benchmark.fingerprint()[:32]}.json"
+    if not path.exists():
+        rows = [_as_json(_row(row, cache)) for row in benchmark.rows()]
+        write_whole(path, json.dumps(rows, ensure_ascii=True).encode())
+    return [
+        BenchmarkRow(row["row"], row["text"], tuple(row["pictures"]), row["fault"])
+        for row in json.loads(path.read_bytes())
+    ]
+
+
+def _as_json(row: BenchmarkRow) -> dict[str, Any]:
+    """The cache's keys are those of the version before: what users have fingerprinted stays valid."""
+    return {"row": row.row, "text": row.text, "pictures": row.images, "fault": row.error}
+
+
+def _row(row: SourceRow | BadRow, cache: FingerprintCache) -> BenchmarkRow:
+    if isinstance(row, BadRow):
+        return BenchmarkRow(row.row, error=f"{row.reason.value}: {row.evidence}")
+    try:
+        images = tuple(cache.of(data).sha256 for data in row.images)
+    except RowError as error:
+        return BenchmarkRow(row.row, error=str(error))
+    return BenchmarkRow(row.row, row.question, images)
+
+
+@dataclass(frozen=True, slots=True)
+class ContaminationReport:
+    """All findings, in the order of the training rows, and one count per benchmark."""
+
+    found: list[Contamination]
+    counts: list[BenchmarkCounts]
+
+
+class Scanner:
+    """Looks at training rows one by one; an image that many rows share is looked at once."""
+
+    def __init__(self, index: BenchmarkIndex, store: ImageStore) -> None:
+        self._index, self._store = index, store
+        self._seen: dict[str, list[ImageMatch]] = {}
+
+    def find(self, row: TrainingRow) -> list[Contamination]:
+        """The findings of one row, each benchmark row once per kind, with the highest score.
+
+        Raises ``ImageMissing`` when the store lacks an image of the row.
+        """
+        best: dict[tuple[str, str, str], Contamination] = {}
+        for finding in (
+            *self._in_texts(row),
+            *(of_image for image in row.images for of_image in self._in_image(row, image)),
+        ):
+            key = (finding.benchmark, finding.benchmark_row, finding.kind)
+            if key not in best or finding.score > best[key].score:
+                best[key] = finding
+        return [best[key] for key in sorted(best)]
+
+    def report(self, rows: Iterable[TrainingRow]) -> ContaminationReport:
+        """The findings of all rows."""
+        findings = [finding for row in rows for finding in self.find(row)]
+        return ContaminationReport(findings, [self._count(findings, benchmark) for benchmark in self._index.rows])
+
+    def _in_texts(self, row: TrainingRow) -> Iterator[Contamination]:
+        for text in row.texts:
+            for phrase in self._index.phrases.find(text):
+                question = self._index.asked[phrase.asked]
+                yield Contamination(
+                    trajectory_id=row.trajectory_id,
+                    sample_id=row.sample_id,
+                    benchmark=question.benchmark,
+                    benchmark_row=question.row,
+                    kind="question" if phrase.exact else "phrase",
+                    score=phrase.share,
+                    detail=f"{'the same question' if phrase.exact else 'the same words'}: {phrase.text}",
+                )
+
+    def _in_image(self, row: TrainingRow, image: ShownImage) -> Iterator[Contamination]:
+        for match in self._look(image):
+            for place in self._index.places(match.image):
+                yield Contamination(
+                    trajectory_id=row.trajectory_id,
+                    sample_id=row.sample_id,
+                    benchmark=place.benchmark,
+                    benchmark_row=place.row,
+                    kind=match.kind,
+                    score=match.score,
+                    detail=f"{image.where}: {match.detail}",
+                )
+
+    def _look(self, image: ShownImage) -> list[ImageMatch]:
+        sha256 = image.image.sha256
+        if sha256 not in self._seen:
+            self._seen[sha256] = self._index.images.find(self._store.open(image.image), sha256)
+        return self._seen[sha256]
+
+    def _count(self, findings: list[Contamination], benchmark: str) -> BenchmarkCounts:
+        rows = self._index.rows[benchmark]
+        n_unread = sum(bool(row.error) for row in rows)
+        return count(findings, benchmark=benchmark, n_rows=len(rows), n_unread=n_unread)

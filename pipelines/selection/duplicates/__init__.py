@@ -1,0 +1,21 @@
+"""Duplicates among images and among texts, exact and near, each with the one that stays and the measured distance."""
+
+from pipelines.selection.duplicates.base import Duplicate, DuplicateKind, kept
+from pipelines.selection.duplicates.images import MAX_DISTANCE, exact_images, near_images
+from pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
+from pipelines.selection.duplicates.texts import THRESHOLD, exact_texts, near_texts, normalised
+
+__all__ = [
+    "MAX_DISTANCE",
+    "THRESHOLD",
+    "Duplicate",
+    "DuplicateKind",
+    "PerceptualHash",
+    "exact_images",
+    "exact_texts",
+    "kept",
+    "near_images",
+    "near_texts",
+    "normalised",
+    "perceptual_hash",
+]

@@ -1,0 +1,135 @@
+"""What may not ship although it passed its checks: rows that are near-duplicates of another, and rows of a benchmark.
+
+A row is a near-duplicate when its first image *and* its question are near an earlier row's; one without images, when
+its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md); without the file none
+is looked for, and the card says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import pyarrow.parquet as pq
+
+from pipelines.models.tasks import question_text
+from pipelines.records import ImageRef, Sample, Trajectory
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.selection.decontamination import (
+    BenchmarkCounts,
+    BenchmarkIndex,
+    Contamination,
+    Scanner,
+    TrainingRow,
+    read_benchmarks,
+    to_table,
+)
+from pipelines.selection.duplicates import PerceptualHash, near_images, near_texts, perceptual_hash
+from pipelines.storage.workspace import Workspace
+
+_TEXT_KINDS = frozenset({"question", "phrase"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScreeningResult:
+    """Rows to take out, by id, and the counts per benchmark; ``benchmarks`` None: none was looked for."""
+
+    errors: Mapping[str, RowError]
+    benchmarks: Sequence[BenchmarkCounts] | None = None
+
+
+class _Row(NamedTuple):
+    """What is looked at of a trajectory, or of a sample."""
+
+    row_id: str
+    text: str
+    first_image: ImageRef | None
+    shown: TrainingRow
+
+    @classmethod
+    def of_trajectory(cls, sample: Sample, row: Trajectory) -> Self:
+        first = row.images[0] if row.images else None
+        return cls(row.trajectory_id, question_text(sample), first, TrainingRow.of_trajectory(row, sample))
+
+    @classmethod
+    def of_sample(cls, sample: Sample) -> Self:
+        first = sample.images[0] if sample.images else None
+        return cls(sample.sample_id, question_text(sample), first, TrainingRow.of_sample(sample))
+
+
+@dataclass
+class Screening:
+    """Looks at one family after the other; what it computed of an image serves all of them."""
+
+    workspace: Workspace
+    _hashes: dict[str, PerceptualHash | None] = field(default_factory=dict)
+    _scanner: Scanner | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the list of benchmarks; empty without one."""
+        path = self.workspace.benchmarks
+        return "" if not path.exists() else "|".join(benchmark.fingerprint() for benchmark in read_benchmarks(path))
+
+    def screen(self, family: str, rows: Sequence[tuple[Sample, Trajectory]]) -> ScreeningResult:
+        """Which trajectories may not ship. The evidence on benchmarks is ``<home>/contamination/<family>.parquet``."""
+        return self._screened(family, [_Row.of_trajectory(sample, row) for sample, row in rows])
+
+    def screen_samples(self, name: str, samples: Sequence[Sample]) -> ScreeningResult:
+        """Which samples may not ship as prompts; the evidence is ``<home>/contamination/<name>.parquet``."""
+        return self._screened(name, [_Row.of_sample(sample) for sample in samples])
+
+    def _screened(self, name: str, rows: Sequence[_Row]) -> ScreeningResult:
+        errors = self._duplicates(rows)
+        if not self.workspace.benchmarks.exists():
+            return ScreeningResult(errors)
+        report = self._opened_scanner().report(row.shown for row in rows)
+        path = self.workspace.home / "contamination" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(to_table(report.found), path)
+        has_images = {row.row_id: bool(row.shown.images) for row in rows}
+        for finding in report.found:
+            row_id = finding.trajectory_id or finding.sample_id
+            if counts_against(finding, has_images=has_images[row_id]):
+                evidence = (
+                    f"{finding.benchmark} {finding.benchmark_row}: {finding.kind} {finding.score:.2f}, {finding.detail}"
+                )
+                errors.setdefault(row_id, RowError(Reason.CONTAMINATED, evidence))
+        return ScreeningResult(errors, report.counts)
+
+    def _opened_scanner(self) -> Scanner:
+        if self._scanner is None:
+            folder = self.workspace.home / "benchmarks"
+            index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), folder)
+            self._scanner = Scanner(index, self.workspace.images)
+        return self._scanner
+
+    def _duplicates(self, rows: Sequence[_Row]) -> dict[str, RowError]:
+        errors: dict[str, RowError] = {}
+        for places in self._alike(rows):
+            for twin in near_texts([rows[place].text for place in places]):
+                of, row = rows[places[twin.of]], rows[places[twin.index]]
+                evidence = f"image and question are near those of {of.row_id}, which stays"
+                errors[row.row_id] = RowError(Reason.NEAR_DUPLICATE, evidence)
+        return errors
+
+    def _alike(self, rows: Sequence[_Row]) -> list[list[int]]:
+        """Positions of rows whose first images look alike, and of those without any."""
+        bare = [place for place, row in enumerate(rows) if row.first_image is None]
+        with_image = [(place, row.first_image) for place, row in enumerate(rows) if row.first_image is not None]
+        groups: dict[int, list[int]] = defaultdict(list)
+        for twin in near_images([self._hash(image) for _, image in with_image]):
+            groups[with_image[twin.of][0]].append(with_image[twin.index][0])
+        return [bare, *([first, *others] for first, others in sorted(groups.items()))]
+
+    def _hash(self, image: ImageRef) -> PerceptualHash | None:
+        if image.sha256 not in self._hashes:
+            self._hashes[image.sha256] = perceptual_hash(self.workspace.images.open(image))
+        return self._hashes[image.sha256]
+
+
+def counts_against(finding: Contamination, *, has_images: bool) -> bool:
+    """Whether a finding takes the row out: words alone do not where the question is about another image."""
+    return not has_images or finding.kind not in _TEXT_KINDS

@@ -1,0 +1,123 @@
+"""Intake: a source's rows become samples; damaged, invalid and duplicate rows become typed rejects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from pipelines.records import ImageRef, Reject, Sample, Truth, VideoRef, to_row
+from pipelines.records.answers import letter_of
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError, reject, storable
+from pipelines.sources import BadRow, Source, SourceRow
+from pipelines.storage.images import ImageStore
+
+STAGE = "samples"
+Ref = TypeVar("Ref", ImageRef, VideoRef)
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """One ingested shard; ``n_in`` counts every row of the source."""
+
+    samples: list[Sample]
+    rejects: list[Reject]
+    n_in: int
+
+
+def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
+    """The shard's samples, in the source's order, and its rejects. Images and videos are stored on the way."""
+    samples: dict[str, Sample] = {}
+    rejects: list[Reject] = []
+    n_in = 0
+    for row in source.rows(shard):
+        n_in += 1
+        try:
+            sample = _sample(source.name, row, store)
+            if sample.sample_id in samples:
+                raise RowError(Reason.DUPLICATE, f"the same content as {samples[sample.sample_id].source_row}")
+        except RowError as error:
+            rejects.append(_rejected(source.name, row, error))
+        else:
+            samples[sample.sample_id] = sample
+    return Intake(list(samples.values()), rejects, n_in)
+
+
+def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
+    if isinstance(row, BadRow):
+        raise RowError(row.reason, row.evidence)
+    answer = _checked_answer(row)
+    images = tuple(_stored(store.ingest, data, f"image {n}") for n, data in enumerate(row.images))
+    videos = tuple(_stored(store.add_video, data, f"video {n}") for n, data in enumerate(row.videos))
+    _check_boxes(row.truth, images)
+    content = {
+        "images": [image.sha256 for image in images],
+        "question": row.question,
+        "choices": list(row.choices),
+        "answer": answer,
+        "truth": to_row(row.truth),
+        **({"videos": [video.sha256 for video in videos]} if videos else {}),
+    }
+    return Sample(
+        sample_id=digest(content),
+        source=source,
+        source_row=row.row,
+        license=row.license,
+        images=images,
+        question=row.question,
+        choices=row.choices,
+        answer=answer,
+        truth=row.truth,
+        category=row.category,
+        videos=videos,
+    )
+
+
+def _checked_answer(row: SourceRow) -> str:
+    """The answer; of a multiple-choice question its letter, however the source spells it."""
+    labels = [box.label for box in row.truth.boxes]
+    texts = (row.row, row.question, row.answer, *row.choices, row.category, row.license, *labels)
+    if any(text != storable(text) for text in (*texts, row.truth.details or "")):
+        raise RowError(Reason.MALFORMED_ROW, "a text holds a lone surrogate, which is no character")
+    if not row.question.strip():
+        raise RowError(Reason.MALFORMED_ROW, "the question is empty")
+    if not row.answer.strip():
+        raise RowError(Reason.MALFORMED_ROW, "the answer is empty")
+    if not row.choices:
+        return row.answer
+    try:
+        letter = letter_of(row.answer, row.choices)
+    except ValueError as error:
+        raise RowError(Reason.MALFORMED_ROW, str(error)) from error
+    if letter is None:
+        raise RowError(Reason.MALFORMED_ROW, f"the answer {row.answer!r} is none of the choices")
+    return letter
+
+
+def _stored(add: Callable[[bytes], Ref], data: bytes, what: str) -> Ref:
+    try:
+        return add(data)
+    except RowError as error:
+        raise RowError(error.reason, f"{what}: {error.evidence}") from error
+
+
+def _check_boxes(truth: Truth, images: tuple[ImageRef, ...]) -> None:
+    for box in truth.boxes:
+        if not 0 <= box.image < len(images):
+            raise RowError(Reason.BOX_OUTSIDE_IMAGE, f"the box of {box.label!r} is in image {box.image}, there is none")
+        image = images[box.image]
+        if not box.box.fits(image.width, image.height):
+            raise RowError(
+                Reason.BOX_OUTSIDE_IMAGE,
+                f"the box {tuple(box.box)} of {box.label!r} is not inside {image.width}x{image.height}",
+            )
+
+
+def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
+    if isinstance(row, BadRow):
+        content = row.content
+    else:
+        sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}
+        content = {**asdict(row), **sizes}
+    return reject(error.reason, error.evidence, stage=STAGE, row=content, source=source, source_row=row.row)

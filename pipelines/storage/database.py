@@ -1,0 +1,70 @@
+"""The ledger's database: which URLs it may have, how it is opened, how tables come to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+_PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
+"""Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
+_CREATING = 0x6461726B  # any number that no other program locks
+
+
+class LedgerUnavailable(Exception):
+    """The ledger's database cannot be opened."""
+
+
+def parsed_url(url: str) -> sa.URL:
+    """The URL of a database that a ledger can be in. Raises ``LedgerUnavailable``."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise unavailable("its URL", "it is no URL of a database") from error
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise unavailable(f"a {parsed.get_backend_name()} URL", "SQLite and PostgreSQL are supported")
+    return parsed
+
+
+def unavailable(where: str, why: str) -> LedgerUnavailable:
+    """The error, and what to set."""
+    return LedgerUnavailable(
+        f"cannot open the ledger at {where}: {why}. Set DARKROOM_LEDGER to a URL that this machine can reach "
+        "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."
+    )
+
+
+def create_table(engine: sa.Engine, table: sa.Table) -> None:
+    """The table, unless it is there. Processes may start at once: ``create_all`` fails in all but one of them."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":  # where IF NOT EXISTS fails too when another creates it meanwhile
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING)))
+        connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+        for index in table.indexes:
+            connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+
+
+def open_engine(url: sa.URL) -> sa.Engine:
+    """The way to the database; SQLite with the settings that many processes and large ledgers need."""
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, pool_pre_ping=True)
+    engine = sa.create_engine(url, connect_args={"timeout": 60})
+
+    @sa.event.listens_for(engine, "connect")
+    def _pragmas(connection: Any, _record: Any) -> None:
+        # three acts of 2.4 KB fill a page of 8 KB, one a page of 4; a ledger that is there keeps its own
+        connection.execute(f"PRAGMA page_size={_PAGE_KB * 1024}")
+        # WAL with NORMAL survives the death of the process at any moment, and is 20 times as fast as FULL
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        # keys are random: in a large ledger every act of a transaction dirties an index page of its own. They have no
+        # room in SQLite's own 2 MB, and would be written more than once (docs/rl_scale.md)
+        connection.execute(f"PRAGMA cache_size={-_CACHE_KB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_KB // _PAGE_KB}")
+
+    return engine
+
+
+def first_line(error: Exception) -> str:
+    """Without the statement and its values."""
+    return str(error).splitlines()[0]

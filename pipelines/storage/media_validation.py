@@ -1,0 +1,241 @@
+"""What an image or a video file really is: probed before it is trusted.
+
+Accepted as they are: single-frame JPEG, PNG and WebP in modes L, RGB and RGBA whose orientation is already upright.
+Derived (a PNG whose parent is the original): other formats (TIFF, GIF, AVIF, BMP, …: few endpoints take them), EXIF
+orientation applied, palette, CMYK, 1-bit, 16-bit and float images brought to 8-bit RGB, RGBA or L. Refused with a
+reason: empty, unreadable (also every format that is not in ``FORMATS``: Pillow would run Ghostscript on an EPS file),
+truncated, animated, larger than ``MAX_PIXELS``. A PNG or GIF that lacks only its end mark holds
+every pixel and is accepted.
+
+Videos are probed with the very reader of the sandbox, so the number of frames in a prompt is the number that code
+finds, and each of them decodes. Refused with a reason: 0 bytes, no video in one of ``VIDEO_FORMATS`` (FFmpeg would
+follow a playlist to other files), a frame that does not decode, more than the limits. Videos keep the bytes they came
+in; nothing is derived.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+import sandbox
+from pipelines.records.reject_reasons import Reason, RowError
+from sandbox._guest.video import VideoReader
+from sandbox._guest.video_frames import FrameSource
+
+MAX_PIXELS = sandbox.Limits.max_pixels
+"""What the sandbox can open: a larger image would be paid for and then fail there."""
+
+PLAIN_MODES = frozenset({"L", "RGB", "RGBA"})
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")  # JPEG includes MPO
+PLAIN_FORMATS = frozenset({"JPEG", "MPO", "PNG", "WEBP"})
+_EXIF_ORIENTATION = 0x0112
+_CUT_OFF = re.compile(r"truncated|incomplete|unexpected end", re.IGNORECASE)
+_SIXTEEN_TO_EIGHT = np.rint(np.arange(65536) / 257).astype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """An image that can be decoded. ``plain`` holds the pixels to store as a derived image, if any are needed."""
+
+    width: int
+    height: int
+    mode: str
+    format: str
+    plain: Image.Image | None
+    made_by: str
+
+
+def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
+    """Decodes ``data`` fully. Raises ``RowError`` with the reason when it is not one sound image."""
+    if not data:
+        raise RowError(Reason.EMPTY_IMAGE, "the image file has 0 bytes")
+    with _quiet():
+        try:
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
+            _check_header(image, max_pixels)
+            image.load()
+            plain, steps = _plain(image)
+        except RowError:
+            raise
+        except Exception as error:  # whatever a broken file makes a decoder raise
+            raise _error(error, data) from error
+    return Probed(image.width, image.height, image.mode, image.format or "", plain, ";".join(steps))
+
+
+def decode(data: bytes) -> Image.Image:
+    """The pixels of an image that was probed before."""
+    with _quiet():
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        image.load()
+    return image
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Pillow warns of odd metadata and of large sizes: the first does no harm, the second is checked here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _error(error: Exception, data: bytes) -> RowError:
+    if isinstance(error, Image.DecompressionBombError):
+        return RowError(Reason.TOO_LARGE_IMAGE, str(error))
+    if isinstance(error, UnidentifiedImageError):
+        return RowError(Reason.UNREADABLE_IMAGE, f"{len(data)} bytes are no image in a known format")
+    reason = Reason.TRUNCATED_IMAGE if _CUT_OFF.search(str(error)) else Reason.UNREADABLE_IMAGE
+    return RowError(reason, f"{len(data)} bytes: {type(error).__name__}: {error}")
+
+
+def _check_header(image: Image.Image, max_pixels: int) -> None:
+    pixels = image.width * image.height
+    if pixels > max_pixels:
+        raise RowError(
+            Reason.TOO_LARGE_IMAGE,
+            f"{image.width}x{image.height} = {pixels:,} pixels, the limit is {max_pixels:,}; scale it down first",
+        )
+    # the further frames of an MPO are depth or gain maps that telephones add to a photograph
+    frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
+    if frames > 1:
+        raise RowError(
+            Reason.ANIMATED_IMAGE,
+            f"{image.format} with {frames} frames; save the frame that the question is about as a file of its own",
+        )
+
+
+def _plain(image: Image.Image) -> tuple[Image.Image | None, list[str]]:
+    """The upright 8-bit form of ``image``, or None when it already is that; and what was done to get there."""
+    steps: list[str] = []
+    plain = image
+    if image.getexif().get(_EXIF_ORIENTATION, 1) not in (0, 1):
+        steps.append("exif_orientation")
+        plain = ImageOps.exif_transpose(plain)
+    if plain.mode not in PLAIN_MODES:
+        steps.append(f"mode {plain.mode}")
+        plain = eight_bit(plain)
+    if image.format not in PLAIN_FORMATS:
+        steps.append(f"format {image.format}")
+    return (plain, steps) if steps else (None, steps)
+
+
+def eight_bit(image: Image.Image) -> Image.Image:
+    """The same image in one of ``PLAIN_MODES``."""
+    if image.mode in PLAIN_MODES:
+        return image
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return _scaled_gray(image)
+    if image.mode in ("P", "PA", "LA", "La", "RGBa") and (image.has_transparency_data or image.mode != "P"):
+        return image.convert("RGBA")
+    return image.convert("L" if image.mode == "1" else "RGB")
+
+
+def _scaled_gray(image: Image.Image) -> Image.Image:
+    """16-bit and float grey to 8 bit: by 257 where the format says 16 bit, else from the image's own range."""
+    pixels = np.asarray(image)
+    if image.mode != "F" and pixels.max() <= 65535 and pixels.min() >= 0:
+        return Image.fromarray(_SIXTEEN_TO_EIGHT[pixels])
+    finite = pixels[np.isfinite(pixels)].astype(np.float64)
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
+    scaled = np.nan_to_num(pixels.astype(np.float64), nan=low, posinf=high, neginf=low) - low
+    return Image.fromarray(np.rint(scaled / ((high - low) or 1.0) * 255).astype(np.uint8))
+
+
+MAX_VIDEO_BYTES = 512 * 2**20
+MAX_FRAMES = 36_000
+"""Twenty minutes at 30 frames per second: every frame is decoded on the way in."""
+
+VIDEO_FORMATS = {
+    "mov,mp4,m4a,3gp,3g2,mj2": "mp4",
+    "matroska,webm": "mkv",
+    "avi": "avi",
+    "mpegts": "ts",
+    "mpeg": "mpg",
+    "flv": "flv",
+    "asf": "wmv",
+    "ogg": "ogv",
+}
+"""FFmpeg's readers that may look at a file, and how a file of each kind is called."""
+
+Thumbnails = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedVideo:
+    """A video all of whose frames decode. ``fps``: frames per second on average, 0 where it is unknown."""
+
+    format: str
+    width: int
+    height: int
+    n_frames: int
+    fps: float
+
+
+def probe_video(
+    data: bytes, *, max_bytes: int = MAX_VIDEO_BYTES, max_frames: int = MAX_FRAMES, max_pixels: int = MAX_PIXELS
+) -> ProbedVideo:
+    """Decodes ``data`` fully. Raises ``RowError`` (unreadable_video, too_large_video) with what was found."""
+    if not data:
+        raise RowError(Reason.UNREADABLE_VIDEO, "the video file has 0 bytes")
+    if len(data) > max_bytes:
+        raise RowError(Reason.TOO_LARGE_VIDEO, f"{len(data):,} bytes, the limit is {max_bytes:,}")
+    with _video_errors(data):
+        format, n_pixels = _video_header(data)
+        if n_pixels > max_pixels:
+            raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_pixels:,} pixels per frame, the limit is {max_pixels:,}")
+        frames = FrameSource(io.BytesIO(data), max_pixels=max_pixels)
+        n_frames = len(frames.index)
+        if not n_frames:
+            raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes without a frame")
+        if n_frames > max_frames:
+            raise RowError(Reason.TOO_LARGE_VIDEO, f"{n_frames:,} frames, the limit is {max_frames:,}")
+        for number in range(n_frames):
+            frames.frame(number)
+        height, width = frames.rgb(n_frames - 1).shape[:2]
+        fps = round(VideoReader(io.BytesIO(data)).get_avg_fps(), 3)
+    return ProbedVideo(format, width, height, n_frames, fps)
+
+
+def thumbnails(data: bytes, *, side: int) -> Thumbnails:
+    """Every frame of a video that was probed before, in order, as (N, side, side, 3), RGB, 0..255."""
+    frames = FrameSource(io.BytesIO(data), max_pixels=MAX_PIXELS)
+    small = [thumbnail(frames.rgb(number), side=side) for number in range(len(frames.index))]
+    return np.stack(small)
+
+
+def thumbnail(pixels: NDArray[np.uint8], *, side: int) -> Thumbnails:
+    """One image (H, W, 3) as (side, side, 3)."""
+    small = cv2.resize(pixels.astype(np.float32), (side, side), interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.float32)
+
+
+def _video_header(data: bytes) -> tuple[str, int]:
+    """How a file of its kind is called, and the pixels of one frame."""
+    options = {"format_whitelist": ",".join(VIDEO_FORMATS), "protocol_whitelist": "file"}
+    opened: Any = av.open(io.BytesIO(data), "r", container_options=options, metadata_errors="replace")
+    with opened as container:
+        stream = container.streams.best("video")
+        if stream is None:
+            raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes of {container.format.name} without a frame")
+        return VIDEO_FORMATS[container.format.name], stream.width * stream.height
+
+
+@contextmanager
+def _video_errors(data: bytes) -> Iterator[None]:
+    try:
+        yield
+    except RowError:
+        raise
+    except Exception as error:  # whatever a broken file makes a decoder raise
+        raise RowError(Reason.UNREADABLE_VIDEO, f"{len(data)} bytes: {type(error).__name__}: {error}") from error

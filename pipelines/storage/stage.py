@@ -1,0 +1,211 @@
+"""A stage's table: reused while its inputs are unchanged, else made again and written atomically; no row is lost.
+
+Stages that measure row by row run through ``pipelines/generation/stage.py``, which ends here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pipelines.records import Reject, Usage, from_row, to_row
+from pipelines.records.digest import digest, digest_files
+from pipelines.records.reject_reasons import RETRYABLE
+from pipelines.storage.tables import TableKey, Tables
+
+R = TypeVar("R")
+T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
+"""The folder that holds the packages."""
+_SOURCES = frozenset({".py", ".md", ".jinja"})
+Progress = Callable[[int, int], None]
+"""Called with (rows done, rows in all)."""
+
+
+class RowsLost(Exception):
+    """A stage broke the conservation rule: rows in = rows out + rejected + quarantined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """What a stage made of its ``n_in`` rows."""
+
+    rows: Sequence[R]
+    rejects: Sequence[Reject]
+    n_in: int
+    usage: Usage = Usage()
+    performed: int = 0
+    """Paid or slow acts of this run; the others came from the ledger."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What cards say of how the stage judged (JSON); kept with the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """How a stage went, for people: counts, reasons, cost, and whether anything had to be done."""
+
+    key: TableKey
+    n_in: int
+    n_out: int
+    n_rejected: int
+    n_quarantined: int
+    reasons: dict[str, int]
+    usage: Usage
+    reused: bool
+    performed: int
+
+
+def code_version() -> str:
+    """The version of the toolkit, as provenance records it."""
+    return version("darkroom-toolkit")
+
+
+def code_digest(*names: str) -> str:
+    """Digest of the sources of ``names``: modules (``pipelines.rl.labels``) and packages with all below them.
+
+    Each stage names the code that decides its rows: a change there makes its tables again, and the ledger pays for it.
+    Raises ``FileNotFoundError`` for a name without sources.
+    """
+    return digest([[name, _source_digest(name)] for name in sorted(names)])
+
+
+@cache
+def _source_digest(name: str) -> str:
+    place = ROOT.joinpath(*name.split("."))
+    module = place.with_name(f"{place.name}.py")
+    paths = [path for path in place.rglob("*") if path.suffix in _SOURCES] if place.is_dir() else [module]
+    if not paths or not paths[0].is_file():
+        raise FileNotFoundError(f"a stage names the code {name}: expected {module} or a package, found neither")
+    return digest_files(paths, ROOT)
+
+
+def run_stage(
+    tables: Tables, key: TableKey, kind: type[R], *, inputs: str, perform: Callable[[], Outcome[R]]
+) -> StageReport:
+    """Runs one stage for one partition, unless its table was made from the same ``inputs`` and nothing is retryable.
+
+    Raises ``RowsLost`` before anything is written when the outcome does not add up.
+    """
+    if tables.inputs(key) == inputs and not tables.facts(key)["n_retryable"]:
+        return report(tables, key, reused=True)
+    outcome = perform()
+    facts = _facts(outcome)
+    if outcome.n_in != facts["n_out"] + facts["n_rejected"] + facts["n_quarantined"]:
+        raise RowsLost(f"{key}: {outcome.n_in} rows in, but {facts['n_out']} out and {len(outcome.rejects)} rejects")
+    tables.write(key, kind, outcome.rows, outcome.rejects, inputs=inputs, facts=facts)
+    return report(tables, key, reused=False, performed=outcome.performed)
+
+
+def report(tables: Tables, key: TableKey, *, reused: bool = True, performed: int = 0) -> StageReport:
+    """The report of a finished stage."""
+    facts = tables.facts(key)
+    return StageReport(
+        key=key,
+        n_in=facts["n_in"],
+        n_out=facts["n_out"],
+        n_rejected=facts["n_rejected"],
+        n_quarantined=facts["n_quarantined"],
+        reasons=facts["reasons"],
+        usage=from_row(Usage, facts["usage"]),
+        reused=reused,
+        performed=performed,
+    )
+
+
+def reason_of(rejected: Reject) -> str:
+    """The reason as people read it: a failed check is named."""
+    return f"{rejected.reason}: {rejected.check}" if rejected.check else rejected.reason
+
+
+def _facts(outcome: Outcome[Any]) -> dict[str, Any]:
+    kinds = Counter(rejected.disposition for rejected in outcome.rejects)
+    return {
+        "n_in": outcome.n_in,
+        "n_out": len(outcome.rows),
+        "n_rejected": kinds["rejected"],
+        "n_quarantined": kinds["quarantined"],
+        "n_retryable": sum(rejected.reason in RETRYABLE for rejected in outcome.rejects),
+        "reasons": dict(sorted(Counter(map(reason_of, outcome.rejects)).items())),
+        "usage": to_row(outcome.usage),
+        **({"notes": dict(outcome.notes)} if outcome.notes else {}),
+    }
+
+
+def store_rows(tables: Tables, key: TableKey, kind: type[R], rows: Sequence[R]) -> StageReport:
+    """A table of rows that are there already, written when they differ from those in it."""
+    inputs = digest([to_row(row) for row in rows])
+    return run_stage(tables, key, kind, inputs=inputs, perform=lambda: Outcome(rows, (), len(rows)))
+
+
+async def map_rows(
+    rows: Sequence[R], perform: Callable[[R], Awaitable[T]], *, concurrency: int, progress: Progress | None = None
+) -> list[T]:
+    """``perform`` on every row, ``concurrency`` at a time; results in the rows' order.
+
+    An exception is not a row's failure (those are results): no further row begins, those that have begun are finished,
+    so that what they paid for is on the record, and the first exception is raised.
+    """
+    results: dict[int, T] = {}
+    errors: list[Exception] = []
+    waiting = iter(enumerate(rows))
+
+    async def work() -> None:
+        for place, row in waiting:
+            if errors:
+                return
+            try:
+                results[place] = await perform(row)
+            except Exception as error:  # noqa: BLE001  # raised below, when the others are finished
+                errors.append(error)
+                return
+            if progress is not None:
+                progress(len(results), len(rows))
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(min(concurrency, len(rows))):
+            tasks.create_task(work())
+    if errors:
+        raise errors[0]
+    return [results[place] for place in range(len(rows))]
+
+
+class StageProgress(NamedTuple):
+    """Where a stage stands. ``usd``: spent in this run; None where nothing has a price."""
+
+    n_done: int
+    n_rows: int
+    usd: float | None = None
+
+
+class Pace:
+    """Words for one stand after another, from the first row on. ``clock`` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._began = clock, clock()
+
+    def words(self, stand: StageProgress) -> str:
+        """The line for people."""
+        seconds = max(self._clock() - self._began, 1e-9)
+        share = stand.n_done / stand.n_rows if stand.n_rows else 1.0
+        rate = stand.n_done / seconds
+        text = f"{stand.n_done:,} of {stand.n_rows:,} rows ({share:.0%}), {rate:,.1f} a second"
+        if 0 < stand.n_done < stand.n_rows:
+            text += f", about {_duration((stand.n_rows - stand.n_done) / rate)} left"
+        if stand.usd:
+            text += f"; ${stand.usd:,.2f} so far, about ${stand.usd / share:,.2f} in all"
+        return text
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

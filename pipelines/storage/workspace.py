@@ -1,0 +1,105 @@
+"""Where everything lies: one folder (``DARKROOM_HOME``) with images, tables, datasets, checkpoints and the ledger.
+
+<home>/images/        every image once, by content
+<home>/tables/        the stages' tables and rejects, by asset and partition
+<home>/datasets/      what ships: <name>/<config>/ with parquet and a card
+<home>/checkpoints/   what training wrote
+<home>/evaluations/   how checkpoints did, a folder each
+<home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
+<home>/contamination/ what of them was found, by family
+<home>/calibrations/  judges against people's labels, a file each (`darkroom calibrate`)
+<home>/annotation/    the annotation campaign, its journal and its server
+<home>/environments/  programs with pins of their own (vLLM, Label Studio)
+<home>/sources/       sources that `darkroom ingest` made
+<home>/ledger.sqlite  every paid or slow act
+<home>/dagster/       DAGSTER_HOME: runs and their history
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pipelines.storage.images import ImageStore
+from pipelines.storage.ledger import Ledger
+from pipelines.storage.settings import WorkspaceSettings
+from pipelines.storage.tables import Tables
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder and what is opened in it. Use it as a context manager: it closes the ledger."""
+
+    home: Path
+    images_url: str
+    ledger_url: str
+    environments: Path
+    """Where programs are installed whose pins exclude ours."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
+        """The workspace that the variables of ``WorkspaceSettings`` name."""
+        settings = WorkspaceSettings.from_environment(environment)
+        home = settings.home.absolute()
+        return cls(
+            home=home,
+            images_url=settings.images or str(home / "images"),
+            ledger_url=settings.ledger or f"sqlite:///{home / 'ledger.sqlite'}",
+            environments=(settings.environments or home / "environments").absolute(),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if "ledger" in self.__dict__:
+            self.ledger.close()
+
+    @cached_property
+    def images(self) -> ImageStore:
+        """The image store."""
+        return ImageStore(self.images_url)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger. Raises ``LedgerUnavailable``."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        return Ledger(self.ledger_url)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The stages' tables."""
+        return Tables(self.home / "tables")
+
+    def dataset(self, name: str, config: str) -> Path:
+        """The folder of a shipped dataset."""
+        return self.home / "datasets" / name / config
+
+    def checkpoint(self, name: str) -> Path:
+        """The folder of a trained model."""
+        return self.home / "checkpoints" / name
+
+    @property
+    def benchmarks(self) -> Path:
+        """The list of benchmarks that no row may hold; it need not be there."""
+        return self.home / "benchmarks.yaml"
+
+    @property
+    def calibrations(self) -> Path:
+        """The folder of the judges' calibrations."""
+        return self.home / "calibrations"
+
+    @property
+    def annotation(self) -> Path:
+        """The folder of the annotation campaign."""
+        return self.home / "annotation"
+
+    @property
+    def sources(self) -> Path:
+        """The folder of the sources that were added."""
+        return self.home / "sources"

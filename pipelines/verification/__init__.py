@@ -1,0 +1,1 @@
+"""Checks of trajectories, graders of answers, and judges."""

@@ -1,0 +1,20 @@
+"""A case: what checks and judges are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.records import Sample, Trajectory
+from pipelines.storage.images import ImageStore
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A finished rollout with everything that is known about it."""
+
+    sample: Sample
+    trajectory: Trajectory
+    hint: Mapping[str, Any]
+    store: ImageStore

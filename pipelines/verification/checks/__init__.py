@@ -1,0 +1,78 @@
+"""Checks: each looks at one finished rollout and says whether one property holds. A recipe lists the ones it needs."""
+
+from pipelines.verification.checks.answer import answer_judged, answer_matches, answer_verified, consistency
+from pipelines.verification.checks.base import (
+    CheckFunction,
+    CheckResult,
+    Flaw,
+    JudgedCheck,
+    MeasuredCheck,
+    check,
+    judged,
+)
+from pipelines.verification.checks.calls import calls_are_valid, mode_is_obeyed, zooms_on_target
+from pipelines.verification.checks.code_runs import (
+    executes,
+    has_tool_turns,
+    no_program,
+    no_round_is_broken,
+    shows_an_image,
+)
+from pipelines.verification.checks.crop import (
+    crop_contains_target,
+    crop_is_tight,
+    first_crop_is_generous,
+    first_crop_misses,
+    second_round_is_explained,
+    two_programs,
+)
+from pipelines.verification.checks.frames import (
+    frames_within_budget,
+    relevant_frames_shown,
+    visual_tokens_within_budget,
+)
+from pipelines.verification.checks.hint import hint_stays_hidden, solution_stays_hidden
+from pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
+from pipelines.verification.checks.operation import judge_effective, operation_applied
+from pipelines.verification.checks.output import figure_rendered, output_supports_answer, program_computes
+
+__all__ = [
+    "BlindScores",
+    "CheckFunction",
+    "CheckResult",
+    "Flaw",
+    "JudgedCheck",
+    "MeasuredCheck",
+    "Necessity",
+    "answer_judged",
+    "answer_matches",
+    "answer_verified",
+    "blind_scores",
+    "calls_are_valid",
+    "check",
+    "consistency",
+    "crop_contains_target",
+    "crop_is_tight",
+    "executes",
+    "figure_rendered",
+    "first_crop_is_generous",
+    "first_crop_misses",
+    "frames_within_budget",
+    "has_tool_turns",
+    "hint_stays_hidden",
+    "judge_effective",
+    "judged",
+    "mode_is_obeyed",
+    "no_program",
+    "no_round_is_broken",
+    "operation_applied",
+    "output_supports_answer",
+    "program_computes",
+    "relevant_frames_shown",
+    "second_round_is_explained",
+    "shows_an_image",
+    "solution_stays_hidden",
+    "two_programs",
+    "visual_tokens_within_budget",
+    "zooms_on_target",
+]

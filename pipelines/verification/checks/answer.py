@@ -1,0 +1,116 @@
+"""Checks on the answer: whether it is right, and whether the last thought says the same."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.tasks import question_text
+from pipelines.records.answers import letter_of, matches, split_choice
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, failed, judged, passed
+from pipelines.verification.grading import grade
+from pipelines.verification.grading.judge_injection import rejection_reason
+from pipelines.verification.grading.judged import PROMPT, answer_slots
+from pipelines.verification.judges.base import Judge, JudgeQuestion
+
+
+@check()
+def answer_matches(case: Case) -> CheckResult:
+    """The answer is the sample's."""
+    sample, answer = case.sample, case.trajectory.answer
+    if matches(answer, sample.answer, sample.choices):
+        return passed()
+    return failed(Flaw.WRONG_ANSWER, f"answered {answer!r}, expected {sample.answer!r}")
+
+
+@check()
+def answer_verified(case: Case) -> CheckResult:
+    """The answer has the sample's value: exact, numeric, choice, math-verify, ANLS, in that order."""
+    verdict = grade(case.trajectory.answer, case.sample)
+    detail = f"{verdict.kind}: {verdict.detail}"
+    if verdict.right:
+        return passed(detail, score=verdict.score)
+    return failed(Flaw.WRONG_ANSWER, detail, score=verdict.score)
+
+
+def _is_right(case: Case) -> bool:
+    return grade(case.trajectory.answer, case.sample).right
+
+
+ANSWER = JudgeQuestion("judge_answer", PROMPT, _is_right)
+"""Whether an answer says what the sample's answer says; the embedded judge grades."""
+
+
+@judged(ANSWER, version=2)
+async def answer_judged(case: Case, judge: Judge) -> CheckResult:
+    """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
+    sample, answer = case.sample, case.trajectory.answer
+    verdict = grade(answer, sample)
+    if verdict.right:
+        return passed(f"{verdict.kind}: {verdict.detail}", score=verdict.score)
+    if sample.choices or verdict.kind == "numeric":
+        return failed(Flaw.WRONG_ANSWER, f"{verdict.kind}: {verdict.detail}", score=verdict.score)
+    if why := rejection_reason(answer, sample.answer):
+        return failed(
+            Flaw.WRONG_ANSWER, f"{verdict.kind}: {verdict.detail}; no judge asked: {why}", score=verdict.score
+        )
+    return by_votes(await judge.ask(ANSWER, case, slots=answer_slots(answer, sample)), Flaw.WRONG_ANSWER)
+
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_DENIED = re.compile(r"(?:\bnot|\bno|n't|\brather than|\binstead of|\bneither|\bnor)(?: an?| the)?\s*$")
+_TOKEN = re.compile(r"[+-]?[\d.,]*\d")
+
+
+def _thought_names_answer(case: Case) -> bool:
+    """The thought names the answer, by its text, number or letter, and its end asserts no other choice."""
+    thought, answer, choices = case.trajectory.final_thought, case.trajectory.answer, case.sample.choices
+    if not choices:
+        return _says(_plain(thought), answer) or any(matches(number, answer) for number in _TOKEN.findall(thought))
+    letter = letter_of(answer, choices)
+    if letter is None:
+        return False
+    asserted = _asserted(_plain(thought), dict(map(split_choice, choices)))
+    return letter in asserted and not asserted - {letter}
+
+
+def _asserted(thought: str, choices: Mapping[str, str]) -> set[str]:
+    """The choices that the thought names by letter anywhere, or by text in its last two sentences without denying it.
+
+    A text inside another's ("red", "dark red") is not named where only the longer one is.
+    """
+    stated = {
+        letter for letter in choices if re.search(rf"(?:choice|option|answer(?: is)?:?) \(?{letter}\b", thought, re.I)
+    }
+    end = " ".join(_SENTENCE.split(thought)[-2:])
+    for letter, text in sorted(choices.items(), key=lambda choice: -len(choice[1])):
+        if _says(end, text):
+            stated.add(letter)
+            end = end.replace(_plain(text), " ")
+    return stated
+
+
+def _says(thought: str, text: str) -> bool:
+    pattern = re.compile(rf"(?<!\w){re.escape(_plain(text))}(?!\w)")
+    return any(not _DENIED.search(thought[: match.start()]) for match in pattern.finditer(thought))
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+CONSISTENCY = JudgeQuestion("consistency", bundled_prompt("judge_consistency"), _thought_names_answer)
+
+
+@judged(CONSISTENCY)
+async def consistency(case: Case, judge: Judge) -> CheckResult:
+    """A judge says that the last thought and the answer say the same."""
+    slots = {
+        "question": question_text(case.sample),
+        "thought": case.trajectory.final_thought,
+        "answer": case.trajectory.answer,
+    }
+    return by_votes(await judge.ask(CONSISTENCY, case, slots=slots), Flaw.INCONSISTENT)

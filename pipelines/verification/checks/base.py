@@ -1,0 +1,158 @@
+"""What a check is: a small function with a name, a version and typed reasons.
+
+    @check(version=2)
+    def executes(case: Case) -> Verdict:
+        ...
+        return failed(Flaw.PROGRAM_FAILED, "round 1: NameError", score=0.5)
+
+A check whose verdict comes from a judge is a ``JudgedCheck`` (``pipelines/verification/judges``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pipelines.records import Check, Votes
+from pipelines.verification.case import Case
+from pipelines.verification.judges.base import Judge, JudgeQuestion
+
+
+class Flaw(StrEnum):
+    """Every reason for which a check says no."""
+
+    # programs
+    NO_PROGRAM = "no_program"
+    PROGRAM_FAILED = "program_failed"
+    HAS_PROGRAM = "has_program"
+    NO_IMAGE = "no_image"
+    TOO_FEW_ROUNDS = "too_few_rounds"
+    TOO_MANY_PROGRAMS = "too_many_programs"
+    BROKEN_ROUND = "broken_round"
+    CALL_INVALID = "call_invalid"
+    MODE_VIOLATED = "mode_violated"
+    TOO_MANY_FRAMES = "too_many_frames"
+    # what the programs showed
+    NOT_A_CROP = "not_a_crop"
+    TARGET_CUT = "target_cut"
+    TARGET_SHOWN_TOO_EARLY = "target_shown_too_early"
+    CROP_TOO_LARGE = "crop_too_large"
+    CROP_TOO_SMALL = "crop_too_small"
+    OTHER_OPERATION = "other_operation"
+    WRONG_ANGLE = "wrong_angle"
+    NOT_UPRIGHT = "not_upright"
+    FRAMES_MISSED = "frames_missed"
+    FIGURE_BLANK = "figure_blank"
+    NOT_DRAWN = "not_drawn"
+    NO_LEGIBILITY_GAIN = "no_legibility_gain"
+    TEXT_MISREAD = "text_misread"
+    INEFFECTIVE = "ineffective"
+    UNSUPPORTED = "unsupported"
+    NOT_COMPUTED = "not_computed"
+    # what was said
+    WRONG_ANSWER = "wrong_answer"
+    HINT_NUMBER = "hint_number"
+    HINT_MENTIONED = "hint_mentioned"
+    NOT_EXPLAINED = "not_explained"
+    INCONSISTENT = "inconsistent"
+    ANSWERABLE_BLIND = "answerable_blind"
+    ANSWERABLE_WITHOUT_TOOLS = "answerable_without_tools"
+    # among others
+    DUPLICATE = "duplicate"
+    CONTAMINATED = "contaminated"
+    # samples
+    MISMATCHED = "mismatched"
+    NEEDS_KNOWLEDGE = "needs_knowledge"
+    # people
+    REFUSED_BY_EXPERT = "refused_by_expert"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check says of a case: ``score`` is what it measured, ``detail`` the evidence. ``n_trials`` counts the
+    votes or answers of which ``score`` is a share."""
+
+    flaw: Flaw | None = None
+    score: float | None = None
+    detail: str = ""
+    n_trials: int = 0
+
+
+def passed(detail: str = "", *, score: float | None = None, n_trials: int = 0) -> CheckResult:
+    """The property holds."""
+    return CheckResult(None, score, detail, n_trials)
+
+
+def failed(flaw: Flaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
+    """The property does not hold; ``detail`` says what was found and what was expected."""
+    return CheckResult(flaw, score, detail, n_trials)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCheck:
+    """A check that needs nothing but the case. An exception is its own error: the row is quarantined."""
+
+    name: str
+    version: int
+    judge: Callable[[Case], CheckResult]
+    description: str
+
+    def __call__(self, case: Case) -> Check:
+        """The verdict as a record."""
+        return record(self.judge(case), name=self.name, version=self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCheck:
+    """A check whose verdict is a judge's: ``ask`` puts ``question`` to the judge and reads the votes."""
+
+    name: str
+    version: int
+    ask: Callable[[Case, Judge], Awaitable[CheckResult]]
+    description: str
+    question: JudgeQuestion
+
+    async def __call__(self, case: Case, judge: Judge) -> Check:
+        """The verdict as a record."""
+        return record(await self.ask(case, judge), name=self.name, version=self.version)
+
+
+CheckFunction = MeasuredCheck | JudgedCheck
+
+
+def check(*, version: int = 1) -> Callable[[Callable[[Case], CheckResult]], MeasuredCheck]:
+    """Makes a function a check: its name is the check's, its docstring's first line what people read."""
+
+    def made(function: Callable[[Case], CheckResult]) -> MeasuredCheck:
+        return MeasuredCheck(function.__name__, version, function, _first_line(function))
+
+    return made
+
+
+def judged(
+    question: JudgeQuestion, *, version: int = 1
+) -> Callable[[Callable[[Case, Judge], Awaitable[CheckResult]]], JudgedCheck]:
+    """The same for ``async (case, judge) -> Verdict``, which asks ``question``."""
+
+    def made(function: Callable[[Case, Judge], Awaitable[CheckResult]]) -> JudgedCheck:
+        return JudgedCheck(function.__name__, version, function, _first_line(function), question)
+
+    return made
+
+
+def record(verdict: CheckResult, *, name: str, version: int) -> Check:
+    """A verdict as the trajectory keeps it."""
+    reason = "" if verdict.flaw is None else verdict.flaw.value
+    return Check(name, verdict.flaw is None, verdict.score, verdict.detail, reason, version, verdict.n_trials)
+
+
+def _first_line(function: Callable[..., object]) -> str:
+    return (function.__doc__ or function.__name__).strip().splitlines()[0]
+
+
+def by_votes(votes: Votes, flaw: Flaw) -> CheckResult:
+    """Passed when the judge says yes, by its calibration or by majority; ``score`` is the share of yes votes."""
+    if votes.says_yes:
+        return passed(str(votes), score=votes.share, n_trials=votes.n)
+    return failed(flaw, str(votes), score=votes.share, n_trials=votes.n)

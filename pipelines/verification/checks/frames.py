@@ -1,0 +1,97 @@
+"""Checks on the frames of a video that a rollout looked at, counted and compared on the images that it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from pipelines.records import ImageRef, VideoRef
+from pipelines.records.samples import TemporalSegment, temporal_segments
+from pipelines.storage.images import ImageStore
+from pipelines.storage.media_validation import Thumbnails, thumbnails
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.vision.frame_matching import SIDE, FrameMatch, match_frames
+from pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, visual_tokens
+
+MAX_FRAMES_SHOWN = 32
+"""PyVision-RL's cases sample 15 frames and look again at some (figures 19 and 20)."""
+MAX_VISUAL_TOKENS = 16_000
+"""Of Qwen2.5-VL, for one row: half of the context that PyVision-RL evaluates with (§4); its rows need 5,000."""
+
+
+@check()
+def frames_within_budget(case: Case) -> CheckResult:
+    """At most ``MAX_FRAMES_SHOWN`` frames were shown, an image without any counted as one; ``score`` is how many."""
+    images = [max(1, *(len(frames) for frames in _seen(case, image))) for image in _images(case)]
+    n_frames = sum(images)
+    detail = f"{n_frames} frames in {len(images)} pictures"
+    if n_frames <= MAX_FRAMES_SHOWN:
+        return passed(detail, score=float(n_frames))
+    return failed(Flaw.TOO_MANY_FRAMES, f"{detail}, at most {MAX_FRAMES_SHOWN}", score=float(n_frames))
+
+
+@check()
+def visual_tokens_within_budget(case: Case) -> CheckResult:
+    """All images of the row cost at most ``MAX_VISUAL_TOKENS``; ``score`` is what they cost Qwen2.5-VL."""
+    costs = {
+        vision.name: sum(visual_tokens(image.width, image.height, vision) for image in case.trajectory.shown_images)
+        for vision in (QWEN2_5_VL, QWEN3_VL)
+    }
+    detail = ", ".join(f"{cost} visual tokens of {name}" for name, cost in costs.items())
+    n_tokens = costs[QWEN2_5_VL.name]
+    if n_tokens <= MAX_VISUAL_TOKENS:
+        return passed(detail, score=float(n_tokens))
+    return failed(Flaw.TOO_MANY_FRAMES, f"{detail}, at most {MAX_VISUAL_TOKENS}", score=float(n_tokens))
+
+
+@check()
+def relevant_frames_shown(case: Case) -> CheckResult:
+    """A frame of every moment that the truth names was shown, any frame where it names none.
+
+    ``score`` is the share of moments that were seen. Frames that look the same are not told apart.
+    """
+    frames = _numbers_seen(case)
+    detail = f"shown: frames {', '.join(str(min(numbers)) for _, numbers in frames) or 'none'}"
+    moments = temporal_segments(case.sample)
+    missed = [moment for moment in moments if not any(_is_in(moment, *frame) for frame in frames)]
+    score = 1 - len(missed) / len(moments) if moments else float(bool(frames))
+    if missed:
+        segments = "; ".join(f"{moment.label} in {moment.first} to {moment.end - 1}" for moment in missed)
+        return failed(Flaw.FRAMES_MISSED, f"{detail}; missed: {segments}", score=round(score, 4))
+    if not frames:
+        return failed(Flaw.FRAMES_MISSED, detail, score=0.0)
+    return passed(detail, score=score)
+
+
+def _is_in(moment: TemporalSegment, video: int, numbers: tuple[int, ...]) -> bool:
+    return video == moment.video and any(moment.first <= number < moment.end for number in numbers)
+
+
+def _numbers_seen(case: Case) -> list[tuple[int, tuple[int, ...]]]:
+    """Every shown frame: its video, and the numbers of the frames that it may be."""
+    return [
+        (video, frame.numbers)
+        for image in _images(case)
+        for video, frames in enumerate(_seen(case, image))
+        for frame in frames
+    ]
+
+
+def _images(case: Case) -> list[ImageRef]:
+    return [image for turn in case.trajectory.rounds for image in turn.observation.images]
+
+
+def _seen(case: Case, image: ImageRef) -> Iterator[tuple[FrameMatch, ...]]:
+    """The frames of every video that an image shows, by video."""
+    return (_seen_of(case.store, image, video) for video in case.sample.videos)
+
+
+@lru_cache(maxsize=256)
+def _seen_of(store: ImageStore, image: ImageRef, video: VideoRef) -> tuple[FrameMatch, ...]:
+    return match_frames(store.open(image), _film(store, video), aspect=video.width / video.height)
+
+
+@lru_cache(maxsize=4)
+def _film(store: ImageStore, video: VideoRef) -> Thumbnails:
+    return thumbnails(store.read(video), side=SIDE)

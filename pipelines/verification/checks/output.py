@@ -1,0 +1,150 @@
+"""Checks on what code printed and drew: that it carries the answer, that it was computed, that a figure is its own."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.models.parsing import parsed
+from pipelines.records import ImageRef, Sample, Trajectory
+from pipelines.records.answers import split_choice
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.grading import grade
+
+MAX_LINES = 30
+"""Of each observation, the last ones: where programs print their result."""
+MAX_CANDIDATES = 40
+"""Different ones; an expression takes some 0.02 s to compare."""
+_NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?:/\d+)?")
+_COMPUTING = (
+    ast.BinOp, ast.AugAssign, ast.Compare, ast.For, ast.While,
+    ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp,
+)  # fmt: skip
+
+
+@check()
+def output_supports_answer(case: Case) -> CheckResult:
+    """What a program printed holds the sample's answer, by value and not by chance of spelling."""
+    samples = _as_asked(case.sample)
+    for candidate in islice(dict.fromkeys(_candidates(case.trajectory)), MAX_CANDIDATES):
+        if any(grade(candidate, sample).right for sample in samples):
+            return passed(f"printed {candidate[:80]!r}")
+    return failed(Flaw.UNSUPPORTED, f"no program printed {samples[-1].answer!r}")
+
+
+@check()
+def program_computes(case: Case) -> CheckResult:
+    """Some program computes something, and none prints the answer as a constant of its own."""
+    trees = [tree for turn in case.trajectory.rounds if (tree := parsed(turn.code)) is not None]
+    samples = _as_asked(case.sample)
+    for constant in (text for tree in trees for text in _printed_constants(tree)):
+        if any(grade(constant, sample).right for sample in samples):
+            return failed(Flaw.NOT_COMPUTED, f"the program prints {constant!r}, which it was told")
+    if any(_computes(node) for tree in trees for node in ast.walk(tree)):
+        return passed()
+    return failed(Flaw.NOT_COMPUTED, "no program computes anything")
+
+
+def _as_asked(sample: Sample) -> tuple[Sample, ...]:
+    """The sample, and where it has choices also the one that asks for the right choice's text."""
+    if not sample.choices:
+        return (sample,)
+    text = dict(map(split_choice, sample.choices))[sample.answer]
+    return sample, replace(sample, choices=(), answer=text)
+
+
+def _candidates(trajectory: Trajectory) -> Iterator[str]:
+    """Lines, from the last one up; what stands behind their last colon or equals sign; their numbers."""
+    for turn in reversed(trajectory.rounds):
+        for line in reversed(turn.observation.text.splitlines()[-MAX_LINES:]):
+            text = line.strip()[:400]
+            if text:
+                yield from (text, re.split(r"[:=]", text)[-1].strip(), *_NUMBER.findall(text))
+
+
+def _printed_constants(tree: ast.Module) -> Iterator[str]:
+    """The constants among the arguments of ``print``, and all numbers in those that are text."""
+    for call in ast.walk(tree):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"):
+            continue
+        pieces = [
+            piece
+            for argument in call.args
+            for piece in (argument.values if isinstance(argument, ast.JoinedStr) else [argument])
+        ]
+        for piece in pieces:
+            if isinstance(piece, ast.Constant):
+                yield str(piece.value)
+                yield from re.split(r"[:=]", str(piece.value))[1:]
+
+
+def _computes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return not (isinstance(node.func, ast.Name) and node.func.id == "print")
+    return isinstance(node, _COMPUTING)
+
+
+MIN_SIDE = 64
+"""Pixels; a smaller image shows nothing to a reader."""
+MIN_EDGE_SHARE = 0.0005
+"""Of the inner part's pixels: three points of a scatter plot have twice as many, an empty pair of axes has none."""
+MIN_SPREAD = 0.25
+"""What a drawing reaches across, as a share of the inner part's side; a number written in the middle does not."""
+_EDGE = 32.0
+"""A step between neighbours, of 255 levels of grey, that the eye takes for a line."""
+_INNER = (0.14, 0.88)
+"""Where matplotlib's frame and tick labels are not."""
+_SAME = 3.0
+"""Mean difference in levels of grey below which two small copies are one image."""
+
+Grey = npt.NDArray[np.float32]
+
+
+@check()
+def figure_rendered(case: Case) -> CheckResult:
+    """Every image that came back is a drawing of the program's own; ``score`` is the least share of edges."""
+    images = [image for turn in case.trajectory.rounds for image in turn.observation.images]
+    if not images:
+        return failed(Flaw.NO_IMAGE, "no program showed an image", score=0.0)
+    originals = [_small(case, image) for image in case.trajectory.images]
+    shares = []
+    for n, image in enumerate(images, 1):
+        if any(np.abs(_small(case, image) - original).mean() < _SAME for original in originals):
+            return failed(Flaw.NOT_DRAWN, f"image {n} is an image of the question")
+        share, spread = _ink(_grey(case, image))
+        if min(image.width, image.height) < MIN_SIDE or share < MIN_EDGE_SHARE or spread < MIN_SPREAD:
+            what = f"{image.width}x{image.height} pixels, edges {share:.2%}, reaching across {spread:.0%}"
+            return failed(Flaw.FIGURE_BLANK, f"image {n} shows no drawing: {what}", score=round(share, 4))
+        shares.append(share)
+    return passed(f"images: {len(images)}", score=round(min(shares), 4))
+
+
+def _grey(case: Case, image: ImageRef) -> Grey:
+    return np.asarray(case.store.open(image).convert("L"), dtype=np.float32)
+
+
+def _small(case: Case, image: ImageRef) -> Grey:
+    return np.asarray(case.store.open(image).convert("L").resize((32, 32)), dtype=np.float32)
+
+
+def _ink(grey: Grey) -> tuple[float, float]:
+    """The share of edges in the inner part, and how far across they reach."""
+    height, width = grey.shape
+    low, high = _INNER
+    inner = grey[int(low * height) : int(high * height), int(low * width) : int(high * width)]
+    if min(inner.shape) < 2:
+        return 0.0, 0.0
+    steps = np.hypot(np.diff(inner, axis=0)[:, :-1], np.diff(inner, axis=1)[:-1])
+    edges = steps > _EDGE
+    rows, columns = np.flatnonzero(edges.any(axis=1)), np.flatnonzero(edges.any(axis=0))
+    if not rows.size:
+        return 0.0, 0.0
+    spread = max(np.ptp(rows) / edges.shape[0], np.ptp(columns) / edges.shape[1])
+    return float(edges.mean()), float(spread)

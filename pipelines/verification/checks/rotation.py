@@ -1,0 +1,144 @@
+"""Checks on rotations, measured on the pixels that came back and not on the code's text."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+from PIL import Image, ImageOps
+
+from pipelines.models.parsing import parsed
+from pipelines.records.geometry import Box
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.vision.registration import degrees_between, pose_of
+
+MAX_RESIDUAL = 3.0
+"""Degrees by which an image may still lean."""
+
+MIN_SHOWN = 0.4
+"""Least share of the image that must be left. A square cut from a turned 3:2 image keeps about a half."""
+
+_UNIT = r"(?:°|º|degrees?\b|degs?\b|rad(?:ian)?s?\b)"
+_FIGURES = re.compile(rf"(\d+(?:[.,]\d+)?)\s*-?\s*{_UNIT}", re.IGNORECASE)
+_WORDS = re.compile(
+    r"\b(?:(?:ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|one|two|three|four|five|six|seven|eight|nine"
+    rf"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|and|a)[\s-]+)+{_UNIT}",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d+")
+_ORDINARY = re.compile(r"(?:u?int|float|complex|base|sha|utf-?)\d+", re.IGNORECASE)
+"""Numbers that belong to a name: ``float32`` tells no angle."""
+
+
+@check()
+def upright(case: Case) -> CheckResult:
+    """The last image shown is the unrotated original, upright; ``score`` is how many degrees it still leans."""
+    output = _output(case)
+    if output is None:
+        return failed(Flaw.NO_IMAGE, "no program showed an image")
+    original = case.store.open(case.sample.images[0])
+    pose = pose_of(original, output)
+    if pose is None:
+        what = "mirrored" if pose_of(ImageOps.mirror(original.convert("RGB")), output) else "not this question's"
+        return failed(Flaw.NOT_UPRIGHT, f"the image shown is {what}")
+    residual = degrees_between(pose.angle, 0.0)
+    if abs(residual) > MAX_RESIDUAL:
+        return failed(Flaw.NOT_UPRIGHT, f"{residual:+.1f} degrees from upright", score=round(abs(residual), 1))
+    for what, box, least in _wanted(case, original):
+        share = pose.share_shown(box)
+        if share < least:
+            return failed(Flaw.TARGET_CUT, f"upright, but shows {share:.0%} of {what}", score=round(abs(residual), 1))
+    return passed(f"{residual:+.1f} degrees from upright", score=round(abs(residual), 1))
+
+
+@check()
+def angle_undone(case: Case) -> CheckResult:
+    """What the program turned and what had been turned make a whole turn; ``score`` is what lacks, in degrees."""
+    output = _output(case)
+    if output is None:
+        return failed(Flaw.NO_IMAGE, "no program showed an image")
+    pose = pose_of(case.store.open(case.trajectory.images[0]), output)
+    if pose is None:
+        return failed(Flaw.WRONG_ANGLE, "the image shown is no rotation of the one that was given")
+    applied = float(case.hint["angle"])
+    lacks = degrees_between(pose.angle + applied, 0.0)
+    detail = f"turned by {pose.angle:.1f} degrees after {applied:g}: {lacks:+.1f} from a whole turn"
+    if abs(lacks) > MAX_RESIDUAL:
+        return failed(Flaw.WRONG_ANGLE, detail, score=round(abs(lacks), 1))
+    return passed(detail, score=round(abs(lacks), 1))
+
+
+@check()
+def angle_unspoken(case: Case) -> CheckResult:
+    """No thought, comment, name or text in the code tells an angle, in figures or in words, nor does a file's name.
+
+    What the question, its choices and its answer say may be said. In code, the two numbers that undo the turn may
+    stand as numbers only.
+    """
+    public = " ".join([case.sample.question, *case.sample.choices, case.sample.answer]).casefold()
+    for where, text in _prose(case):
+        mentions = [match[0] for pattern in (_FIGURES, _WORDS) for match in pattern.finditer(text)]
+        if leaked := [words for words in mentions if words.casefold() not in public]:
+            return failed(Flaw.HINT_NUMBER, f"{where} says {leaked[0]!r}")
+    secret = _secrets(case)
+    for where, text in _spelled(case):
+        if leaked := sorted(secret.intersection(_NUMBER.findall(_ORDINARY.sub("", text)))):
+            return failed(Flaw.HINT_NUMBER, f"{where} holds {leaked[0]}: {text[:60]!r}")
+    return passed()
+
+
+def _output(case: Case) -> Image.Image | None:
+    images = [image for turn in case.trajectory.rounds for image in turn.observation.images]
+    return case.store.open(images[-1]) if images else None
+
+
+def _wanted(case: Case, original: Image.Image) -> Iterator[tuple[str, Box, float]]:
+    yield "the picture", Box(0, 0, *original.size), MIN_SHOWN
+    for target in case.sample.truth.boxes[:1]:
+        if target.image == 0:
+            yield "the target", target.box, 0.95
+
+
+def _secrets(case: Case) -> set[str]:
+    """The angle and what undoes it, as people write either: a turn the other way, and the rest of a whole one."""
+    angle = round(float(case.hint["angle"])) % 360
+    return {str(angle), str(360 - angle), str(360 + angle), str(720 - angle)}
+
+
+def _prose(case: Case) -> Iterator[tuple[str, str]]:
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        yield f"the thought of round {n}", turn.thought
+        for token in _tokens(turn.code):
+            if token.type == tokenize.COMMENT:
+                yield f"a comment of round {n}", token.string
+    yield "the final thought", case.trajectory.final_thought
+
+
+def _spelled(case: Case) -> Iterator[tuple[str, str]]:
+    """Names and texts of the code, and what it printed: file names among them."""
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        for token in _tokens(turn.code):
+            if token.type == tokenize.NAME:
+                yield f"a name in round {n}", token.string
+        yield from ((f"a text in round {n}", text) for text in _texts(turn.code))
+        yield f"what round {n} printed", turn.observation.text
+
+
+def _tokens(code: str) -> Iterator[tokenize.TokenInfo]:
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(code).readline)
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return  # what the tokenizer could read has been yielded; code that does not parse fails `executes`
+
+
+def _texts(code: str) -> Iterator[str]:
+    tree = parsed(code)
+    if tree is None:
+        return  # code that does not parse fails `executes`
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

@@ -1,0 +1,108 @@
+r"""An answer's text before any rule reads it: its wrapping removed, its hedges counted, its invisible characters found.
+
+Wrapping stands around an answer and does not belong to it: "The answer is", ``\boxed{}``, ``$``, ``**``, quotes. Hedges
+leave an answer open, turning words deny it; both are counted and compared with those of the expected answer. Invisible
+are zero-width letters, marks of direction, tags, lone surrogates, private letters: an answer that holds one which the
+expected answer does not hold is rejected, never cleaned. Spellings that are *compatible* (fullwidth digits,
+mathematical letters) are visible and the same by decision; letters of another script that only look alike are other
+letters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+
+from pipelines.records.answers import compatible
+
+MAX_CHARS = 400
+"""Longer answers are compared letter by letter only: no final answer is that long."""
+
+_LEAD = re.compile(
+    r"\A(?:(?:so|thus|therefore|hence)[, ]+)?(?:the )?(?:final |correct |right )?(?:answer|result)"
+    r"(?: is(?: therefore)?:?|:| =)\s+(?=\S)",
+    re.IGNORECASE,
+)
+_WRAPPED = (
+    re.compile(r"\A\\boxed\s*\{(.*)\}\Z", re.DOTALL),
+    re.compile(r"\A\$\$(.+)\$\$\Z", re.DOTALL),
+    re.compile(r"\A\$([^$]+)\$\Z", re.DOTALL),
+    re.compile(r"\A\\\((.+)\\\)\Z", re.DOTALL),
+    re.compile(r"\A\\\[(.+)\\\]\Z", re.DOTALL),
+    re.compile(r"\A\*\*([^*]+)\*\*\Z", re.DOTALL),
+    re.compile(r"\A\\(?:text|mathrm|textbf|mathbf)\s*\{([^{}]*)\}\Z"),
+    re.compile(r"""\A["“”'‘’`]([^"“”'‘’`]*)["“”'‘’`]\Z"""),
+)
+_MAX_LAYERS = 6
+_MINUS = str.maketrans({"\u2212": "-", "\u2013": "-", "\uff0d": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " "})
+
+
+def bare(answer: str) -> str:
+    """The answer alone: wrapping, lead-in and closing full stop removed, compatible letters unified."""
+    text = compatible(answer).translate(_MINUS).strip()
+    for _ in range(_MAX_LAYERS):
+        inner = _without_one_layer(text)
+        if inner == text:
+            break
+        text = inner
+    return text
+
+
+def _without_one_layer(text: str) -> str:
+    text = _LEAD.sub("", text, count=1).strip()
+    if text.endswith(".") and not text.endswith(".."):
+        text = text[:-1].rstrip()
+    for wrapped in _WRAPPED:
+        if (match := wrapped.match(text)) and _balanced(match[1]):
+            return match[1].strip()
+    return text
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for letter in text:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+_HEDGES = re.compile(
+    r"\b(?:or|either|maybe|perhaps|possibly|probably|presumably|might|may be|could be|alternatively|not sure|unsure"
+    r"|uncertain|i guess|i think|unclear|unless|if not|and/or|whichever|depends"
+    r"|(?:one|some|any|all|none|either) of (?:the (?:above|options|choices)|them|these|those)"
+    r"|hard to say|cannot tell|can't tell|likely)\b|\?"
+)
+_TURNS = re.compile(
+    r"\b(?:not|no|never|none|nor|neither|without|except|cannot|wrong|false|incorrect|untrue|mistaken|opposite|contrary"
+    r"|instead of|rather than|anything but|but|far from|fails? to|denies|isnt|arent|wasnt|doesnt|dont)\b|n't\b"
+)
+
+
+def hedging_words(text: str) -> Counter[str]:
+    """The words that leave it open which of several things is meant."""
+    return Counter(_HEDGES.findall(_folded(text)))
+
+
+def turning_words(text: str) -> Counter[str]:
+    """The words that deny, or say that something is wrong."""
+    return Counter(_TURNS.findall(_folded(text)))
+
+
+def _folded(text: str) -> str:
+    return " ".join(compatible(text).casefold().replace("’", "'").split())
+
+
+_UNSEEN = frozenset({"Cf", "Cs", "Co", "Cc"})
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0" + "".join(map(chr, range(0xFE00, 0xFE10))))
+_SPACES = frozenset("\t\n\r")
+
+
+def hidden(text: str) -> frozenset[str]:
+    """The characters of ``text`` that are not seen, spaces and line ends aside."""
+    return frozenset(letter for letter in set(text) - _SPACES if _is_unseen(letter))
+
+
+def _is_unseen(letter: str) -> bool:
+    return letter in _BLANK or unicodedata.category(letter) in _UNSEEN

@@ -1,0 +1,113 @@
+"""Boxes: exactly one, in the frame of the expected one, and how far the two overlap.
+
+``[10, 20, 110, 220]``, ``(10, 20), (110, 220)``, ``x1=10, y1=20, x2=110, y2=220``, ``{"bbox": [10, 20, 110, 220]}``,
+also in a fence of JSON. Corners, never width and height. Pixels of the stored original; fractions 0..1 of it only where
+the expected box is written in fractions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.records.geometry import iou
+from pipelines.verification.grading.answer_text import bare, turning_words
+
+LEAST_OVERLAP = 0.5
+"""Intersection over union from which on two boxes are of the same thing (PASCAL VOC's)."""
+Corners = tuple[float, float, float, float]
+
+_N = r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(?:\s*px)?"
+_SPELLED = tuple(
+    re.compile(rf"\A(?:(?:the )?(?:b(?:ounding )?)?box\s*(?:is|[:=])?\s*)?{corners}\Z", re.IGNORECASE | re.ASCII)
+    for corners in (
+        rf"\[\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*\]",
+        rf"\(\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*\)",
+        rf"{_N}\s*,\s*{_N}\s*,\s*{_N}\s*,\s*{_N}",
+        rf"\[?\s*{_N}\s+{_N}\s+{_N}\s+{_N}\s*\]?",
+        rf"\(\s*{_N}\s*,\s*{_N}\s*\)\s*(?:,|to|-)?\s*\(\s*{_N}\s*,\s*{_N}\s*\)",
+        rf"x1\s*[=:]\s*{_N}\s*,?\s*y1\s*[=:]\s*{_N}\s*,?\s*x2\s*[=:]\s*{_N}\s*,?\s*y2\s*[=:]\s*{_N}",
+    )
+)
+_FENCED = re.compile(r"\A```(?:json)?\s*\n?(.*?)\n?```\Z", re.DOTALL)
+_NAMES = frozenset({"bbox", "bbox_2d", "box"})
+_SIDES = ("x1", "y1", "x2", "y2")
+_MAX_LABEL, _FARTHEST = 60, 2.0**53
+
+
+def same_box(answer: str, expected: str) -> float | None:
+    """The overlap (IoU, 0..1) of two boxes; None where one of them is no box, or they are in different frames."""
+    box, expected_box = read_box(answer), read_box(expected)
+    if box is None or expected_box is None or _in_fractions(box) != _in_fractions(expected_box):
+        return None
+    return iou(box, expected_box)
+
+
+def read_box(text: str) -> Corners | None:
+    """The one box that the whole text is, as ``x1, y1, x2, y2``; None where it is none, inverted, or not finite."""
+    plain = bare(text)
+    fence = _FENCED.match(plain)
+    inner = fence[1].strip() if fence else plain
+    for spelled in _SPELLED:
+        if matched := spelled.match(inner):
+            return _checked([float(side) for side in matched.groups()])
+    return _checked(_sides(_loaded(inner)))
+
+
+def _in_fractions(box: Corners) -> bool:
+    return all(0 <= side <= 1 for side in box)
+
+
+def _loaded(text: str) -> Any:
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+    except (ValueError, RecursionError):  # no JSON: no box
+        return None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError(f"a name stands twice in {pairs!r}")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no coordinate")
+
+
+def _sides(content: Any) -> Sequence[Any]:
+    """The four sides in what JSON held: a list, two corners, an object that names them; alone or in a list."""
+    if isinstance(content, list) and len(content) == 1:
+        content = content[0]
+    if isinstance(content, dict):
+        return _named_sides(content)
+    if (
+        isinstance(content, list)
+        and len(content) == 2
+        and all(isinstance(corner, list) and len(corner) == 2 for corner in content)
+    ):
+        return [*content[0], *content[1]]
+    return content if isinstance(content, list) else ()
+
+
+def _named_sides(fields: dict[str, Any]) -> Sequence[Any]:
+    label = fields.pop("label", "")
+    if not isinstance(label, str) or len(label) > _MAX_LABEL or re.search(r"\d", label) or turning_words(label):
+        return ()
+    if set(fields) == set(_SIDES):
+        return [fields[side] for side in _SIDES]
+    sides = next(iter(fields.values())) if len(fields) == 1 and set(fields) <= _NAMES else ()
+    return sides if isinstance(sides, list) else ()
+
+
+def _checked(sides: Sequence[Any]) -> Corners | None:
+    if len(sides) != 4 or any(isinstance(side, bool) or not isinstance(side, int | float) for side in sides):
+        return None
+    if not all(-_FARTHEST < side < _FARTHEST for side in sides):
+        return None
+    x1, y1, x2, y2 = map(float, sides)
+    return (x1, y1, x2, y2) if x1 < x2 and y1 < y2 else None

@@ -1,0 +1,207 @@
+"""Grades an answer: by the rule of its grader alone, or by the first rule that can read the sample's answer.
+
+Without a grader the order is exact, numeric, choice, maths, ANLS: a sample with choices is judged by its choices alone;
+one whose answer is a number, by numbers; an expression, by math-verify; ANLS is for text that was read off an image.
+``truth.details`` may hold ``{"tolerance": 0.05}``, relative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pipelines.records import Grader, GraderKind, Sample
+from pipelines.records.answers import matches
+from pipelines.records.samples import details_of
+from pipelines.verification.grading.answer_text import MAX_CHARS, bare, hedging_words, hidden, turning_words
+from pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
+from pipelines.verification.grading.lists import same_list
+from pipelines.verification.grading.maths import asks_for_a_form, read_expression, same_expression, same_spelling
+from pipelines.verification.grading.numeric import in_digits, same_form, same_number, with_unit
+from pipelines.verification.grading.quantity import read_quantity
+from pipelines.verification.grading.text_match import chosen_letter, reads_the_same, same_words, similarity
+
+Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "judged", "none"]
+"""By which rule an answer was judged; ``none`` where no rule could read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Whether an answer is right, by which rule, and what was compared. ``score`` is 1.0 or 0.0, or the rule's own."""
+
+    right: bool
+    kind: Kind
+    detail: str
+    score: float
+
+
+def graded(right: bool, kind: Kind, answer: str, sample: Sample, *, how: str = "", score: float | None = None) -> Grade:
+    """The grade of ``answer``, which a rule compared with the sample's answer."""
+    relation = "is" if right else "is not"
+    detail = f"{answer[:120]!r} {relation} {sample.answer[:120]!r}{f'; {how}' if how else ''}"
+    return Grade(right, kind, detail, float(right) if score is None else score)
+
+
+def refused(answer: str, sample: Sample, why: str) -> Grade:
+    """The grade of ``answer``, which no rule is shown."""
+    return graded(False, "none", answer, sample, how=why)
+
+
+Rule = Callable[[str, Sample, Grader], Grade]
+
+MAX_ANSWER_CHARS = 4000
+"""Not even an answer to a question whose own answer is long is longer."""
+
+
+def rule_of(grader: Grader) -> Rule:
+    """The rule for the grader's kind."""
+    return _RULES[grader.kind]
+
+
+def too_long(answer: str, sample: Sample, *, limit: int | None = None) -> Grade | None:
+    """The refusal of an answer that is no final answer for its length; None where it may be one."""
+    most = min(max(MAX_CHARS, 2 * len(sample.answer)), MAX_ANSWER_CHARS) if limit is None else limit
+    return Grade(False, "none", f"an answer of {len(answer)} characters is none", 0.0) if len(answer) > most else None
+
+
+def by_choice(answer: str, sample: Sample) -> Grade:
+    """The letter or the text of the right choice, and of no other."""
+    chosen, right = chosen_letter(answer, sample.choices), chosen_letter(sample.answer, sample.choices)
+    return graded(chosen is not None and chosen == right, "choice", answer, sample)
+
+
+def by_value(bare_answer: str, expected: str, answer: str, sample: Sample, *, tolerance: float = 0) -> Grade | None:
+    """Numbers by value, expressions by math-verify; None where either is neither."""
+    same = same_number(bare_answer, expected, question=sample.question, tolerance=tolerance)
+    if same is not None:
+        return graded(same, "numeric", answer, sample)
+    if read_quantity(expected) is None and read_expression(expected) is None:
+        return None
+    compared = same_expression(bare_answer, expected, question=sample.question)
+    if compared is None:
+        return None if read_quantity(expected) is None else graded(False, "numeric", answer, sample)
+    return graded(compared[0], "maths", answer, sample, how=compared[1])
+
+
+def _choice(answer: str, sample: Sample, _: Grader) -> Grade:
+    return by_choice(answer, sample) if sample.choices else refused(answer, sample, "the question has no choices")
+
+
+def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
+    number, expected = (with_unit(in_digits(bare(text)), grader.unit) for text in (answer, sample.answer))
+    if read_quantity(expected) is None:
+        return refused(answer, sample, "the expected answer is no number")
+    if (hedging_words(number) | turning_words(number)) - (hedging_words(expected) | turning_words(expected)):
+        return graded(False, "numeric", answer, sample, how="hedged or denied")
+    if asks_for_a_form(sample.question) and not grader.tolerance:
+        same = same_form(number, expected, question=sample.question)
+        return graded(same, "numeric", answer, sample, how="in the form that is asked for")
+    verdict = by_value(number, expected, answer, sample, tolerance=grader.tolerance)
+    return verdict or graded(False, "numeric", answer, sample)
+
+
+def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
+    expression, expected = bare(answer), bare(sample.answer)
+    # a variable's case means something: no comparison as words comes before
+    if expression and expression.split() == expected.split():
+        return graded(True, "maths", answer, sample, how="spelled the same")
+    if asks_for_a_form(sample.question):
+        return graded(same_spelling(expression, expected), "maths", answer, sample, how="in the form that is asked for")
+    verdict = by_value(expression, expected, answer, sample)
+    return replace(verdict, kind="maths") if verdict else graded(False, "maths", answer, sample)
+
+
+def _text(answer: str, sample: Sample, _: Grader) -> Grade:
+    return graded(same_words(answer, sample.answer), "exact", answer, sample)
+
+
+def _list(answer: str, sample: Sample, grader: Grader) -> Grade:
+    same = same_list(
+        answer, sample.answer, question=sample.question, is_ordered=grader.is_ordered, tolerance=grader.tolerance
+    )
+    return graded(same, "list", answer, sample)
+
+
+def _box(answer: str, sample: Sample, grader: Grader) -> Grade:
+    # a grader that forgot its bound would accept whatever touches the box
+    least = grader.tolerance or LEAST_OVERLAP
+    overlap = same_box(answer, sample.answer)
+    if overlap is None:
+        return refused(answer, sample, "not one box in the frame of the expected one")
+    return graded(overlap >= least, "box", answer, sample, how=f"IoU {overlap:.3f}", score=round(overlap, 4))
+
+
+def _judged(answer: str, sample: Sample, _: Grader) -> Grade:
+    return graded(same_words(answer, sample.answer), "judged", answer, sample, how="compared without a judge")
+
+
+_RULES: dict[GraderKind, Rule] = {
+    "choice": _choice,
+    "number": _number,
+    "text": _text,
+    "list": _list,
+    "maths": _maths,
+    "box": _box,
+    "judged": _judged,
+}
+
+
+READ_CATEGORIES = ("ocr", "text", "document")
+"""A sample whose category has one of these words in it asks for text that is read off an image."""
+
+
+def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
+    """Whether ``answer`` is the sample's answer. Raises ``GradingError`` when expressions cannot be compared at all.
+
+    A ``judged`` grader finds right only what is spelled like the answer; ``pipelines.verification.grading.judged`` asks
+    a judge.
+    """
+    return _by_any_rule(answer, sample) if grader is None else _by_grader(answer, sample, grader)
+
+
+def _by_grader(answer: str, sample: Sample, grader: Grader) -> Grade:
+    if rejection := too_long(answer, sample):
+        return rejection
+    if rejection := hidden_in(answer, sample):
+        return rejection
+    return rule_of(grader)(answer, sample, grader)
+
+
+def hidden_in(answer: str, sample: Sample) -> Grade | None:
+    """The refusal of an answer that hides something; None where it does not."""
+    characters = sorted(hidden(answer) - hidden(sample.answer))
+    return (
+        refused(
+            answer, sample, f"unseen characters: {', '.join(f'U+{ord(character):04X}' for character in characters[:5])}"
+        )
+        if characters
+        else None
+    )
+
+
+def _by_any_rule(answer: str, sample: Sample) -> Grade:
+    if sample.choices:
+        return too_long(answer, sample, limit=MAX_CHARS) or by_choice(answer, sample)
+    if matches(answer, sample.answer):
+        return graded(True, "exact", answer, sample)
+    if rejection := too_long(max(answer, sample.answer, key=len), sample, limit=MAX_CHARS):
+        return rejection
+    bare_answer, expected = bare(answer), bare(sample.answer)
+    if bare_answer and matches(bare_answer, expected):
+        return graded(True, "exact", answer, sample)
+    if asks_for_a_form(sample.question):
+        return graded(
+            same_spelling(bare_answer, expected), "maths", answer, sample, how="in the form that is asked for"
+        )
+    tolerance = float(details_of(sample).get("tolerance", 0))
+    return by_value(bare_answer, expected, answer, sample, tolerance=tolerance) or _by_words(
+        bare_answer, expected, answer, sample
+    )
+
+
+def _by_words(bare_answer: str, expected: str, answer: str, sample: Sample) -> Grade:
+    if not any(word in sample.category.casefold() for word in READ_CATEGORIES):
+        return graded(False, "none", answer, sample)
+    score = round(similarity(bare_answer, expected), 4)
+    return graded(reads_the_same(bare_answer, expected), "anls", answer, sample, score=score)

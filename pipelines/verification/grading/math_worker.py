@@ -1,0 +1,127 @@
+"""math-verify in processes of its own: bounded in CPU time and memory, callable from any thread.
+
+math-verify bounds itself by SIGALRM, which only a main thread may set, and SymPy cannot be interrupted inside one large
+operation anyway. So each comparison is a fork of a warm process (``math_worker_main.py``), which the kernel ends after
+``CPU_SECONDS`` whatever it does; CPU time, not the wall clock, so that a busy machine changes no verdict.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from queue import LifoQueue
+from typing import Any
+
+CPU_SECONDS = 1.0
+"""Of one comparison; 0.01 to 0.2 s is usual."""
+WALL_SECONDS = 60.0
+"""After which the process itself is given up, on a machine that hangs."""
+REMEMBERED = 8192
+"""Comparisons: one answer is spelled in many ways that read the same."""
+
+
+class GradingError(Exception):
+    """The process that compares expressions does not answer: what was found, what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``same``: math-verify holds the two for the same. ``values``: of both, if they are real constants."""
+
+    same: bool
+    values: tuple[str | None, str | None] = (None, None)
+    error: str = ""
+    """Why they could not be compared."""
+
+
+class MathsProcess:
+    """One process, started when it is first asked and again in a forked child or after its end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def compare(self, left: str, expected: str) -> Comparison:
+        """Two expressions in TeX. Raises ``GradingError`` when the process cannot be had."""
+        with self._lock:
+            process = self._running()
+            answer = self._asked(process, {"given": left, "expected": expected})
+        return Comparison(answer["same"], (answer["values"][0], answer["values"][1]), answer["fault"])
+
+    def close(self) -> None:
+        """Ends the process, if it is ours; a forked child only lets go of its parent's."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        if self._owner == os.getpid():
+            process.kill()
+            process.wait()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+            self.close()
+            program = Path(__file__).with_name("math_worker_main.py")
+            # -P: the program's folder stays off sys.path
+            command = [sys.executable, "-P", str(program), str(CPU_SECONDS)]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+            self._owner = os.getpid()
+        return self._process
+
+    def _asked(self, process: subprocess.Popen[bytes], question: dict[str, str]) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(question).encode() + b"\n")
+            readable, _, _ = select.select([process.stdout], [], [], WALL_SECONDS)
+            line = process.stdout.readline() if readable else b""
+        except BrokenPipeError:
+            line = b""
+        if not line:
+            self.close()
+            raise GradingError(
+                f"expected an answer of {sys.executable} {Path(__file__).with_name('math_worker_main.py')}, "
+                "found none; run it by hand to see why (math-verify must be installed)"
+            )
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class MathsProcesses:
+    """A process for every core, each started when all earlier ones are at work; what was compared is remembered."""
+
+    def __init__(self, n_processes: int = os.cpu_count() or 1) -> None:
+        self._all = [MathsProcess() for _ in range(n_processes)]
+        self._free: LifoQueue[MathsProcess] = LifoQueue()
+        for process in reversed(self._all):
+            self._free.put(process)
+        self.compare = lru_cache(maxsize=REMEMBERED)(self._compare)
+
+    def _compare(self, left: str, expected: str) -> Comparison:
+        """As ``MathsProcess.compare``."""
+        process = self._free.get()
+        try:
+            return process.compare(left, expected)
+        finally:
+            self._free.put(process)
+
+    def close(self) -> None:
+        """Ends those that were started."""
+        for process in self._all:
+            process.close()
+
+
+maths_process = MathsProcesses()
+"""The processes that the whole interpreter shares."""
+atexit.register(maths_process.close)

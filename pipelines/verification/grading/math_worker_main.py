@@ -1,0 +1,95 @@
+"""The process behind ``process.py``, run as a program: one JSON object per line in, one out, each by a fork of its own.
+
+in: {"given": "2\\sqrt{3}", "expected": "\\sqrt{12}"}    out: {"same": true, "values": ["3.46…", "3.46…"], "error": ""}
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+import warnings
+from typing import Any
+
+MEMORY_BYTES = 2 << 30
+N_DIGITS = 25
+AGREEMENT = 1e-14
+
+
+def main(cpu_seconds: float) -> None:
+    """Answers until its input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
+    logging.disable(logging.CRITICAL)  # math-verify warns that its own time limit is off: ours is below
+    warnings.simplefilter("ignore")
+    _compare("x+1", "x+2")  # the grammar's tables are built once, before the forks
+    for line in sys.stdin.buffer:
+        child = os.fork()
+        if not child:
+            _answer(line, cpu_seconds)
+        _, status = os.waitpid(child, 0)
+        if status:
+            ended = -os.waitstatus_to_exitcode(status)
+            why = "took too long" if ended == signal.SIGPROF else f"ended with {ended}"
+            _write({"same": False, "values": [None, None], "fault": f"the comparison {why}"})
+
+
+def _answer(line: bytes, cpu_seconds: float) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)  # its signal ends a process, inside any operation
+    question = json.loads(line)
+    try:
+        answer = _compare(question["given"], question["expected"])
+    except Exception as error:  # noqa: BLE001  # of a library that reads anything: told to the asker
+        answer = {"same": False, "values": [None, None], "fault": f"{type(error).__name__}: {error}"[:300]}
+    _write(answer)
+    os._exit(0)
+
+
+def _compare(answer: str, expected: str) -> dict[str, Any]:
+    from math_verify import verify
+
+    expression, expected_expression = _parsed(answer), _parsed(expected)
+    if not expression or not expected_expression:
+        return {"same": False, "values": [None, None], "fault": "no expression"}
+    same = verify(expected_expression, expression, float_rounding=15, strict=True, timeout_seconds=None) and _agree(
+        expression[0], expected_expression[0]
+    )
+    return {"same": same, "values": [_value(expression[0]), _value(expected_expression[0])], "fault": ""}
+
+
+def _agree(expression: Any, expected: Any) -> bool:
+    """Small constants too: math-verify rounds to a number of decimals, for which 10^-40 is 10^-41."""
+    if not (getattr(expression, "is_number", False) and getattr(expected, "is_number", False)):
+        return True
+    number, expected_number = expression.evalf(N_DIGITS), expected.evalf(N_DIGITS)
+    return bool(abs(number - expected_number) <= AGREEMENT * max(abs(number), abs(expected_number)))
+
+
+def _parsed(tex: str) -> list[Any]:
+    from math_verify import LatexExtractionConfig, parse
+
+    expressions: list[Any] = parse(
+        f"${tex}$",
+        [LatexExtractionConfig()],
+        fallback_mode="no_fallback",
+        extraction_mode="first_match",
+        parsing_timeout=None,
+    )
+    return expressions
+
+
+def _value(expression: Any) -> str | None:
+    if not getattr(expression, "is_number", False) or expression.is_real is not True:
+        return None
+    return str(expression.evalf(N_DIGITS))
+
+
+def _write(answer: dict[str, Any]) -> None:
+    os.write(1, json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

@@ -1,0 +1,122 @@
+"""Whether two answers are the same number, read in the light of the question.
+
+A unit that only one of them has counts if the question names it: "12" is "12 cm" where centimetres are asked for, and
+12 per cent where a percentage is. A counted noun counts if the question asks how many there are of it.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from pipelines.verification.grading.quantity import UNITS, Quantity, Unit, read_quantity, same_quantity
+
+PER_CENT = UNITS["%"]
+_COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_WORDS = {word: n for n, word in enumerate(f"{_ONES} eighteen nineteen".split())}
+_WORDS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
+_SPELLED = re.compile(
+    rf"\A(?P<minus>minus\s+)?(?:(?P<tens>{'|'.join(_TENS.split())})[-\s](?P<ones>{'|'.join(_ONES.split()[1:10])})"
+    rf"|(?P<alone>{'|'.join(sorted(_WORDS, key=len, reverse=True))}))(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def same_number(answer: str, expected: str, *, question: str, tolerance: float = 0) -> bool | None:
+    """None where ``expected`` is no number, or ``answer`` is none."""
+    number, expected_number = read_quantity(answer), read_quantity(expected)
+    if number is None or expected_number is None:
+        return None
+    factor = _factor(number, expected_number, question)
+    return factor is not None and same_quantity(number, expected_number, factor=factor, tolerance=tolerance)
+
+
+def same_form(answer: str, expected: str, *, question: str) -> bool:
+    """Whether both are one number in one form: 6/8 is not 3/4 and 0.6667 not 0.67, but 0.67 m is 0.67 metres."""
+    if not same_number(answer, expected, question=question):
+        return False
+    number, expected_number = read_quantity(answer), read_quantity(expected)
+    assert number is not None
+    assert expected_number is not None
+    return _digits(answer) == _digits(expected) and (number.n_decimals, number.value) == (
+        expected_number.n_decimals,
+        expected_number.value,
+    )
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number that names no unit, with ``unit`` after it; any other text as it is."""
+    quantity = read_quantity(text)
+    return text if quantity is None or quantity.unit or quantity.noun or not unit else f"{text} {unit}"
+
+
+def in_digits(text: str) -> str:
+    """A number word at the beginning as digits: "twenty-one birds" is "21 birds". Up to ninety-nine."""
+    match = _SPELLED.match(text)
+    if match is None:
+        return text
+    number = (
+        _WORDS[match["tens"].casefold()] + _WORDS[match["ones"].casefold()]
+        if match["tens"]
+        else _WORDS[match["alone"].casefold()]
+    )
+    return f"{'-' if match['minus'] else ''}{number}{text[match.end() :]}"
+
+
+def is_named(unit: Unit, question: str) -> bool:
+    """Whether the question names the unit, in any of its spellings."""
+    return any(_name(name).search(question) for name in unit.names)
+
+
+def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | None:
+    """What ``answer`` must be multiplied with to be in the unit of ``expected``; None where the units do not agree."""
+    if not (_may_be_said(answer, expected, question) and _may_be_said(expected, answer, question)):
+        return None
+    unit, expected_unit = _unit(answer, expected, question), _unit(expected, answer, question)
+    if unit is None or expected_unit is None:
+        return Fraction(1) if unit is expected_unit else _ratio(unit, expected_unit, question)
+    return unit.factor / expected_unit.factor if unit.dimension == expected_unit.dimension else None
+
+
+def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
+    """The unit of a number; if it has none, the one of the other's dimension that the question names."""
+    if of.unit is not None or beside.unit is None or of.noun:
+        return of.unit
+    alike = {unit for unit in UNITS.values() if unit.dimension == beside.unit.dimension and is_named(unit, question)}
+    return alike.pop() if len(alike) == 1 else None
+
+
+def _ratio(unit: Unit | None, expected_unit: Unit | None, question: str) -> Fraction | None:
+    """A percentage beside a bare number of a question that names no percentage: 12% is 0.12."""
+    if unit is PER_CENT and expected_unit is None:
+        return PER_CENT.factor
+    if expected_unit is PER_CENT and unit is None:
+        return 1 / PER_CENT.factor
+    return None
+
+
+def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:
+    if not of.noun or of.noun == beside.noun:
+        return True
+    return any(of.noun in _singular_too(match[1]) for match in _COUNTED.finditer(question))
+
+
+def _singular_too(phrase: str) -> set[str]:
+    """What "how many red apples are" may count: every run of up to two of its words, in the plural or not."""
+    words = phrase.casefold().split()
+    runs = {" ".join(words[start : start + length]) for length in (1, 2) for start in (0, 1)}
+    return runs | {run.removesuffix("s") for run in runs}
+
+
+def _name(name: str) -> re.Pattern[str]:
+    flags = re.IGNORECASE if len(name) > 2 else re.NOFLAG
+    return re.compile(rf"(?<![^\W\d]){re.escape(name)}(?![^\W\d])", flags)
+
+
+def _digits(text: str) -> str:
+    """The number as written, without its unit and the spelling of its fraction."""
+    return "/".join(re.findall(r"\d+(?:\.\d*)?|\.\d+", text.replace(",", "")))

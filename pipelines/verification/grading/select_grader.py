@@ -1,0 +1,131 @@
+"""Which grader a sample's answer asks for.
+
+Choices ask for their letters; four corners, where a place is asked for, for a box; numbers, expressions, lists and
+short texts for their own rules; a sentence for a judge. ``truth.details`` may hold ``{"tolerance": 0.05, "unit":
+"cm"}``, or the grader itself: ``{"grader": {"kind": "list", "is_ordered": true}}``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import cattrs
+
+from pipelines.records import Grader, Sample, from_row
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.samples import details_of
+from pipelines.verification.grading.answer_text import bare
+from pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
+from pipelines.verification.grading.lists import elements
+from pipelines.verification.grading.maths import read_expression
+from pipelines.verification.grading.numeric import is_named
+from pipelines.verification.grading.quantity import read_quantity
+
+MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
+
+_CORNERS = re.compile(r"\b(?:bounding box(?:es)?|bbox|coordinates|corners|x1)\b", re.I)
+_PLACE = re.compile(r"\b(?:box|where|locat\w+|region|position)\b", re.I)
+_ORDER = re.compile(
+    r"\bin (?:the |which |what )?(?:\w+ )?(?:order|sequence)\b|\border(?:ed)?\b|\bsort(?:ed)?\b|\brank(?:ed|ing)?\b"
+    r"|\b(?:left|right|top|bottom|first|last|small\w+|larg\w+|low\w+|high\w+|old\w+|young\w+|short\w+|tall\w+|inner\w*"
+    r"|outer\w*|near\w+|far\w*|long\w*) to (?:the )?\w+"
+    r"|\b(?:counter)?-?clockwise\b|\b(?:a|de)scending\b|\balphabetical\w*\b|\bchronolog\w+\b|\brespectively\b"
+    r"|\bstep by step\b|\bone after (?:the other|another)\b",
+    re.I,
+)
+_ONE_THING = re.compile(
+    r"\b(?:when|where|date|address|city|place|title|headline|say|says|said|read|reads|written|text|inscription|quote"
+    r"|slogan|name of the)\b",
+    re.I,
+)
+_READ = re.compile(r"ocr|text|document", re.I)
+_MATHS = re.compile(r"math|algebra|geometry|calculus|equation", re.I)
+_ASKS_FOR_MATHS = re.compile(
+    r"\b(?:equation|expression|solve|simplify|factor|derivative|expand|in terms of)\b|\$|\\", re.I
+)
+_WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥²³×·÷]")
+_SEQUENCE = re.compile(r"\A\[.*\]\Z", re.DOTALL)
+_TUPLE = re.compile(r"\A[(\[][^()\[\]]*[)\]]\Z")
+
+
+def grader_of(sample: Sample) -> Grader:
+    """The grader for a sample. Raises ``RowError`` (malformed_row) when its details hold none that can be read."""
+    details = details_of(sample)
+    if "grader" in details:
+        return _told(details["grader"])
+    return _found(sample, bare(sample.answer), _tolerance(details.get("tolerance", 0)), str(details.get("unit", "")))
+
+
+def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
+    if sample.choices:
+        return Grader("choice")
+    if _is_box(sample, answer):
+        return Grader("box", LEAST_OVERLAP)
+    if (quantity := read_quantity(answer)) is not None:
+        own = quantity.unit.names[0] if quantity.unit and is_named(quantity.unit, sample.question) else ""
+        return Grader("number", tolerance, unit or own)
+    if _is_list(sample, answer):
+        ordered = bool(_ORDER.search(sample.question)) or bool(_SEQUENCE.match(answer))
+        return Grader("list", tolerance, is_ordered=ordered)
+    if _is_maths(sample, answer):
+        return Grader("maths")
+    return Grader("judged" if _is_free_text(sample, answer) else "text")
+
+
+def _told(row: Any) -> Grader:
+    try:
+        grader = from_row(Grader, row)
+    except (cattrs.BaseValidationError, TypeError, AttributeError) as error:
+        raise RowError(Reason.MALFORMED_ROW, f"truth.details.grader is no grader: {row!r}") from error
+    _tolerance(grader.tolerance)
+    return grader
+
+
+def _tolerance(entry: Any) -> float:
+    try:
+        tolerance = float(entry)
+    except (TypeError, ValueError):
+        tolerance = math.nan
+    if not 0 <= tolerance < 1:
+        raise RowError(Reason.MALFORMED_ROW, f"a tolerance is a share 0..1 of the answer; found {entry!r}")
+    return tolerance
+
+
+def _is_box(sample: Sample, answer: str) -> bool:
+    corners = read_box(answer)
+    if corners is None:
+        return False
+    is_target = any(
+        tuple(map(float, (target.x1, target.y1, target.x2, target.y2))) == corners for target in sample.truth.boxes
+    )
+    if is_target or _CORNERS.search(sample.question):
+        return True
+    return not answer[:1].isdigit() and _PLACE.search(sample.question) is not None
+
+
+def _is_list(sample: Sample, answer: str) -> bool:
+    parts = elements(answer)
+    if len(parts) < 2 or (_TUPLE.match(answer) and not _SEQUENCE.match(answer)):
+        return False
+    if any(len(element.split()) > MAX_ELEMENT_WORDS for element in parts):
+        return False
+    if any(_WRITTEN_AS_MATHS.search(element) and read_quantity(element) is None for element in parts):
+        return False
+    return not (_READ.search(sample.category) or _ONE_THING.search(sample.question))
+
+
+def _is_maths(sample: Sample, answer: str) -> bool:
+    if _WRITTEN_AS_MATHS.search(answer):
+        return True
+    is_mathematical = _MATHS.search(sample.category) or _ASKS_FOR_MATHS.search(sample.question)
+    return is_mathematical is not None and read_expression(answer) is not None
+
+
+def _is_free_text(sample: Sample, answer: str) -> bool:
+    if _READ.search(sample.category) or _ONE_THING.search(sample.question):
+        return False
+    n_words = len(answer.split())
+    is_sentence = n_words >= SENTENCE_WORDS and sample.answer.rstrip().endswith((".", "!"))
+    return is_sentence or n_words > MAX_TEXT_WORDS

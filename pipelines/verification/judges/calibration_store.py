@@ -1,0 +1,191 @@
+"""A workspace's calibrations: how far each judge agrees with people, and the threshold that follows, in one file each.
+
+    <home>/calibrations/consistency.json
+
+A calibration holds for one judge alone: one check of one version and prompt, one model with its revision and sampling,
+one number of votes. For any other it does not exist, and the card says "not calibrated". The embedded judge is
+calibrated on the labels that come with the toolkit (``judges/labelled/``), unless people's own are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.records import Provenance, Sample, Trajectory, Truth, Usage
+from pipelines.records.digest import digest, digest_bytes
+from pipelines.storage.atomic_write import write_whole
+from pipelines.storage.images import ImageStore
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import JudgedCheck
+from pipelines.verification.judges import EmbeddedJudge, Judge
+from pipelines.verification.judges.calibration import Calibration, Interval, calibrate, calibrate_for
+from pipelines.verification.judges.labels import Label, read_labels
+
+BUNDLED = Path(__file__).with_name("labelled")
+_MEASURES = ("precision", "recall", "kappa")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCalibration:
+    """A judge's calibration as it is kept. ``identity`` is all that determines the judge's votes."""
+
+    judge: str
+    """The check that asks it."""
+    identity: Mapping[str, Any]
+    calibration: Calibration
+    labels: str
+    """Digest of the rows and what people said of them."""
+    labelled: str
+    """The name of the file that they came from."""
+    reviewers: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For the file, the digest of a stage's inputs and the card; NaN, which JSON cannot hold, is null."""
+        numbers = asdict(self.calibration)
+        for name in _MEASURES:
+            numbers[name] = {part: _finite(value) for part, value in numbers[name].items()}
+        return {**asdict(self), "reviewers": list(self.reviewers), "calibration": numbers}
+
+
+def identity_of(check: JudgedCheck, judge: Judge) -> dict[str, Any]:
+    """All that determines how ``judge`` votes in ``check``."""
+    rule = Path(inspect.getfile(check.question.rule)).read_bytes()
+    embedded = {"rule": digest_bytes(rule)[:12]} if judge.identity["policy"] == "embedded" else {}
+    question = {"version": check.version, "question": check.question.name, "prompt": check.question.prompt.digest}
+    return {**question, **judge.identity, **embedded}
+
+
+class CalibrationStore:
+    """The calibrations below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, judge: str) -> Path:
+        """Where a judge's calibration lies."""
+        return self.folder / f"{judge}.json"
+
+    def of(self, check: JudgedCheck, judge: Judge) -> StoredCalibration | None:
+        """The calibration of exactly this judge, if there is one."""
+        stored = self._read(check.name)
+        return stored if stored is not None and stored.identity == identity_of(check, judge) else None
+
+    def write(self, frozen: StoredCalibration) -> Path:
+        """Whole or not at all."""
+        path = self.path(frozen.judge)
+        write_whole(path, json.dumps(frozen.as_json(), indent=2, sort_keys=True) + "\n")
+        return path
+
+    def add_bundled(self, check: JudgedCheck, store: ImageStore) -> None:
+        """Calibrates the embedded judge on the labels that come with the toolkit; what people made is left alone.
+
+        It takes milliseconds, so it is done each time: a rule also changes with what it calls.
+        """
+        path, judge = BUNDLED / f"{check.name}.jsonl", EmbeddedJudge()
+        there = self._read(check.name)
+        if not path.exists() or (there is not None and there.labelled != _name(path)):
+            return
+        labels = read_labels(path, check.name).labels
+        cases = [inline_case(label, store) for label in labels]
+        scores = asyncio.run(_scores(check, judge, cases))
+        calibration = stored_calibration(check, judge, labels, scores, labelled=_name(path))
+        if calibration != there:
+            self.write(calibration)
+
+    def _read(self, judge: str) -> StoredCalibration | None:
+        """Raises ``ValueError`` for a file that is no calibration, naming it."""
+        path = self.path(judge)
+        if not path.exists():
+            return None
+        try:
+            return _frozen(json.loads(path.read_text()))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is no calibration; run `darkroom calibrate {judge}` again") from error
+
+
+def stored_calibration(
+    check: JudgedCheck,
+    judge: Judge,
+    labels: Sequence[Label],
+    scores: Sequence[float],
+    *,
+    labelled: str,
+    target_precision: float | None = None,
+) -> StoredCalibration:
+    """The judge's ``scores`` against the labels. Raises ``CalibrationError``."""
+    good = [label.is_good for label in labels]
+    if target_precision is None:
+        calibration = calibrate(scores, good)
+    else:
+        calibration = calibrate_for(scores, good, target_precision=target_precision)
+    judgements = sorted(
+        [label.line.family, label.line.row, digest(label.line.model_dump()), label.is_good] for label in labels
+    )
+    reviewers = tuple(sorted({name for label in labels for name in label.reviewers}))
+    return StoredCalibration(
+        check.name, identity_of(check, judge), calibration, digest(judgements), labelled, reviewers
+    )
+
+
+def inline_case(label: Label, store: ImageStore) -> Case:
+    """The case of a line that brings its text itself."""
+    line = label.line
+    assert line.question is not None
+    row = digest(line.model_dump(include={"question", "choices", "expected", "thought", "answer"}))
+    sample = Sample(
+        sample_id=row,
+        source="labels",
+        source_row=line.row,
+        license="",
+        images=(),
+        question=line.question,
+        choices=tuple(line.choices),
+        answer=line.expected,
+        truth=Truth(),
+        category="",
+    )
+    trajectory = Trajectory(
+        trajectory_id=row,
+        sample_id=row,
+        family=line.family,
+        protocol="",
+        images=(),
+        rounds=(),
+        final_thought=line.thought,
+        answer=line.answer,
+        loss_policy="last_round",
+        checks=(),
+        usage=Usage(),
+        provenance=Provenance("", "", "", "{}", "", "", 0, ""),
+    )
+    return Case(sample, trajectory, {}, store)
+
+
+async def _scores(check: JudgedCheck, judge: Judge, cases: Sequence[Case]) -> list[float]:
+    return [verdict.score or 0.0 for verdict in [await check.ask(case, judge) for case in cases]]
+
+
+def _frozen(stored: Mapping[str, Any]) -> StoredCalibration:
+    numbers = dict(stored["calibration"])
+    for name in _MEASURES:
+        numbers[name] = Interval(
+            **{part: math.nan if value is None else value for part, value in numbers[name].items()}
+        )
+    return StoredCalibration(
+        **{**stored, "reviewers": tuple(stored["reviewers"]), "calibration": Calibration(**numbers)}
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _name(path: Path) -> str:
+    return f"bundled: {path.name}"

@@ -1,0 +1,90 @@
+"""A judge that is a policy: k votes with k seeds, each a structured answer, all on the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from pipelines.models.messages import ImagePart, message
+from pipelines.models.parsing import json_objects
+from pipelines.models.policies.base import Completion, CompletionRequest, Policy
+from pipelines.models.prompts import Prompt
+from pipelines.models.self_consistency import Vote, collect_votes
+from pipelines.models.tasks import Task
+from pipelines.records import ImageRef, Sample, Votes
+from pipelines.records.digest import seed_from
+from pipelines.verification.case import Case
+from pipelines.verification.judges.base import JudgeQuestion
+
+
+class YesOrNo(BaseModel):
+    """What a vote must be, also as the JSON schema that the endpoint is sent."""
+
+    reason: str = ""
+    verdict: bool
+
+
+SCHEMA = YesOrNo.model_json_schema()
+_Vote = TypeVar("_Vote", bound=BaseModel)
+
+
+def yes_or_no(completion: Completion) -> Vote:
+    """The vote in a completion; invalid where there is none."""
+    vote = last_vote(completion.text, YesOrNo)
+    return Vote(None) if vote is None else Vote(vote.verdict, vote.reason)
+
+
+def last_vote(text: str, form: type[_Vote]) -> _Vote | None:
+    """The last JSON object of this form in ``text``: models reason first, and put fences around it."""
+    for candidate in reversed(list(json_objects(text))):
+        try:
+            return form.model_validate(candidate)
+        except ValidationError:
+            continue
+    return None
+
+
+def judge_turn(
+    prompt: Prompt,
+    slots: Mapping[str, Any],
+    sample: Sample,
+    *,
+    row: str,
+    seed: int,
+    images: tuple[ImageRef, ...] = (),
+    schema: Mapping[str, Any] = SCHEMA,
+) -> CompletionRequest:
+    """A question to a judge about ``row``: the filled prompt after the images. ``seed`` is the first vote's."""
+    system, user = prompt.render(**slots)
+    messages = (message("system", system), message("user", *map(ImagePart, images), user))
+    return CompletionRequest(
+        messages, (), seed, Task(row, prompt.name, sample, images, {}, messages, seed), schema=schema
+    )
+
+
+class PolicyJudge:
+    """Asks ``policy`` ``n_votes`` times. A vote that is no answer counts as invalid, which is not a yes."""
+
+    def __init__(self, policy: Policy, *, n_votes: int = 1) -> None:
+        self._policy, self._n_votes = policy, n_votes
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """The policy's, and the number of votes."""
+        return {**self._policy.identity.as_json(), "n_votes": self._n_votes}
+
+    async def ask(
+        self, question: JudgeQuestion, case: Case, *, slots: Mapping[str, Any], images: tuple[ImageRef, ...] = ()
+    ) -> Votes:
+        """The votes, asked for at once."""
+        row = case.trajectory.trajectory_id
+        seed = judge_seed(question.name, row)
+        turn = judge_turn(question.prompt, slots, case.sample, row=row, seed=seed, images=images)
+        return await collect_votes(self._policy, turn, yes_or_no, n_votes=self._n_votes, what="judge")
+
+
+def judge_seed(question: str, row: str) -> int:
+    """The seed of the first vote on a row; those of the others follow it."""
+    return seed_from("judge", question, row)

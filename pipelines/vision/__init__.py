@@ -1,0 +1,1 @@
+"""Image measurements and transforms: crops, rotation, registration, legibility, OCR."""

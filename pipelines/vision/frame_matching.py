@@ -1,0 +1,115 @@
+"""Which frames of a video an image shows, measured on pixels: a frame alone, in axes of a figure, or in a sheet.
+
+A figure is taken apart at its background: every region with the shape of a frame, or of a sheet of rows and columns of
+frames, is compared with all frames of the video. Not covered: cut-outs, turned or recoloured frames; they count as a
+image that shows no frame.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from pipelines.records.geometry import Box
+from pipelines.storage.media_validation import Thumbnails, thumbnail
+
+SIDE = 16
+"""Of the thumbnails that are compared."""
+SAME_FRAME = 24.0
+"""Root mean square difference (0..255) of thumbnails that show the same frame: scaling and borders stay below 14,
+other images above 45."""
+EQUAL = 0.5
+"""Frames that differ from an image by no more than this above the best one cannot be distinguished."""
+MAX_CELLS = 64
+
+_BACKGROUND = 10
+_SMALLEST = 24
+_FILLED = 0.55
+_SHAPE = 0.06
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMatch:
+    """One frame in an image: the numbers of all frames of the video that look like it, and the least difference."""
+
+    box: Box
+    numbers: tuple[int, ...]
+    difference: float
+
+
+def match_frames(image: Image.Image, film: Thumbnails, *, aspect: float) -> tuple[FrameMatch, ...]:
+    """The frames in ``image``. ``film``: all frames' thumbnails (N, SIDE, SIDE, 3); ``aspect``: a frame's width by
+    its height."""
+    pixels = np.asarray(image.convert("RGB"))
+    film_rows = film.reshape(len(film), -1)
+    frames: list[FrameMatch] = []
+    for region in _regions(pixels):
+        frames += _sheet(pixels, region, film_rows, aspect)
+    return tuple(frames)
+
+
+def _regions(pixels: NDArray[np.uint8]) -> Iterator[Box]:
+    """What stands out from the background: the whole image where nothing of it does, else its larger parts."""
+    height, width = pixels.shape[:2]
+    whole = Box(0, 0, width, height)
+    border = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    ground = np.median(border, axis=0)
+    if (np.abs(border - ground).max(axis=1) <= _BACKGROUND).mean() < 0.9:
+        yield whole
+        return
+    mask = (np.abs(pixels.astype(np.int16) - ground.astype(np.int16)).max(axis=2) > _BACKGROUND).astype(np.uint8)
+    n_parts, parts, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    for part, (x, y, wide, high, area) in enumerate(stats[1:n_parts].tolist(), 1):
+        if wide >= _SMALLEST and high >= _SMALLEST and area >= _FILLED * wide * high:
+            yield _trimmed(parts[y : y + high, x : x + wide] == part, x, y)
+
+
+def _trimmed(inside: NDArray[np.bool_], x: int, y: int) -> Box:
+    """The part without what sticks out of it: the ticks of axes."""
+    columns, rows = (np.flatnonzero(inside.mean(axis=axis) >= _FILLED) for axis in (0, 1))
+    if not len(columns) or not len(rows):
+        return Box(x, y, x, y)
+    return Box(x + int(columns[0]), y + int(rows[0]), x + int(columns[-1]) + 1, y + int(rows[-1]) + 1)
+
+
+def _sheet(pixels: NDArray[np.uint8], region: Box, film: NDArray[np.float32], aspect: float) -> list[FrameMatch]:
+    """The region as rows and columns of frames, with the fewest that fit it; nothing where it fits in no way."""
+    for rows, columns in _layouts(region, aspect):
+        cells = (_match(pixels, box, film) for box in _split(region, rows, columns))  # one that fits not is the last
+        frames = list(takewhile(lambda cell: cell.difference <= SAME_FRAME, cells))
+        if len(frames) == rows * columns:
+            return frames
+    return []
+
+
+def _layouts(region: Box, aspect: float) -> list[tuple[int, int]]:
+    """Rows and columns of cells with the shape of a frame, the fewest cells first."""
+    layouts = [(rows, columns) for rows in range(1, MAX_CELLS + 1) for columns in range(1, MAX_CELLS // rows + 1)]
+    return sorted(
+        (layout for layout in layouts if _fits(region, *layout, aspect)), key=lambda layout: math.prod(layout)
+    )
+
+
+def _fits(region: Box, rows: int, columns: int, aspect: float) -> bool:
+    wide, high = region.width / columns, region.height / rows
+    return min(wide, high) >= _SMALLEST and abs(wide / high / aspect - 1) <= _SHAPE
+
+
+def _split(region: Box, rows: int, columns: int) -> Iterator[Box]:
+    xs = [region.x1 + round(column * region.width / columns) for column in range(columns + 1)]
+    ys = [region.y1 + round(row * region.height / rows) for row in range(rows + 1)]
+    return (Box(x1, y1, x2, y2) for y1, y2 in pairwise(ys) for x1, x2 in pairwise(xs))
+
+
+def _match(pixels: NDArray[np.uint8], box: Box, film: NDArray[np.float32]) -> FrameMatch:
+    cell = thumbnail(pixels[box.y1 : box.y2, box.x1 : box.x2], side=SIDE).reshape(-1)
+    differences = np.sqrt(np.mean((film - cell) ** 2, axis=1))
+    best = float(differences.min())
+    return FrameMatch(box, tuple(np.flatnonzero(differences <= best + EQUAL).tolist()), round(best, 2))

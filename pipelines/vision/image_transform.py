@@ -1,0 +1,219 @@
+"""How one image was made from another, measured on pixels: turned, cut out, enlarged, its contrast changed.
+
+Tried in this order: the whole image in one of the eight positions of a rectangle; a part of it
+(``crop_localization.py``) in one of four; and, for other angles, local features that both images share
+(``registration.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from pipelines.records.geometry import Box
+from pipelines.vision.crop_localization import locate_crop
+from pipelines.vision.registration import laid_over, pose_of
+
+TURNED_DEGREES = 2.0
+"""Less is a tremor of the measurement."""
+
+CONTRAST_GAIN = 1.25
+"""Grey levels that are spread this much wider are a gain that one sees."""
+
+BRIGHTER_LEVELS = 25.0
+"""A change of the mean grey level (0..255) that one sees."""
+
+PART_SHARE = 0.8
+"""Who shows more than this of an image has not chosen a region."""
+
+ENLARGED = 1.5
+"""Who shows more pixels per pixel than this has enlarged the image."""
+
+_SAME = 0.8
+_THUMB = 96
+_MEASURED_SIDE = 900
+_TURNS = (
+    (0, None),
+    (90, Image.Transpose.ROTATE_90),
+    (180, Image.Transpose.ROTATE_180),
+    (270, Image.Transpose.ROTATE_270),
+)
+
+
+class Operation(IntEnum):
+    """What can be done to an image, by the tool ids of Thyme's table 9."""
+
+    NONE = -1
+    DIRECTION = 1
+    LIGHTING = 2
+    REGION = 3
+    COMBINED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTransform:
+    """What was done to an image.
+
+    ``angle``: degrees counter-clockwise, 0..360. ``box``: the part that is shown, in the frame of the original.
+    ``enlargement``: pixels per pixel of the original, along a side. ``contrast_gain``: how much wider the grey levels
+    of that part are spread. ``brightened``: how far their mean has moved, of 255.
+    """
+
+    angle: float
+    mirrored: bool
+    box: Box
+    share: float
+    enlargement: float
+    contrast_gain: float
+    brightened: float
+
+    @property
+    def turns(self) -> bool:
+        """Whether it was turned or mirrored."""
+        return self.mirrored or residual(self.angle) > TURNED_DEGREES
+
+    @property
+    def relights(self) -> bool:
+        """Whether contrast was gained or brightness moved."""
+        return self.contrast_gain >= CONTRAST_GAIN or abs(self.brightened) >= BRIGHTER_LEVELS
+
+    @property
+    def rescales(self) -> bool:
+        """Whether a part was chosen or the image enlarged."""
+        return self.share <= PART_SHARE or self.enlargement >= ENLARGED
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations that it consists of."""
+        applied_by = {
+            Operation.DIRECTION: self.turns,
+            Operation.LIGHTING: self.relights,
+            Operation.REGION: self.rescales,
+        }
+        return tuple(operation for operation, applied in applied_by.items() if applied)
+
+    def __str__(self) -> str:
+        mirrored = ", mirrored" if self.mirrored else ""
+        return (
+            f"turned by {self.angle:.0f} degrees{mirrored}, shows {self.share:.1%}, enlarged {self.enlargement:.1f} "
+            f"times, contrast {self.contrast_gain:.2f} times, brightness {self.brightened:+.0f}"
+        )
+
+
+def residual(angle: float) -> float:
+    """How many degrees ``angle`` is from no turn at all, 0..180."""
+    return abs((angle + 180) % 360 - 180)
+
+
+def measure_transform(output: Image.Image, original: Image.Image, boxes: Sequence[Box] = ()) -> ImageTransform | None:
+    """What made ``output`` of ``original``; None when they have nothing in common. ``boxes``: candidates for a crop."""
+    return _whole(output, original) or _part(output, original, boxes) or _by_features(output, original)
+
+
+def _whole(output: Image.Image, original: Image.Image) -> ImageTransform | None:
+    """The whole image, turned by right angles, mirrored or not."""
+    field = _levelled(original)
+    best, transform = _SAME, None
+    for angle, mirrored, upright in _positions(output):
+        if abs(math.log(upright.width / upright.height * original.height / original.width)) > 0.05:
+            continue
+        likeness = float((field * _levelled(upright)).mean())
+        if likeness > best:
+            best, transform = likeness, _changed(upright, original, Box(0, 0, *original.size), angle, mirrored=mirrored)
+    return transform
+
+
+def _positions(output: Image.Image) -> Iterator[tuple[int, bool, Image.Image]]:
+    """``output`` put back from each position in which it may be: the angle, whether it is mirrored, the image."""
+    for mirrored in (False, True):
+        for angle, _ in _TURNS:
+            back = _turned_back(output, angle)
+            yield angle, mirrored, back.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else back
+
+
+def _turned_back(output: Image.Image, angle: int) -> Image.Image:
+    turn = dict(_TURNS)[-angle % 360]
+    return output if turn is None else output.transpose(turn)
+
+
+def _levelled(image: Image.Image) -> NDArray[np.float64]:
+    """A thumbnail that looks the same whatever was done to contrast and brightness: mean 0, deviation 1."""
+    small = np.asarray(image.convert("L").resize((_THUMB, _THUMB), Image.Resampling.BOX), np.float64)
+    ranks = np.searchsorted(np.sort(small, axis=None), small).astype(np.float64)
+    levelled: NDArray[np.float64] = (ranks - ranks.mean()) / (ranks.std() or 1.0)
+    return levelled
+
+
+def _part(output: Image.Image, original: Image.Image, boxes: Sequence[Box]) -> ImageTransform | None:
+    for angle, _ in _TURNS:
+        upright = _turned_back(output, angle)
+        location = locate_crop(upright, original, boxes)
+        if location is not None:
+            return _changed(upright, original, location.box, angle)
+    return None
+
+
+def _changed(
+    upright: Image.Image, original: Image.Image, box: Box, angle: float, *, mirrored: bool = False
+) -> ImageTransform:
+    after, before = (_greys(image) for image in (upright, original.crop(box)))
+    return ImageTransform(
+        angle=float(angle),
+        mirrored=mirrored,
+        box=box,
+        share=box.area / (original.width * original.height),
+        enlargement=math.sqrt(upright.width * upright.height / box.area),
+        contrast_gain=_spread(after) / _spread(before),
+        brightened=float(after.mean() - before.mean()),
+    )
+
+
+def _greys(image: Image.Image) -> NDArray[np.float64]:
+    side = max(image.size)
+    small = image.convert("L").resize(
+        (max(1, image.width * 256 // max(side, 256)), max(1, image.height * 256 // max(side, 256))),
+        Image.Resampling.BOX,
+    )
+    return np.asarray(small, np.float64)
+
+
+def _spread(greys: NDArray[np.float64]) -> float:
+    return max(float(greys.std()), 0.5)
+
+
+def _by_features(output: Image.Image, original: Image.Image) -> ImageTransform | None:
+    """At any angle and scale, where both images have local features in common."""
+    pose = pose_of(original, output)
+    if pose is None:
+        return None
+    before, after = _grey_pixels(original), _grey_pixels(output)
+    shrink, shrink_shown = before.shape[1] / original.width, after.shape[1] / output.width
+    linear, shift = pose.matrix[:, :2] * shrink_shown / shrink, pose.matrix[:, 2] * shrink_shown
+    overlay = laid_over(after, np.column_stack([linear, shift]), before.shape[::-1])
+    covered = overlay.coverage > 127
+    if not covered.any():
+        return None
+    rows, columns = np.flatnonzero(covered.any(axis=1)), np.flatnonzero(covered.any(axis=0))
+    sides = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    levels, levels_before = (grey[covered].astype(np.float64) for grey in (overlay.pixels, before))
+    return ImageTransform(
+        angle=pose.angle,
+        mirrored=False,
+        box=Box(*(round(float(side) / shrink) for side in sides)).clipped(*original.size),
+        share=float(covered.mean()),
+        enlargement=pose.scale,
+        contrast_gain=_spread(levels) / _spread(levels_before),
+        brightened=float(levels.mean() - levels_before.mean()),
+    )
+
+
+def _grey_pixels(image: Image.Image) -> NDArray[np.uint8]:
+    grey = image.convert("L")
+    grey.thumbnail((_MEASURED_SIDE, _MEASURED_SIDE))
+    return np.asarray(grey)

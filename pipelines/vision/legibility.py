@@ -1,0 +1,137 @@
+"""How well a part of an image can be read: by contrast, and by how close an OCR reader comes to the known text.
+
+The reader is PP-OCR by RapidOCR on the CPU (extra ``ocr``), whose wheel holds its models; no download. Without the
+extra there is no reader, and checks fall back on contrast.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from pipelines.records.answers import edit_distance
+from pipelines.vision.registration import correlation
+
+_MAX_SIDE, _MIN_HEIGHT = 960, 64
+
+
+class TextLine(NamedTuple):
+    """A line as it was read; ``confidence`` 0..1."""
+
+    text: str
+    confidence: float
+
+
+class OcrReader:
+    """Reads images, one at a time."""
+
+    def __init__(self) -> None:
+        from rapidocr import RapidOCR
+
+        self._engine: Any = RapidOCR(
+            params={
+                "Global.log_level": "critical",
+                "Det.limit_type": "max",
+                "Det.limit_side_len": _MAX_SIDE,
+                "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+            }
+        )
+        self._lock = Lock()  # the engine keeps the options of the call in progress; checks run in threads
+
+    def read(self, image: Image.Image) -> list[TextLine]:
+        """The lines in an image, from top to bottom; a flat one is enlarged first."""
+        picture = image.convert("RGB")
+        if picture.height < _MIN_HEIGHT:
+            scale = _MIN_HEIGHT / picture.height
+            picture = picture.resize((round(picture.width * scale), _MIN_HEIGHT), Image.Resampling.BICUBIC)
+        pixels = cv2.cvtColor(np.asarray(picture), cv2.COLOR_RGB2BGR)
+        with self._lock:
+            lines_read = self._engine(pixels, use_det=True, use_cls=False, use_rec=True)
+        return [
+            TextLine(str(text), float(score))
+            for text, score in zip(lines_read.txts or (), lines_read.scores or (), strict=True)
+        ]
+
+
+def ocr_version() -> str:
+    """What the verdicts by reading depend on: the reader's version, empty without one."""
+    return f"rapidocr {version('rapidocr')}" if _is_installed() else ""
+
+
+@cache
+def ocr_reader() -> OcrReader | None:
+    """The one reader of this process; None without the extra ``ocr``."""
+    return OcrReader() if _is_installed() else None
+
+
+def _is_installed() -> bool:
+    return bool(find_spec("rapidocr") and find_spec("onnxruntime"))
+
+
+_BREAK = re.compile(r"\s+|(?<=[^\W\d]:)")
+"""Between words; readers lose the space of "room: 116", while 10:05 is one word."""
+
+FAINT = 0.06
+"""RMS contrast below which an image counts as faint. Photographs and print: 0.1 to 0.4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """``rms``: deviation of the grey levels; ``michelson``: of the 2nd and 98th percentile; ``edges``: mean gradient;
+    all 0..1."""
+
+    rms: float
+    michelson: float
+    edges: float
+
+
+def contrast(image: Image.Image) -> Contrast:
+    """The contrast of an image."""
+    levels = np.asarray(image.convert("L"), np.float32) / 255
+    low, high = (float(level) for level in np.percentile(levels, (2, 98)))
+    steps = [float(np.abs(np.diff(levels, axis=axis)).mean()) if levels.shape[axis] > 1 else 0.0 for axis in (0, 1)]
+    return Contrast(float(levels.std()), (high - low) / max(1e-6, high + low), sum(steps))
+
+
+def likeness(image: Image.Image, original: Image.Image) -> float:
+    """Correlation of the grey levels of two images of one size: what no contrast changes."""
+    same = image.convert("L").resize(original.size, Image.Resampling.BOX)
+    return correlation(np.asarray(same), np.asarray(original.convert("L")))
+
+
+def plain(text: str) -> str:
+    """Letters and digits alone, compatibility-normalised, without case: readers invent spaces and lose dots."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+def anls(read: Sequence[TextLine], expected: str) -> tuple[float, str]:
+    """How close some run of words that was read comes to ``expected``, 0..1, and those words.
+
+    Average normalised Levenshtein similarity (ST-VQA): below one half it is 0.
+    """
+    words = [word for line in read for word in _BREAK.split(line.text) if word]
+    n_words = len(expected.split())
+    best = (0.0, "")
+    for size in range(1, min(len(words), n_words + 1) + 1):
+        for start in range(len(words) - size + 1):
+            phrase = " ".join(words[start : start + size])
+            best = max(best, (_similarity(plain(phrase), plain(expected)), phrase), key=lambda pair: pair[0])
+    return best if best[0] >= 0.5 else (0.0, best[1])
+
+
+def _similarity(text: str, expected: str) -> float:
+    if not text or not expected:
+        return 0.0
+    return 1 - edit_distance(text, expected) / max(len(text), len(expected))

@@ -1,0 +1,217 @@
+"""How one image lies in another, measured on pixels: the turn, the scale and the shift that lay it over the other.
+
+Local features of both are matched, a similarity is fitted to the matches and verified by laying the images over each
+other: quick binary features (ORB) first, then SIFT, which also finds small parts that were enlarged. A mirrored image
+is no similarity, so it is not found; nor is another image, a plain one, or one whose parts all look alike. Angles are
+exact to about half a degree. Decontamination proposes similarities from an index of features
+(``selection/decontamination/alignment.py``) and verifies them by the same ``laid_over`` and ``correlation``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from pipelines.records.geometry import Box
+
+Gray = NDArray[np.uint8]
+Matrix = NDArray[np.float64]
+"""A similarity, 2 x 3: takes a place of one image to its place in the other."""
+
+_ORB_SIDES = (448, 800)
+"""The longer side, pixels, at which images are compared: the second where the first is too small for print."""
+_N_ORB_FEATURES = 600
+_RIM = 24
+"""Pixels. ORB sees nothing in the outermost 31, where a trimmed chart has its print."""
+_REACH = 3.0
+"""Pixels (of the small copies) by which a matched feature may miss its place."""
+_MIN_INLIERS, _MIN_INLIER_SHARE = 25, 0.25
+"""Mirrored images of charts reach 29 inliers and a share of 0.17; right ones begin at 0.39."""
+_MIN_AGREEMENT = 0.5
+_FEW_INLIERS, _MIN_AGREEMENT_OF_FEW = 8, 0.9
+"""A bar chart has few features; then the images themselves must agree. Wrong poses reach 0.77."""
+_BLUR = 2.5
+_SIFT_SIDE, _N_SIFT_FEATURES, _MIN_SIFT_INLIERS, _MIN_SIFT_AGREEMENT = 900, 1500, 12, 0.8
+_MAX_RATIO = 0.75
+"""A SIFT match counts when it is nearer than this share of the second nearest (Lowe, 2004)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Where an image lies in the one that shows it.
+
+    ``angle``: degrees, counter-clockwise as in PIL, 0 <= angle < 360. ``agreement``: correlation of the grey levels
+    where both have pixels. ``matrix``: 2 x 3, pixels of the image to pixels of the one that shows it.
+    """
+
+    angle: float
+    scale: float
+    agreement: float
+    matrix: Matrix
+    shown_size: tuple[int, int]
+
+    def share_shown(self, box: Box) -> float:
+        """How much of a box of the image lies inside the image that shows it, 0..1."""
+        corners = np.array([(box.x1, box.y1), (box.x2, box.y1), (box.x2, box.y2), (box.x1, box.y2)], np.float64)
+        placed = (corners @ self.matrix[:, :2].T + self.matrix[:, 2]).astype(np.float32)
+        width, height = self.shown_size
+        frame = np.array([(0, 0), (width, 0), (width, height), (0, height)], np.float32)
+        common, _ = cv2.intersectConvexConvex(placed, frame)
+        return min(1.0, float(common) / max(1e-6, float(cv2.contourArea(placed))))
+
+    def cut(self, view: Image.Image, box: Box) -> Image.Image:
+        """The part of ``view`` that shows a box of the image, at the image's own scale and orientation."""
+        inverse = cv2.invertAffineTransform(self.matrix)
+        moved = inverse - np.array([[0, 0, box.x1], [0, 0, box.y1]])
+        pixels = cv2.warpAffine(np.asarray(view.convert("RGB")), moved, (box.width, box.height), flags=cv2.INTER_CUBIC)
+        return Image.fromarray(pixels)
+
+
+class Overlay(NamedTuple):
+    """An image laid over another: its pixels in the other's frame, and 255 where it has any."""
+
+    pixels: Gray
+    coverage: Gray
+
+
+class _Matches(NamedTuple):
+    """Places of the same features in both images, (n, 2) each."""
+
+    places: NDArray[np.float32]
+    places_shown: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+class _Fit(NamedTuple):
+    """A similarity, and how well the images must agree when it is laid over them."""
+
+    matrix: Matrix
+    min_agreement: float
+    blur: float
+    """Standard deviation, pixels: forgives a small error of the pose, but dims the edge of a small part."""
+
+
+def pose_of(image: Image.Image, view: Image.Image) -> Pose | None:
+    """Where ``image`` lies in ``view``; None when it is not there, or there as its mirror image only."""
+    attempts = [(side, _fit_orb) for side in _ORB_SIDES] + [(_SIFT_SIDE, _fit_sift)]
+    return next((pose for side, fit in attempts if (pose := _pose_at(side, fit, image, view))), None)
+
+
+def laid_over(view: Gray, matrix: Matrix, size: Sequence[int], *, border: int = cv2.BORDER_CONSTANT) -> Overlay:
+    """``view`` in the frame of an image of ``size`` (width, height); ``matrix`` takes the image's pixels to its
+    own."""
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    pixels = cv2.warpAffine(view, matrix, size, flags=flags, borderMode=border)
+    coverage = cv2.warpAffine(np.full_like(view, 255), matrix, size, flags=flags)
+    return Overlay(np.asarray(pixels, np.uint8), np.asarray(coverage, np.uint8))
+
+
+def correlation(left: NDArray[np.generic], levels_beside: NDArray[np.generic]) -> float:
+    """Pearson's correlation of two equally long arrays of grey levels; 0 when either is plain."""
+    if not left.size:
+        return 0.0
+    left, levels_beside = (levels.astype(np.float64).ravel() - levels.mean() for levels in (left, levels_beside))
+    norm = math.sqrt(float(np.dot(left, left)) * float(np.dot(levels_beside, levels_beside)))
+    return float(np.dot(left, levels_beside)) / norm if norm > 0 else 0.0
+
+
+def degrees_between(angle: float, reference: float) -> float:
+    """How many degrees lie between two directions: -180 < degrees <= 180."""
+    return 180 - (180 - angle + reference) % 360
+
+
+def _pose_at(side: int, fit: Callable[[Gray, Gray], _Fit | None], image: Image.Image, view: Image.Image) -> Pose | None:
+    small, shrink = _small(image, side)
+    small_shown, shrink_shown = _small(view, side)
+    similarity = fit(small, small_shown)
+    if similarity is None:
+        return None
+    agreement = _agreement(small, small_shown, similarity)
+    if agreement < similarity.min_agreement:
+        return None
+    linear, shift = similarity.matrix[:, :2], similarity.matrix[:, 2]
+    matrix = np.column_stack([linear * shrink / shrink_shown, shift / shrink_shown])
+    return Pose(
+        angle=math.degrees(math.atan2(matrix[0, 1], matrix[0, 0])) % 360,
+        scale=math.hypot(matrix[0, 0], matrix[0, 1]),
+        agreement=agreement,
+        matrix=matrix,
+        shown_size=view.size,
+    )
+
+
+def _small(image: Image.Image, side: int) -> tuple[Gray, float]:
+    shrink = min(1.0, side / max(image.size))
+    size = (max(1, round(image.width * shrink)), max(1, round(image.height * shrink)))
+    return np.asarray(image.convert("L").resize(size, Image.Resampling.BOX)), shrink
+
+
+def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:
+    """The similarity that enough ORB features agree on. A rim lets features near the image's edge be found."""
+    orb = cv2.ORB.create(nfeatures=_N_ORB_FEATURES, fastThreshold=8)
+    rimmed = [cv2.copyMakeBorder(levels, _RIM, _RIM, _RIM, _RIM, cv2.BORDER_REPLICATE) for levels in (gray, gray_shown)]
+    (points, words), (points_shown, words_shown) = (_detected(orb, levels) for levels in rimmed)
+    if words is None or words_shown is None:
+        return None
+    pairs = cv2.BFMatcher(cv2.NORM_HAMMING, crossCheck=True).match(words, words_shown)
+    matches = _matches(points, points_shown, pairs)
+    if len(matches) < _FEW_INLIERS:
+        return None
+    matrix, n_inliers = _similarity(_Matches(matches.places - _RIM, matches.places_shown - _RIM))
+    if matrix is None or n_inliers < _FEW_INLIERS:
+        return None
+    many = n_inliers >= max(_MIN_INLIERS, _MIN_INLIER_SHARE * len(matches))
+    return _Fit(matrix, _MIN_AGREEMENT if many else _MIN_AGREEMENT_OF_FEW, _BLUR)
+
+
+def _fit_sift(gray: Gray, gray_shown: Gray) -> _Fit | None:
+    """The same by SIFT features of levelled images, which tell small enlarged parts and low contrast."""
+    sift = cv2.SIFT.create(nfeatures=_N_SIFT_FEATURES)
+    (points, words), (points_shown, words_shown) = (
+        _detected(sift, cv2.equalizeHist(levels)) for levels in (gray, gray_shown)
+    )
+    if min(len(points), len(points_shown)) < _MIN_SIFT_INLIERS:
+        return None
+    nearest = cv2.BFMatcher().knnMatch(words, words_shown, k=2)
+    pairs = [pair[0] for pair in nearest if len(pair) == 2 and pair[0].distance < _MAX_RATIO * pair[1].distance]
+    if len(pairs) < _MIN_SIFT_INLIERS:
+        return None
+    matrix, n_inliers = _similarity(_matches(points, points_shown, pairs))
+    return None if matrix is None or n_inliers < _MIN_SIFT_INLIERS else _Fit(matrix, _MIN_SIFT_AGREEMENT, 0.0)
+
+
+def _detected(detector: cv2.Feature2D, gray: NDArray[Any]) -> tuple[Any, Any]:
+    """Points and descriptors; OpenCV's types ask for a mask."""
+    return detector.detectAndCompute(gray, np.full_like(gray, 255))
+
+
+def _matches(points: Any, points_shown: Any, pairs: Sequence[Any]) -> _Matches:
+    return _Matches(
+        np.array([points[pair.queryIdx].pt for pair in pairs], np.float32),
+        np.array([points_shown[pair.trainIdx].pt for pair in pairs], np.float32),
+    )
+
+
+def _similarity(matches: _Matches) -> tuple[Matrix | None, int]:
+    """By RANSAC, with the number of inliers; OpenCV seeds it anew for every estimate."""
+    matrix, inliers = cv2.estimateAffinePartial2D(
+        *matches, method=cv2.RANSAC, ransacReprojThreshold=_REACH, maxIters=3000, confidence=0.999
+    )
+    return (None, 0) if matrix is None else (np.asarray(matrix, np.float64), int(inliers.sum()))
+
+
+def _agreement(gray: Gray, gray_shown: Gray, fit: _Fit) -> float:
+    """Correlation of both where ``gray_shown`` shows ``gray``; 0 where either is plain."""
+    overlay = laid_over(gray_shown, fit.matrix, gray.shape[::-1])
+    common = overlay.coverage[::2, ::2] > 0
+    blurred = (cv2.GaussianBlur(grey, (0, 0), fit.blur) if fit.blur else grey for grey in (gray, overlay.pixels))
+    return correlation(*(grey[::2, ::2][common] for grey in blurred))

@@ -1,0 +1,71 @@
+"""Writes ``docs/settings.md`` from the settings models: their fields, defaults and descriptions.
+
+python -m scripts.settings_page            # after a change of a settings model; a test compares page and models
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assets.launching.launcher import LauncherResource
+from pipelines.models.policies.settings import EndpointSettings
+from pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
+
+PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+INTRODUCTION = """# Settings
+
+Environment variables, read by every command, the Dagster code location and the training programs. An empty variable
+counts as unset; a value that does not fit is an error that names the variable. This page is generated from the settings
+models (`python -m scripts.settings_page`).
+"""
+OTHERS = {
+    "`DARKROOM_STUDIO_URL`, `DARKROOM_STUDIO_TOKEN`": (
+        "the server that `darkroom annotate up` started",
+        "Another Label Studio server, and the token of its administrator.",
+    ),
+    "`DARKROOM_NECESSITY`": (
+        "the recipe's where answers are free, else 0",
+        "How many answers without tools, and with a blank image, are requested for each row that passed its checks.",
+    ),
+    "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
+    "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
+    "`DARKROOM_SANDBOX_CGROUP`": (
+        "",
+        "A delegated cgroup v2 folder that limits sessions as well; an existing delegation is found without it.",
+    ),
+}
+"""Variables that stand alone: each is read in one place."""
+OF_THIS_MACHINE = (LauncherResource.model_fields["python"].default, LauncherResource.model_fields["folder"].default)
+"""Defaults that are paths; their descriptions name them."""
+POLICY = """The endpoint that writes trajectories. `DARKROOM_JUDGE…` (judges), `DARKROOM_CONVERT…` (turns long
+solutions into code) and `DARKROOM_STUDENT…` (the model to be trained, whose pass rates are measured) take the same
+suffixes; unset values fall back to `DARKROOM_POLICY…`.
+"""
+HEAD = ["| variable | default | description |", "| --- | --- | --- |"]
+
+
+def page() -> str:
+    """The page's text."""
+    sections = [
+        ("Workspace", "Where data is stored.\n", WorkspaceSettings, "DARKROOM"),
+        ("Endpoints", POLICY, EndpointSettings, "DARKROOM_POLICY"),
+        ("Launching training", "Where the training assets run.\n", LauncherResource, "DARKROOM_LAUNCH"),
+    ]
+    others = [f"| {variable} | {default} | {text} |" for variable, (default, text) in OTHERS.items()]
+    tables = [_section(*section) for section in sections]
+    return "\n".join([INTRODUCTION, *tables, "## Others", "", *HEAD, *others, ""])
+
+
+def _section(title: str, text: str, model: type[EnvironmentSettings], prefix: str) -> str:
+    rows = [_row(model, name, variable) for name, variable in model.variables(prefix).items()]
+    return "\n".join([f"## {title}", "", text, *HEAD, *rows, ""])
+
+
+def _row(model: type[EnvironmentSettings], name: str, variable: str) -> str:
+    field = model.model_fields[name]
+    default = "" if field.default in (None, "", *OF_THIS_MACHINE) else f"`{field.default}`"
+    return f"| `{variable}` | {default} | {field.description} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

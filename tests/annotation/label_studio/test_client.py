@@ -1,0 +1,155 @@
+"""What the toolkit says and does when the server is down, slow, refuses, or gives nonsense: against a real socket."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from annotation import AnnotationError, ServerUnreachable
+from annotation.label_studio.client import LabelStudioClient
+
+Answer = tuple[int, Any]
+
+
+class Scripted:
+    """A server that answers what it is told, one after another; the last answer stays."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.seen: list[tuple[str, str]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def _answer(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                self.rfile.read(length)
+                outer.seen.append((self.command, self.path))
+                status, body = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
+                payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = _answer
+
+            def log_message(self, *args: object) -> None:
+                """Quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    scripted = Scripted()
+    yield scripted
+    scripted.close()
+
+
+@contextmanager
+def studio_at(url: str) -> Iterator[LabelStudioClient]:
+    studio = LabelStudioClient(url, "token", seconds=5, pauses=(0.01, 0.01))
+    try:
+        yield studio
+    finally:
+        studio.close()
+
+
+PERSON = {"id": 2, "email": "ann@example.com", "name": "Ann", "role": "annotator", "token": "x"}
+
+
+def test_a_server_in_trouble_is_asked_again(server: Scripted) -> None:
+    server.answers = [(500, {"detail": "oops"}), (503, {}), (200, {"people": [PERSON]})]
+    with studio_at(server.url) as studio:
+        assert [person.email for person in studio.people()] == ["ann@example.com"]
+    assert len(server.seen) == 3
+
+
+CALLS: dict[str, Callable[[LabelStudioClient], Any]] = {
+    "people": lambda studio: studio.people(),
+    "hits": lambda studio: studio.blocked_submissions(0),
+    "project": lambda studio: studio.check_project(1, "annotate"),
+    "changes": lambda studio: list(studio.changed_since(1, "", n_excluded=0)),
+    "tasks": lambda studio: list(studio.tasks_after(1, 0)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_refused_token_says_what_to_do(server: Scripted, call: Callable[[LabelStudioClient], Any]) -> None:
+    server.answers = [(401, {"detail": "Invalid token."})]
+    with (
+        studio_at(server.url) as studio,
+        pytest.raises(AnnotationError, match=r"rejects the token.*DARKROOM_STUDIO_TOKEN"),
+    ):
+        call(studio)
+    assert len(server.seen) == 1, "asking again with the same token is of no use"
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_server_that_stays_in_trouble_is_named_with_what_it_said(
+    server: Scripted, call: Callable[[LabelStudioClient], Any]
+) -> None:
+    server.answers = [(500, {"detail": "disk is full"})]
+    with studio_at(server.url) as studio, pytest.raises(ServerUnreachable, match=r"fails \(500\).*disk is full"):
+        call(studio)
+    assert len(server.seen) == 3
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_server_that_is_down_says_where_to_look(call: Callable[[LabelStudioClient], Any]) -> None:
+    scripted = Scripted()
+    scripted.close()
+    with studio_at(scripted.url) as studio, pytest.raises(ServerUnreachable, match="darkroom annotate status"):
+        call(studio)
+
+
+def test_an_import_is_never_tried_twice(server: Scripted) -> None:
+    server.answers = [(502, {"detail": "gateway"})]
+    with studio_at(server.url) as studio, pytest.raises(ServerUnreachable):
+        studio.import_tasks(1, [{"data": {"key": "a"}}])
+    assert len(server.seen) == 1
+
+
+def test_a_project_that_is_gone_is_told_from_one_that_is_there(server: Scripted) -> None:
+    server.answers = [(404, {"detail": "Not found."})]
+    with studio_at(server.url) as studio:
+        assert not studio.check_project(7, "annotate")
+
+
+def test_a_form_that_was_changed_is_named_with_its_remedy(server: Scripted) -> None:
+    server.answers = [(200, {"id": 7, "title": "x", "label_config": "<View/>"})]
+    with studio_at(server.url) as studio, pytest.raises(AnnotationError, match="--reset-forms"):
+        studio.check_project(7, "annotate")
+
+
+def test_a_label_studio_without_the_plug_in_is_recognised(server: Scripted) -> None:
+    server.answers = [(404, {"detail": "Not found."})]
+    with studio_at(server.url) as studio, pytest.raises(AnnotationError, match="without Darkroom's plug-in"):
+        studio.people()
+
+
+def test_nonsense_instead_of_json_is_a_server_in_trouble(server: Scripted) -> None:
+    server.answers = [(200, b"<html>welcome to the proxy</html>")]
+    with studio_at(server.url) as studio, pytest.raises(ServerUnreachable, match="answered with invalid JSON"):
+        studio.people()
+
+
+def test_a_refusal_is_passed_on_with_its_reason(server: Scripted) -> None:
+    server.answers = [(400, {"detail": "This password is too common."})]
+    with studio_at(server.url) as studio, pytest.raises(AnnotationError, match="too common"):
+        studio.add_person("a@example.com", role="annotator", password="password")

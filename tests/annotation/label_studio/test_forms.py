@@ -1,0 +1,81 @@
+"""The forms: whole, with every choice that records know, and with the names that submissions are read by."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from annotation.label_studio import forms
+from annotation.label_studio.forms import TEMPLATE, form, instructions
+from annotation.rounds.submissions import FIELDS
+
+ROUNDS = sorted(TEMPLATE)
+
+
+def parsed(round: str) -> ET.Element:
+    return ET.fromstring(form(round))
+
+
+def aliases(round: str, name: str) -> list[str]:
+    [field] = [one for one in parsed(round).iter("Choices") if one.get("name") == name]
+    return [str(choice.get("alias")) for choice in field.iter("Choice")]
+
+
+@pytest.mark.parametrize("round", ROUNDS)
+def test_every_form_is_xml_and_reads_data_that_its_tasks_bring(round: str) -> None:
+    shown = {value[1:] for one in parsed(round).iter() if (value := one.get("value", "")).startswith("$")}
+    known = {
+        "annotate": {"image", "rules"},
+        "rework": {"image", "rules", "reasons"},
+        "cross_check": {"image", "question_shown", "record_shown"},
+        "accept": {"image", "question_shown", "record_shown"},
+        "review": {"page"},
+        "verify": {"image", "question_shown"},
+        "suitability": {"page"},
+    }
+    assert shown == known[round]
+
+
+@pytest.mark.parametrize("round", ["annotate", "rework", "cross_check", "accept"])
+def test_a_record_form_has_the_fields_that_submissions_are_read_by(round: str) -> None:
+    names = {str(one.get("name")) for one in parsed(round).iter() if one.get("toName")}
+    assert names <= FIELDS
+    assert {"box", "category", "question", "answer", "count"} <= names
+    assert aliases(round, "category") == list(forms.names(forms.CATEGORIES))
+
+
+@pytest.mark.parametrize("round", ["cross_check", "accept"])
+def test_a_check_offers_every_verdict_and_reason(round: str) -> None:
+    assert aliases(round, "verdict") == list(forms.names(forms.VERDICTS))
+    assert aliases(round, "reason") == list(forms.names(forms.REASONS))
+
+
+def test_only_a_cross_check_asks_for_an_answer_of_ones_own() -> None:
+    assert [round for round in ROUNDS if 'name="blind_answer"' in form(round)] == ["cross_check"]
+
+
+def test_the_queues_offer_what_their_verdicts_know() -> None:
+    assert aliases("review", "verdict") == ["accept", "reject"]
+    assert aliases("review", "reason") == list(forms.names(forms.REVIEW_REASONS))
+    assert aliases("verify", "match") == list(forms.names(forms.MATCHES))
+    assert aliases("suitability", "helps") == list(forms.names(forms.SUITABILITIES))
+
+
+@pytest.mark.parametrize(
+    ("round", "there", "elsewhere"),
+    [
+        ("annotate", "Writing a record", "Checking another"),
+        ("rework", "Rewriting a rejected record", "Accepting"),
+        ("cross_check", "Checking another annotator", "Writing a record"),
+        ("accept", "Accepting", "Writing a record"),
+        ("review", "Reviewing trajectories", "We collect questions"),
+        ("verify", "Verifying public rows", "We collect questions"),
+        ("suitability", "Judging whether a drawing would help", "We collect questions"),
+    ],
+)
+def test_the_instructions_are_about_the_round_alone(round: str, there: str, elsewhere: str) -> None:
+    html = instructions(round)
+    assert there in html
+    assert elsewhere not in html
+    assert "(`" not in html

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from annotation.rounds.submissions import ImageRules, Submission, read_submission
+from pipelines.records.reject_reasons import Reason, RowError
+from tests.annotation.desk import ANN, SIZE, accepts, box, choice, number, record, rejects, text
+
+RULES = ImageRules(*SIZE, 0.05)
+
+
+def submission(result: Any, round: str = "annotate", **more: Any) -> Submission:
+    raw = {"id": 7, "completed_by": ANN, "updated_by": None, "created_at": "2026-05-01T10:00:00Z", "lead_time": 3.5}
+    return read_submission(raw | {"result": result} | more, round=round, rules=RULES)
+
+
+def error(result: Any, round: str = "annotate", **more: Any) -> RowError:
+    with pytest.raises(RowError) as caught:
+        submission(result, round, **more)
+    return caught.value
+
+
+def test_a_record_is_read_in_any_order() -> None:
+    found = submission(list(reversed(record())))
+    assert (found.fields.question, found.fields.answer, found.category) == ("What does the sign say?", "42", "ocr")
+    assert found.boxes == ((400, 600, 560, 690),)
+    assert (found.person_id, found.lead_seconds) == (ANN, 3.5)
+
+
+def test_a_box_without_a_frame_is_on_the_stored_image() -> None:
+    bare = {name: value for name, value in box().items() if not name.startswith("original")}
+    assert submission([bare, *record()[1:]]).boxes == ((400, 600, 560, 690),)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason", "said"),
+    [
+        (None, Reason.BROKEN_SUBMISSION, "NoneType, not a list"),
+        (["text"], Reason.BROKEN_SUBMISSION, "no object with a value"),
+        ([{"from_name": "nope", "value": {}}], Reason.BROKEN_SUBMISSION, "which the form has not"),
+        ([*record(), text("answer", "x") | {"value": {"text": [3]}}], Reason.BROKEN_SUBMISSION, "a text field holds"),
+        ([*record(), choice("category", "ocr", "chart")], Reason.BROKEN_SUBMISSION, "several choices"),
+        (record()[1:], Reason.BREAKS_RULES, "no box is drawn"),
+        ([box(width=40, height=40), *record()[1:]], Reason.BREAKS_RULES, "covers 16.00% of the image"),
+        ([box(value={"rotation": 30}), *record()[1:]], Reason.BREAKS_RULES, "rotated by 30"),
+        ([box(original_width=3000), *record()[1:]], Reason.FOREIGN_FRAME, "drawn on 3000x3000 pixels"),
+        ([box(image_rotation=90), *record()[1:]], Reason.FOREIGN_FRAME, "turned by 90"),
+        (record(answer=" "), Reason.BREAKS_RULES, "the answer is empty"),
+        (record(question=""), Reason.BREAKS_RULES, "the question is empty"),
+        (record(category="sport"), Reason.BREAKS_RULES, "the category is 'sport'"),
+        (record(category="quantity"), Reason.BREAKS_RULES, "the count is missing"),
+        ([*record(category="quantity"), number("count", 41)], Reason.BREAKS_RULES, "the answer says 42, the count 41"),
+        ([*record(category="quantity"), number("count", 1.5)], Reason.BREAKS_RULES, "the count is 1.5"),
+        ([*record(category="quantity"), number("count", -1)], Reason.BREAKS_RULES, "the count is -1"),
+    ],
+)
+def test_a_record_that_breaks_the_rules_is_a_typed_reject(result: Any, reason: Reason, said: str) -> None:
+    found = error(result)
+    assert (found.reason, said in found.evidence) == (reason, True), found.evidence
+
+
+@pytest.mark.parametrize(
+    ("result", "round", "said"),
+    [
+        ([text("blind_answer", "4")], "cross_check", "the verdict is ''"),
+        ([choice("verdict", "perhaps"), text("blind_answer", "4")], "cross_check", "the verdict is 'perhaps'"),
+        (accepts(blind=""), "cross_check", "the checker's own answer is missing"),
+        ([text("blind_answer", "4"), choice("verdict", "fix"), *record()[:3]], "cross_check", "the answer is empty"),
+        ([choice("verdict", "reject")], "accept", "a rejection without a reason"),
+    ],
+)
+def test_a_check_that_says_too_little_is_a_typed_reject(result: Any, round: str, said: str) -> None:
+    found = error(result, round)
+    assert (found.reason, said in found.evidence) == (Reason.BREAKS_RULES, True), found.evidence
+
+
+def test_an_acceptance_by_an_expert_needs_no_answer_of_their_own() -> None:
+    assert submission([choice("verdict", "accept")], "accept").verdict == "accept"
+
+
+def test_reasons_are_kept() -> None:
+    assert submission(rejects("bad_box", "too_easy"), "cross_check").reasons == ("bad_box", "too_easy")
+
+
+def test_a_submission_without_an_account_is_broken() -> None:
+    assert error(record(), completed_by={"email": "x"}).reason is Reason.BROKEN_SUBMISSION
+
+
+def test_exactly_the_limit_is_allowed() -> None:
+    assert submission([box(width=25, height=20), *record()[1:]]).boxes

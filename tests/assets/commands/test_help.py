@@ -1,0 +1,57 @@
+"""No help text loses a word on its way to the screen: a markup eats `<placeholders>` and `[brackets]`."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+
+import pytest
+import typer
+from click import Command
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from assets.cli import app
+
+MODULES = ("train.sft", "train.grpo", "train.evaluate", "train.tiny")
+
+
+def apps() -> dict[str, typer.Typer]:
+    """Every application with a help: `darkroom`, and the modules of `train` as `typer.run` starts them."""
+    single = {name: typer.Typer(add_completion=False) for name in MODULES}
+    for name, runner in single.items():
+        runner.command()(importlib.import_module(name).main)
+    return {"darkroom": app, **single}
+
+
+def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*path, name))
+
+
+def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command) -> list[str]:
+    """The words of the source's help that the printed help lacks."""
+    result = CliRunner().invoke(application, [*path, "--help"], env={"COLUMNS": "400", "TERMINAL_WIDTH": "400"})
+    assert result.exit_code == 0, result.output
+    texts = [command.help or "", *(getattr(parameter, "help", None) or "" for parameter in command.params)]
+    words = {word.strip("*") for text in texts for word in re.split(r"[\s`]+", text)}
+    return sorted(word for word in words if word not in result.output)
+
+
+@pytest.mark.parametrize("name", ["darkroom", *MODULES])
+def test_every_word_of_a_help_text_is_printed(name: str) -> None:
+    application = apps()[name]
+    lost = {path: lost_words(application, path, command) for path, command in commands(get_command(application))}
+    assert not {path: words for path, words in lost.items() if words}
+
+
+def test_a_placeholder_that_markdown_eats_is_found() -> None:
+    application = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+
+    @application.command()
+    def page() -> None:
+        """Writes HOME/<dataset>.html."""
+
+    assert lost_words(application, (), get_command(application)) == ["HOME/<dataset>.html."]

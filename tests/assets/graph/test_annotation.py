@@ -1,0 +1,127 @@
+"""The annotation assets in Dagster, from a journal; the server's part is in tests/e2e/test_annotation.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from annotation.commands.campaign import EXAMPLE
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.tables import read_accepted
+from assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, definitions
+from assets.graph.annotation import JOB, annotation_sync
+from assets.graph.resources import WorkspaceResource
+from pipelines.demo.images.charts import charts
+from pipelines.demo.images.photographs import photographs
+from pipelines.records import PoolImage
+from pipelines.storage.workspace import Workspace
+from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, box, record
+from tests.assets.graph.test_families import metadata
+from tests.conftest import textured
+
+SIZE = (2400, 1600)
+
+
+@pytest.fixture
+def campaign(workspace: Workspace) -> Path:
+    folder = workspace.annotation / "images"
+    folder.mkdir(parents=True)
+    for seed in range(2):
+        textured(seed, SIZE).save(folder / f"{seed}.jpg")
+    (folder / "small.jpg").write_bytes((folder / "0.jpg").read_bytes())
+    (workspace.annotation / "campaign.yaml").write_text(EXAMPLE)
+    return folder
+
+
+def run(instance: dg.DagsterInstance, *assets: str) -> dg.ExecuteInProcessResult:
+    keys = [dg.AssetKey([asset]) for asset in assets]
+    job = definitions().resolve_implicit_global_asset_job_def()
+    return job.execute_in_process(instance=instance, asset_selection=keys)
+
+
+@pytest.fixture
+def pool(campaign: Path, instance: dg.DagsterInstance, workspace: Workspace) -> list[PoolImage]:
+    found = metadata(run(instance, "annotation_pool"), "annotation_pool")
+    assert (found["rows_in"], found["rows_out"], found["rejected"]) == (3, 2, 1)
+    return workspace.tables.read(POOL, PoolImage)
+
+
+def frameless(result: list) -> list:
+    """The same on any image: boxes without the frame that they were drawn on."""
+    return [{name: value for name, value in one.items() if not name.startswith("original")} for one in result]
+
+
+def test_the_pages_show_counts_images_and_quality(
+    pool: list[PoolImage], instance: dg.DagsterInstance, workspace: Workspace
+) -> None:
+    desk = Desk(workspace.annotation, item=pool[0].image.sha256, size=SIZE)
+    desk.submit(desk.hand_out(), ANN, frameless(record()))
+    desk.submit(desk.hand_out(), BOB, frameless(accepts()))
+    task = desk.hand_out()
+    desk.submit(task, EVE, frameless(accepts()))
+    desk.submit(task, EVE, [box()])
+    job = definitions().resolve_job_def(JOB)
+    result = job.execute_in_process(instance=instance)
+    written, accepted = metadata(result, "annotations"), metadata(result, "accepted_annotations")
+    assert (written["rows_in"], written["rows_out"], written["quarantined"]) == (2, 1, 1)
+    assert (accepted["rows_in"], accepted["rows_out"]) == (1, 1)
+    assert "data:image/jpeg;base64," in str(accepted["preview"])
+    assert "data:image/png;base64," in str(accepted["plot_rounds"])
+    people = {row.data["person"]: row.data for row in accepted["people"]}
+    assert {"Ann", "Bob", "Eve"} <= {str(name).partition(" ")[0].capitalize() for name in people}
+    assert metadata(result, "refused_submissions")["rows_out"] == 1
+    assert all(check.passed for check in result.get_asset_check_evaluations())
+
+
+def test_without_a_server_the_bundled_recording_makes_the_tables(
+    workspace: Workspace, instance: dg.DagsterInstance
+) -> None:
+    for lazy in (*charts(0)[2:5], *photographs(0)):
+        (data,) = lazy.build().images
+        assert isinstance(data, bytes)
+        workspace.images.ingest(data)
+    steps = {step: {"config": config} for step, config in BUNDLED_RECORDING.items()}
+    job = definitions().resolve_job_def(RECORDED_ANNOTATIONS)
+    for _ in range(2):
+        result = job.execute_in_process(instance=instance, run_config={"ops": steps})
+        pool, accepted = metadata(result, "annotation_pool"), metadata(result, "accepted_annotations")
+        assert (pool["rows_in"], pool["rows_out"], pool["quarantined"]) == (29, 5, 24)
+        assert (accepted["rows_in"], accepted["rows_out"]) == (4, 4)
+        assert pool["annotations"] == accepted["annotations"] == "recorded export, bundled"
+        assert "simulated people" in str(accepted["note"])
+        assert all(check.passed for check in result.get_asset_check_evaluations())
+    assert {(row.source, row.category) for row in read_accepted(workspace)} == {
+        ("annotation/demo", "chart"),
+        ("annotation/demo", "object"),
+    }
+
+
+def test_the_job_of_the_recording_takes_it_without_being_told(
+    workspace: Workspace, instance: dg.DagsterInstance
+) -> None:
+    result = definitions().resolve_job_def(RECORDED_ANNOTATIONS).execute_in_process(instance=instance)
+    assert metadata(result, "annotation_pool")["quarantined"] == 29
+    assert metadata(result, "accepted_annotations")["rows_out"] == 0
+
+
+def test_the_sensor_says_what_is_missing(campaign: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
+    def tick() -> str:
+        context = dg.build_sensor_context(instance=instance, resources={"workspace": WorkspaceResource()})
+        said = annotation_sync(context)
+        assert isinstance(said, dg.SkipReason)
+        return said.skip_message or ""
+
+    assert tick() == "there is no pool yet: materialise annotation_pool"
+    run(instance, "annotation_pool")
+    assert "start one with `darkroom annotate up`" in tick()
+
+
+def test_pre_annotations_without_a_policy_say_what_to_set(pool: list[PoolImage], instance: dg.DagsterInstance) -> None:
+    job = definitions().resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(
+        instance=instance, asset_selection=[dg.AssetKey(["pre_annotations"])], raise_on_error=False
+    )
+    assert not result.success
+    assert "DARKROOM_POLICY_URL" in str(result.failure_data_for_node("pre_annotations"))

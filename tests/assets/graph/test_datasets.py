@@ -1,0 +1,28 @@
+"""What ships of the families does not change with samples that only RL data is made of."""
+
+from __future__ import annotations
+
+from assets.graph.datasets import drafted_partitions
+from pipelines.generation import engine
+from pipelines.generation.recipes import load_recipes
+from pipelines.generation.stage import SAMPLES
+from pipelines.sources import SourceRow
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+from tests.pipelines.publishing.shipping import PARTITION
+
+
+class Sums:
+    """A source that no family works on."""
+
+    name, n_shards, fingerprint = "sums", 1, "sums"
+
+    def rows(self, shard: int):
+        yield SourceRow("sum/0", (), "What is 40 + 2?", "42")
+
+
+def test_partitions_without_trajectories_are_not_looked_at(shipped, workspace: Workspace) -> None:
+    engine.intake(workspace, Sums(), 0, "sums-0000")
+    assert workspace.tables.exists(TableKey(SAMPLES, "sums-0000"))
+    recipes = list(load_recipes().values())
+    assert drafted_partitions(workspace.tables, recipes, [PARTITION, "sums-0000", "none-0000"]) == [PARTITION]

@@ -1,0 +1,141 @@
+"""A family's assets when they are materialised: counts, checks, previews, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.definitions import SFT, definitions
+from assets.graph.families import stage_key
+from assets.graph.stage_assets import check_conservation
+from pipelines.generation.engine import STAGES
+from pipelines.generation.stage import SAMPLES
+from pipelines.records import Sample
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+PARTITION = "signs-0000"
+
+
+CROP = [dg.AssetKey(list(SAMPLES)), *(stage_key("crop", stage) for stage in (*STAGES, "rejects"))]
+"""One family stands for all: the factory makes their assets alike."""
+
+
+def materialize(instance: dg.DagsterInstance, **kwargs) -> dg.ExecuteInProcessResult:
+    job = definitions().resolve_job_def(SFT)
+    return job.execute_in_process(instance=instance, partition_key=PARTITION, asset_selection=CROP, **kwargs)
+
+
+def metadata(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, object]:
+    made = [
+        event.step_materialization_data.materialization
+        for event in result.get_asset_materialization_events()
+        if event.asset_key and event.asset_key.to_user_string() == asset
+    ]
+    return {
+        name: value.records if isinstance(value, dg.TableMetadataValue) else value.value
+        for name, value in made[0].metadata.items()
+    }
+
+
+@pytest.fixture
+def result(signs: Path, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    return materialize(instance)
+
+
+def test_the_pages_show_counts_reasons_images_and_the_funnel(result: dg.ExecuteInProcessResult) -> None:
+    samples, trajectories, rejects = (
+        metadata(result, asset) for asset in ("samples", "crop/trajectories", "crop/rejects")
+    )
+    assert (samples["rows_in"], samples["rows_out"], samples["quarantined"]) == (6, 5, 1)
+    assert "data:image/jpeg;base64," in str(samples["preview"])
+    assert (trajectories["rows_in"], trajectories["rows_out"]) == (4, 4)
+    assert "S0X" in str(trajectories["preview"])
+    assert "5 (100%)" in str(trajectories["funnel"])
+    assert "4 (80%)" in str(trajectories["funnel"])
+    records = [record.data for record in rejects["rejects_by_reason"]]
+    assert [(record["reason"], record["rows"]) for record in records] == [("not_applicable", 1)]
+
+
+def test_the_page_says_how_often_questions_are_answered_without_aid(result: dg.ExecuteInProcessResult) -> None:
+    for asset in ("crop/verdicts", "crop/trajectories"):
+        page = metadata(result, asset)
+        assert (page["needs_image_share_right"], page["needs_tools_share_right"]) == (0.0, 1.0)
+        rows = [record.data for record in page["necessity"]]
+        assert [(row["asked"], row["right"], row["rejected"]) for row in rows] == [
+            ("with a blank image", "0 of 16 answers", 0),
+            ("without tools", "16 of 16 answers", 0),
+        ]
+
+
+def test_every_conservation_check_passes(result: dg.ExecuteInProcessResult) -> None:
+    evaluations = result.get_asset_check_evaluations()
+    assert len(evaluations) == 6
+    assert all(evaluation.passed for evaluation in evaluations)
+
+
+def test_a_second_materialisation_reuses_every_table(
+    result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance
+) -> None:
+    again = materialize(instance)
+    for asset in ("samples", "crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories", "crop/rejects"):
+        assert metadata(again, asset)["reused"] is True, asset
+
+
+def test_a_lost_row_fails_the_check(result: dg.ExecuteInProcessResult, workspace: Workspace) -> None:
+    key = TableKey(SAMPLES, PARTITION)
+    rows = workspace.tables.read(key, Sample)
+    facts = workspace.tables.facts(key)
+    workspace.tables.write(key, Sample, rows[1:], workspace.tables.read_rejects(key), inputs="tampered", facts=facts)
+    assert not check_conservation(workspace.tables, key, n_in=facts["n_in"]).passed
+
+
+def test_a_lost_row_stops_what_is_downstream(
+    signs: Path, instance: dg.DagsterInstance, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipelines.storage.tables import Tables
+
+    n_rows = Tables.n_rows
+
+    def one_less(tables: Tables, key: TableKey) -> int:
+        return n_rows(tables, key) - (key.asset == ("crop", "drafts"))
+
+    monkeypatch.setattr(Tables, "n_rows", one_less)
+    result = materialize(instance, raise_on_error=False)
+    assert not result.success
+    assert not workspace.tables.exists(TableKey(("crop", "runs"), PARTITION))
+
+
+def test_an_unknown_policy_is_said_when_the_definitions_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipelines.models.policies import PolicyUnavailable
+
+    monkeypatch.setenv("DARKROOM_POLICY", "orakel")
+    with pytest.raises(PolicyUnavailable, match="'oracle' or 'openai'"):
+        definitions()
+
+
+@pytest.mark.parametrize(
+    ("settings", "variable"),
+    [
+        ({}, "DARKROOM_POLICY_URL"),
+        ({"DARKROOM_POLICY_URL": "http://127.0.0.1:9/v1"}, "DARKROOM_POLICY_MODEL"),
+        ({"DARKROOM_POLICY_URL": "https://api.example.com/v1", "DARKROOM_POLICY_MODEL": "m"}, "OPENAI_API_KEY"),
+        ({"DARKROOM_POLICY_URL": "http://127.0.0.1:9/v1", "DARKROOM_POLICY_MODEL": "m"}, "DARKROOM_POLICY_URL"),
+    ],
+)
+def test_a_policy_that_cannot_work_fails_the_drafts_and_names_the_variable(
+    settings: dict[str, str],
+    variable: str,
+    signs: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, value in {"DARKROOM_POLICY": "openai", **settings}.items():
+        monkeypatch.setenv(name, value)
+    result = materialize(instance, raise_on_error=False)
+    failures = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    assert [event.step_key for event in result.all_events if event.is_step_failure] == ["crop__drafts"]
+    assert variable in failures[0].to_string()

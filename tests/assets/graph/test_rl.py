@@ -1,0 +1,103 @@
+"""The RL assets when they are materialised: counts, plots, votes, the dataset, and the same again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from typer.testing import CliRunner
+
+from assets.cli import app
+from assets.definitions import RL, RL_DATASET, definitions
+from assets.graph.resources import PolicyResource
+from assets.graph.stage_assets import shown_by
+from assets.pages.metadata import bars
+from pipelines.models.policies import OpenAIPolicy
+from pipelines.publishing.rl_dataset import KEY
+from pipelines.records import RLRow
+from pipelines.rl.facts import STAGES
+from pipelines.storage.workspace import Workspace
+
+PARTITION = "signs-0000"
+OPS = {"suitability_labels": {"tie": "yes"}, "pass_rates": {"max_rate": 1.0}}
+
+
+def materialize(instance: dg.DagsterInstance, job: str, partition: str | None = None, **ops) -> dict[str, dict]:
+    """What the assets' pages show, by asset."""
+    result = (
+        definitions()
+        .resolve_job_def(job)
+        .execute_in_process(
+            instance=instance,
+            partition_key=partition,
+            run_config={"ops": {name: {"config": config} for name, config in ops.items()}},
+        )
+    )
+    made = [event.step_materialization_data.materialization for event in result.get_asset_materialization_events()]
+    assert all(check.passed for check in result.get_asset_check_evaluations())
+    return {one.asset_key.to_user_string(): {name: value.value for name, value in one.metadata.items()} for one in made}
+
+
+SHOWN: list[str] = []
+
+
+@pytest.fixture
+def pages(signs: Path, instance: dg.DagsterInstance) -> dict[str, dict]:
+    with shown_by(SHOWN.append):
+        return materialize(instance, RL, PARTITION, **OPS) | materialize(instance, RL_DATASET)
+
+
+def test_the_pages_show_counts_who_was_asked_and_plots_and_the_same_again_does_nothing(
+    pages, workspace: Workspace, instance: dg.DagsterInstance
+):
+    assert set(pages) == {"samples", "rl_dataset", *STAGES}
+    assert (pages["rl_candidates"]["rows_in"], pages["rl_candidates"]["asked_judge"]) == (5, "oracle")
+    assert pages["pass_rates"]["asked_student"] == "oracle"
+    assert pages["suitability_votes"]["rows_in"] == 0  # every sign is in an image
+    for asset, plot in (
+        ("pass_rates", "plot_pass_rates"),
+        ("suitability_votes", "plot_votes"),
+        ("rl_dataset", "plot_mix"),
+    ):
+        assert pages[asset][plot].startswith("![](data:image/png;base64,"), asset
+    assert "█" in pages["pass_rates"]["pass_rates"]
+    assert "text" in pages["rl_candidates"]["graders"]
+    assert {"prior", "accuracy_forced", "accuracy_forbidden"} <= pages["tool_necessity"].keys()
+    assert {"by_category", "by_difficulty", "by_grader", "by_source"} <= pages["rl_dataset"].keys()
+    rows = workspace.tables.read(KEY, RLRow)
+    assert len(rows) == pages["rl_dataset"]["rows_out"] == pages["pass_rates"]["rows_out"]
+    assert all(row.pass_rate is not None and row.necessity is not None for row in rows)
+    assert any(said.startswith("pass_rates: 5 of 5 rows (100%), ") for said in SHOWN)
+    again = materialize(instance, RL, PARTITION, **OPS) | materialize(instance, RL_DATASET)
+    assert {name: page["reused"] for name, page in again.items()} == dict.fromkeys(again, True)
+
+
+def test_the_command_does_the_same_as_the_jobs_and_names_an_unknown_source(signs: Path):
+    said = CliRunner().invoke(app, ["rl", "signs", "--rows", "2", "--quota", "signs=3"])
+    assert said.exit_code == 0, said.output
+    assert "RL rows              2 in" in said.output
+    for part in ("RL data, stage by stage", "Rows by right answers", "difficulty"):
+        assert part in said.output, part
+    unknown = CliRunner().invoke(app, ["rl", "nothing"])
+    assert unknown.exit_code == 1
+    assert "there is no source 'nothing'" in unknown.output
+    assert CliRunner().invoke(app, ["rl", "signs", "--quota", "signs"]).exit_code == 2
+
+
+def test_the_student_is_a_role_of_its_own(workspace: Workspace):
+    environment = {
+        "DARKROOM_POLICY": "openai",
+        "DARKROOM_POLICY_URL": "http://127.0.0.1:1/v1",
+        "DARKROOM_POLICY_MODEL": "teacher",
+        "DARKROOM_STUDENT_MODEL": "student-7b",
+        "DARKROOM_STUDENT_SEND_N": "0",
+    }
+    policy = PolicyResource.from_environment("STUDENT", environment).for_rl("pass_rates", workspace)
+    assert isinstance(policy, OpenAIPolicy)
+    assert (policy.identity.model, policy.gives_several) == ("student-7b", False)
+
+
+def test_bars_are_as_long_as_their_counts():
+    lines = bars({"a": 4, "b": 1, "c": 0}).value.splitlines()[1:-1]
+    assert [line.count("█") for line in lines] == [24, 6, 0]

@@ -1,0 +1,11 @@
+"""The oracle of ``shout``, as a package would bring it."""
+
+from pipelines.models.policies.base import CompletionRequest
+from pipelines.models.protocols import Thyme
+
+
+def script(turn: CompletionRequest) -> str:
+    if not turn.rounds:
+        return Thyme().write_round("Loudly now.", f"print({turn.task.sample.answer!r}.upper())", first=True)
+    said = turn.rounds[0].observation.text.strip()
+    return Thyme().write_answer("It was loud.", said, first=False)

@@ -1,0 +1,200 @@
+"""Samples with everything that can be wrong with an image, and a policy that writes what it is told to."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from pipelines.demo.images import DemoSource
+from pipelines.demo.images.diagrams import diagrams
+from pipelines.demo.images.figures import figures
+from pipelines.demo.images.material import LazyRow
+from pipelines.demo.images.maths import maths
+from pipelines.generation import engine
+from pipelines.generation.engine import Family
+from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity, oracle_policy
+from pipelines.records import Reject, Trajectory, Truth, TruthBox
+from pipelines.sources import SourceRow
+from pipelines.storage.stage import StageReport
+from pipelines.storage.workspace import Workspace
+
+PARTITION = "flawed-0000"
+PROBLEMS = "problems-0000"
+DEMO = "demo-0000"
+
+
+def _signed(seed: int, text: str, box: tuple[int, int, int, int], size: tuple[int, int]) -> Image.Image:
+    noise = np.random.default_rng(seed).integers(0, 255, (size[1] // 16, size[0] // 16, 3), dtype=np.uint8)
+    image = Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=(250, 250, 250))
+    draw.text((box[0] + 4, box[1] + 4), text, fill=(0, 0, 0))
+    return image
+
+
+def _dim(image: Image.Image) -> Image.Image:
+    return image.point([10 + round(level * 0.15) for level in range(256)] * 3)
+
+
+@dataclass(frozen=True)
+class FlawedSource:
+    """Images with a sign: one as it should be, the others turned, dim, both, and far too large for their sign."""
+
+    name: str = "flawed"
+    n_shards: int = 1
+    fingerprint: str = "flawed"
+
+    def rows(self, shard: int) -> Iterator[SourceRow]:
+        box = (80, 60, 128, 84)
+        quarter = Image.Transpose.ROTATE_90
+        yield self._row("plain", _signed(0, "A1B", box, (640, 480)), Truth(boxes=(TruthBox("sign", *box),)))
+        yield self._row("turned", _signed(1, "A1B", box, (640, 480)).transpose(quarter), Truth(angle=90))
+        yield self._row("dim", _dim(_signed(2, "A1B", box, (640, 480))), Truth(contrast=0.15))
+        both = _dim(_signed(3, "A1B", box, (640, 480))).transpose(quarter)
+        yield self._row("both", both, Truth(angle=90, contrast=0.15))
+        yield self._row("large", _signed(4, "A1B", box, (1280, 960)), Truth(boxes=(TruthBox("sign", *box),)))
+
+    def _row(self, row: str, image: Image.Image, truth: Truth) -> SourceRow:
+        buffer = io.BytesIO()
+        image.save(buffer, "PNG")
+        return SourceRow(row, (buffer.getvalue(),), f"What does the {row} sign say?", "A1B", truth=truth, license="CC0")
+
+
+class Scripted:
+    """A policy that writes what it is told to: a fake only where money would be spent."""
+
+    concurrency = 4
+
+    def __init__(self, write: Callable[[CompletionRequest], str]) -> None:
+        self.identity = PolicyIdentity("scripted", "scripted")
+        self._write = write
+        self.turns: list[CompletionRequest] = []
+
+    async def check(self) -> None:
+        pass
+
+    async def write(self, turn: CompletionRequest) -> Completion:
+        self.turns.append(turn)
+        return Completion(self._write(turn))
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def scripted() -> type[Scripted]:
+    return Scripted
+
+
+@pytest.fixture
+def flawed(workspace: Workspace) -> Callable[[str], Family]:
+    """A family at work on the flawed images."""
+    engine.intake(workspace, FlawedSource(), 0, PARTITION)
+    return lambda family: Family(workspace, load_recipes()[family], PARTITION)
+
+
+@pytest.fixture
+def signs(workspace: Workspace, small_source: Any) -> Callable[[str], Family]:
+    """A family at work on the small source: five samples, one of them without a box."""
+    engine.intake(workspace, small_source, 0, PARTITION)
+    return lambda family: Family(workspace, load_recipes()[family], PARTITION)
+
+
+@pytest.fixture
+def run_all() -> Callable[..., dict[str, StageReport]]:
+    """All stages of a family, with the oracle unless another policy is given."""
+
+    def run(family: Family, policy: Any = None) -> dict[str, StageReport]:
+        writer = policy or oracle_policy(family.recipe.family, revision=family.recipe.digest)
+        return {
+            "drafts": family.draft(writer),
+            "runs": family.run(writer),
+            "verdicts": family.check(),
+            "trajectories": family.keep(),
+            "rejects": family.collect_rejects(),
+        }
+
+    return run
+
+
+@pytest.fixture
+def kept() -> Callable[[Family], dict[str, Trajectory]]:
+    """The accepted rows of a family by the source's row."""
+
+    def read(family: Family) -> dict[str, Trajectory]:
+        names = {sample.sample_id: sample.source_row for sample in family.shard.samples().values()}
+        made = family.workspace.tables.read(family.key("trajectories"), Trajectory)
+        return {names[row.sample_id]: row for row in made}
+
+    return read
+
+
+@pytest.fixture
+def rejects() -> Callable[[Family], dict[str, Reject]]:
+    """What a family rejected, by the source's row."""
+
+    def read(family: Family) -> dict[str, Reject]:
+        return {row.source_row: row for row in family.workspace.tables.read(family.key("rejects"), Reject)}
+
+    return read
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The demo's mathematical rows alone."""
+
+    name: str = "problems"
+    n_shards: int = 1
+    fingerprint: str = "problems"
+
+    def rows(self, shard: int) -> Iterator[SourceRow]:
+        for row in [*maths(0), *diagrams(0), *figures(0)]:
+            yield row.build()
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """A workspace with the problems as samples."""
+    home = str(tmp_path_factory.mktemp("problems"))
+    with Workspace.from_environment({"DARKROOM_HOME": home}) as opened:
+        engine.intake(opened, Problems(), 0, PROBLEMS)
+        yield opened
+
+
+@dataclass(frozen=True)
+class DemoPart(DemoSource):
+    """The demo's rows of some kinds; ``photo/cat`` is a ``photo``. `make e2e` works on all of its rows."""
+
+    n_shards: int = 1
+    kinds: tuple[str, ...] = ()
+
+    def _all(self) -> list[LazyRow]:
+        return [row for row in super()._all() if row.name.split("/")[0] in self.kinds]
+
+
+@pytest.fixture(scope="module")
+def demo_chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Family]]:
+    """A family after all stages on the demo's rows of some kinds, written by the oracle."""
+    with ExitStack() as workspaces:
+
+        def run(recipe: Recipe, *kinds: str) -> Family:
+            home = str(tmp_path_factory.mktemp(recipe.family))
+            workspace = workspaces.enter_context(Workspace.from_environment({"DARKROOM_HOME": home}))
+            engine.intake(workspace, DemoPart(kinds=kinds), 0, DEMO)
+            family = Family(workspace, recipe, DEMO)
+            family.draft(oracle_policy(recipe.family, revision=recipe.digest))
+            family.run(oracle_policy(recipe.family, revision=recipe.digest))
+            family.check()
+            family.keep()
+            family.collect_rejects()
+            return family
+
+        yield run

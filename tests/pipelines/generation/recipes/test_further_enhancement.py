@@ -1,0 +1,95 @@
+"""Further enhancement: first a generous crop, then the exact one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from pipelines.generation.recipes.further_enhancement import GENEROSITY, MAX_SHARE, MIN_GENEROSITY, generous
+from pipelines.models.policies import oracle_script
+from pipelines.records import Draft
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import Reason, RowError
+
+IMAGE = Box(0, 0, 2400, 1500)
+EXACTS = [Box(0, 0, 60, 40), Box(2300, 1400, 2400, 1500), Box(1000, 700, 1400, 760), Box(5, 1300, 205, 1340)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("exact", EXACTS)
+def test_the_first_region_holds_the_exact_one_and_is_several_times_as_large(exact: Box, seed: int) -> None:
+    first = generous(exact, IMAGE.width, IMAGE.height, random.Random(seed))
+    assert IMAGE.contains(first)
+    assert first.contains(exact)
+    assert MIN_GENEROSITY <= first.area / exact.area <= GENEROSITY[1] * 1.1
+    assert first.area <= MAX_SHARE * IMAGE.area
+
+
+def test_the_factor_and_the_place_are_drawn() -> None:
+    drawn = {generous(EXACTS[2], IMAGE.width, IMAGE.height, random.Random(seed)) for seed in range(20)}
+    assert len(drawn) == 20
+
+
+def test_an_image_without_room_around_the_target_is_unsuitable() -> None:
+    with pytest.raises(RowError) as error:
+        generous(Box(10, 10, 90, 90), 100, 100, random.Random(0))
+    assert error.value.reason is Reason.UNSUITABLE
+
+
+def test_the_oracles_rows_have_two_programs_and_pass_every_check(signs, run_all, kept) -> None:
+    family = signs("further_enhancement")
+    run_all(family)
+    rows = kept(family)
+    assert [len(row.rounds) for row in rows.values()] == [2, 2, 2, 2]
+    assert {row.loss_policy for row in rows.values()} == {"last_round"}
+    assert len({row.rounds[1].thought for row in rows.values()}) > 1
+
+
+def test_the_exact_region_is_told_beside_the_first_observation_and_recorded_nowhere(
+    signs, run_all, scripted, workspace
+) -> None:
+    family = signs("further_enhancement")
+    policy = scripted(oracle_script(family.recipe.family))
+    run_all(family, policy)
+    for turn in policy.turns:
+        said = str(turn.messages)
+        assert turn.task.hint["first_region"] in said
+        assert (f"right, lower): {turn.task.hint['region']}" in said) == bool(turn.rounds)
+    from pipelines.records import Trajectory
+
+    for row in workspace.tables.read(family.key("trajectories"), Trajectory):
+        told = "Region for the second program"
+        assert told not in str(row)
+
+
+def test_both_regions_are_secret(signs, workspace, run_all) -> None:
+    import json
+
+    family = signs("further_enhancement")
+    run_all(family)
+    hints = [json.loads(draft.hint) for draft in workspace.tables.read(family.key("drafts"), Draft)]
+    assert all(hint.keys() == {"first_region", "region"} for hint in hints)
+
+
+def test_a_thought_with_a_number_of_either_region_is_rejected(signs, run_all, scripted) -> None:
+    family = signs("further_enhancement")
+
+    def leaks(turn) -> str:
+        number = max(turn.task.hint["first_region"].split(", "), key=int)
+        text = oracle_script(family.recipe.family)(turn)
+        return text.replace("<think>", f"<think>Up to {number} I see it. ") if not turn.rounds else text
+
+    reports = run_all(family, scripted(leaks))
+    assert reports["trajectories"].reasons == {"check_failed: hint_stays_hidden": 4}
+
+
+def test_a_policy_that_answers_after_one_crop_is_rejected(signs, run_all, scripted) -> None:
+    family = signs("further_enhancement")
+
+    def hasty(turn) -> str:
+        answer = f"It says {turn.task.sample.answer}.</think>\n<answer>{turn.task.sample.answer}</answer>"
+        return answer if turn.rounds else oracle_script(family.recipe.family)(turn)
+
+    reports = run_all(family, scripted(hasty))
+    assert reports["trajectories"].reasons == {"check_failed: two_programs": 4}

@@ -1,0 +1,423 @@
+"""The engine, with the real sandbox, ledger and store: what it promises about rows, resuming and bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from pipelines.generation import engine
+from pipelines.generation.engine import STAGES, Family
+from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.models.policies import (
+    Completion,
+    CompletionRequest,
+    OraclePolicy,
+    PolicyError,
+    PolicyIdentity,
+    PolicyUnavailable,
+    oracle_policy,
+    oracle_script,
+)
+from pipelines.records import Check, Reject, Trajectory
+from pipelines.storage.stage import StageReport
+from pipelines.storage.tables import TableMissing, TableStale
+from pipelines.storage.workspace import Workspace
+
+PARTITION = "small-0000"
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return load_recipes()["crop"]
+
+
+@pytest.fixture
+def family(workspace: Workspace, recipe: Recipe, small_source) -> Family:
+    engine.intake(workspace, small_source, 0, PARTITION)
+    return Family(workspace, recipe, PARTITION)
+
+
+def oracle(recipe: Recipe) -> OraclePolicy:
+    return oracle_policy(recipe.family, revision=recipe.digest)
+
+
+def run_all(family: Family, policy: Callable[[], object] | None = None) -> dict[str, StageReport]:
+    make = policy or (lambda: oracle(family.recipe))
+    return {
+        "drafts": family.draft(make()),
+        "runs": family.run(make()),
+        "verdicts": family.check(),
+        "trajectories": family.keep(),
+        "rejects": family.collect_rejects(),
+    }
+
+
+class Scripted:
+    """A policy that writes what it is told to: a fake only where money would be spent."""
+
+    concurrency = 4
+
+    def __init__(self, write: Callable[[CompletionRequest], Completion]) -> None:
+        self.identity = PolicyIdentity("scripted", "scripted")
+        self._write = write
+        self.n_turns = 0
+
+    async def check(self) -> None:
+        pass
+
+    async def write(self, turn: CompletionRequest) -> Completion:
+        self.n_turns += 1
+        return self._write(turn)
+
+    async def close(self) -> None:
+        pass
+
+
+def table_bytes(home: Path) -> dict[str, bytes]:
+    root = home / "tables"
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*.parquet"))}
+
+
+def test_every_sample_becomes_a_trajectory_or_a_reject(family: Family) -> None:
+    reports = run_all(family)
+    tables = family.workspace.tables
+    n_samples = tables.n_rows(family.samples_key)
+    assert n_samples == 5
+    assert reports["trajectories"].n_out + reports["rejects"].n_out == n_samples
+    for report in reports.values():
+        assert report.n_in == report.n_out + report.n_rejected + report.n_quarantined
+
+
+def test_the_oracles_crops_pass_every_check(family: Family) -> None:
+    run_all(family)
+    kept = family.workspace.tables.read(family.key("trajectories"), Trajectory)
+    assert [len(made.rounds) for made in kept] == [1, 1, 1, 1]
+    assert all(made.passed for made in kept)
+    assert {check.name for made in kept for check in made.checks} >= {"crop_contains_target", "answer_matches"}
+    assert {made.provenance.policy for made in kept} == {"oracle"}
+
+
+def test_a_crops_image_names_its_parent_and_the_code_that_made_it(family: Family) -> None:
+    run_all(family)
+    made = family.workspace.tables.read(family.key("trajectories"), Trajectory)[0]
+    shown = made.rounds[0].observation.images[0]
+    assert shown.parent == made.images[0].sha256
+    assert shown.made_by
+
+
+def test_a_sample_without_a_box_is_rejected_as_not_applicable(family: Family) -> None:
+    run_all(family)
+    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    assert [(reject.reason, reject.source_row) for reject in rejects] == [("not_applicable", "row/1")]
+
+
+def test_a_second_run_does_nothing_and_changes_no_byte(family: Family) -> None:
+    run_all(family)
+    before = table_bytes(family.workspace.home)
+    again = run_all(family)
+    assert all(report.reused for report in again.values())
+    assert table_bytes(family.workspace.home) == before
+
+
+def test_tables_made_anew_from_the_ledger_are_equal_byte_for_byte_and_perform_nothing(family: Family) -> None:
+    run_all(family)
+    before = table_bytes(family.workspace.home)
+    acts = family.workspace.ledger.totals()
+    for stage in (*STAGES, "rejects"):
+        family.workspace.tables.path(family.key(stage)).unlink()
+    again = run_all(family)
+    assert not any(report.reused for report in again.values())
+    assert sum(report.performed for report in again.values()) == 0
+    assert family.workspace.ledger.totals() == acts
+    assert table_bytes(family.workspace.home) == before
+
+
+def test_another_workspace_gives_the_same_bytes(family: Family, recipe: Recipe, small_source, tmp_path: Path) -> None:
+    run_all(family)
+    with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path / "other")}) as other:
+        engine.intake(other, small_source, 0, PARTITION)
+        run_all(Family(other, recipe, PARTITION))
+        assert table_bytes(other.home) == table_bytes(family.workspace.home)
+
+
+def test_a_stage_without_its_input_names_the_command_that_makes_it(workspace: Workspace, recipe: Recipe) -> None:
+    with pytest.raises(TableMissing, match="dg launch --assets"):
+        Family(workspace, recipe, "nowhere-0000").draft(oracle(recipe))
+
+
+def test_a_policy_that_writes_nonsense_gives_only_typed_rejects_that_keep_its_words(family: Family) -> None:
+    reports = run_all(family, lambda: Scripted(lambda turn: Completion("blub <co")))
+    assert reports["trajectories"].n_out == 0
+    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
+    malformed = [reject for reject in rejects if reject.reason == "malformed_turn"]
+    assert len(malformed) == 4
+    assert all("blub" in reject.row for reject in malformed)
+
+
+def test_a_turn_that_the_token_limit_cut_is_rejected_as_truncated(family: Family) -> None:
+    reports = run_all(family, lambda: Scripted(lambda turn: Completion("<think>I", finished=False)))
+    assert reports["drafts"].reasons == {"not_applicable": 1, "truncated_turn": 4}
+
+
+def test_what_a_rejected_row_cost_is_part_of_the_stages_cost(family: Family) -> None:
+    from pipelines.records import Usage
+
+    paid = Completion("no code at all", usage=Usage(calls=1, prompt_tokens=10, completion_tokens=2, cost_usd=0.5))
+    reports = run_all(family, lambda: Scripted(lambda turn: paid))
+    assert reports["drafts"].usage == Usage(calls=4, prompt_tokens=40, completion_tokens=8, cost_usd=2.0)
+
+
+def test_a_row_whose_endpoint_gave_up_is_quarantined_and_tried_again_by_the_next_run(family: Family) -> None:
+    def give_up(turn: CompletionRequest) -> Completion:
+        raise PolicyError("HTTP 503")
+
+    first = family.draft(Scripted(give_up))
+    assert first.n_quarantined == 4
+    again = Scripted(lambda turn: Completion(oracle(family.recipe)._script(turn)))
+    second = family.draft(again)
+    assert (second.reused, second.n_out, again.n_turns) == (False, 4, 4)
+
+
+def test_turns_that_were_paid_for_are_not_paid_for_again_when_one_row_failed(family: Family) -> None:
+    script = oracle_script(family.recipe.family)
+
+    def fail_once(turn: CompletionRequest) -> Completion:
+        if turn.task.sample.source_row == "row/2":
+            raise PolicyError("HTTP 503")
+        return Completion(script(turn))
+
+    family.draft(Scripted(fail_once))
+    again = Scripted(lambda turn: Completion(script(turn)))
+    family.draft(again)
+    assert again.n_turns == 1
+
+
+def test_an_unreachable_policy_is_said_before_any_row_is_touched(family: Family) -> None:
+    class Absent(Scripted):
+        async def check(self) -> None:
+            raise PolicyUnavailable("set DARKROOM_POLICY_URL")
+
+    policy = Absent(lambda turn: Completion(""))
+    with pytest.raises(PolicyUnavailable, match="DARKROOM_POLICY_URL"):
+        family.draft(policy)
+    assert policy.n_turns == 0
+    assert not family.workspace.tables.exists(family.key("drafts"))
+
+
+def test_a_policy_that_never_answers_is_stopped_after_the_recipes_rounds(family: Family) -> None:
+    looping = Completion("<think>again\n<code>\n```python\nprint(1)\n```\n</code>")
+    reports = run_all(family, lambda: Scripted(lambda turn: looping))
+    assert reports["runs"].reasons == {"too_many_rounds": 4}
+    reject = family.workspace.tables.read_rejects(family.key("runs"))[0]
+    assert reject.row.count("again") == family.recipe.max_rounds
+
+
+def test_state_lives_across_the_rounds_of_one_rollout(family: Family) -> None:
+    def counts(turn: CompletionRequest) -> Completion:
+        code = "n = 41" if not turn.rounds else "print(n + 1)"
+        if len(turn.rounds) == 2:
+            return Completion(f"so</think>\n<answer>{turn.rounds[1].observation.text.strip()}</answer>")
+        return Completion(f"<think>go\n<code>\n```python\n{code}\n```\n</code>")
+
+    run_all(family, lambda: Scripted(counts))
+    runs = family.workspace.tables.read(family.key("runs"), Trajectory)
+    assert {made.answer for made in runs} == {"42"}
+
+
+def test_a_killed_rollout_replays_its_first_program_and_executes_only_the_second(family: Family) -> None:
+    turns: list[str] = ["n = 41", "print(n + 1)"]
+
+    def first_round_only(turn: CompletionRequest) -> Completion:
+        if turn.rounds:
+            raise PolicyError("killed here")
+        return Completion(f"<think>go\n<code>\n```python\n{turns[0]}\n```\n</code>")
+
+    def whole(turn: CompletionRequest) -> Completion:
+        if len(turn.rounds) < 2:
+            return Completion(f"<think>go\n<code>\n```python\n{turns[len(turn.rounds)]}\n```\n</code>")
+        return Completion(f"so</think>\n<answer>{turn.rounds[1].observation.text.strip()}</answer>")
+
+    family.draft(Scripted(first_round_only))
+    family.run(Scripted(first_round_only))
+    report = family.run(Scripted(whole))
+    runs = family.workspace.tables.read(family.key("runs"), Trajectory)
+    assert {made.answer for made in runs} == {"42"}
+    # of each of the four rollouts: two turns written and one program executed; the first program is in the ledger
+    assert report.performed == 4 * (2 + 1)
+
+
+def test_a_failed_check_is_a_reject_that_names_the_check_and_keeps_the_whole_row(family: Family) -> None:
+    def wrong(turn: CompletionRequest) -> Completion:
+        if turn.rounds:
+            return Completion("so</think>\n<answer>something else</answer>")
+        return Completion(oracle_script(family.recipe.family)(turn))
+
+    reports = run_all(family, lambda: Scripted(wrong))
+    assert reports["trajectories"].reasons == {"check_failed: answer_matches": 4}
+    reject = family.workspace.tables.read_rejects(family.key("trajectories"))[0]
+    assert "something else" in reject.row
+    assert "expected 'S0X'" in reject.evidence
+
+
+def test_a_error_of_a_check_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(case) -> Check:
+        raise ZeroDivisionError("a bug in a check")
+
+    faulty = dataclasses.replace(family, recipe=replace(family.recipe, checks=(broken,)))
+    reports = run_all(faulty)
+    assert reports["verdicts"].n_quarantined == 4
+    assert "a bug in a check" in faulty.workspace.tables.read_rejects(faulty.key("verdicts"))[0].evidence
+
+
+def test_a_error_of_a_recipe_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(sample, store):
+        raise KeyError("a bug in a recipe")
+
+    faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=broken))
+    assert run_all(faulty)["drafts"].n_quarantined == 5
+
+
+def test_editing_the_prompt_pays_for_its_rows_and_keeps_the_old_ones_in_the_ledger(family: Family) -> None:
+    def make() -> Scripted:
+        return Scripted(lambda turn: Completion(oracle_script(family.recipe.family)(turn)))
+
+    family.draft(make())
+    edited = replace(family.recipe.prompt, user=family.recipe.prompt.user + "\nBe brief.", digest="edited")
+    changed = dataclasses.replace(family, recipe=replace(family.recipe, prompt=edited))
+    second = make()
+    changed.draft(second)
+    third = make()
+    family.draft(third)
+    assert (second.n_turns, third.n_turns) == (4, 0)
+
+
+def test_a_error_of_the_oracles_script_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(turn: CompletionRequest) -> str:
+        if turn.task.sample.source_row == "row/2":
+            raise KeyError("a bug in a script")
+        return oracle_script(family.recipe.family)(turn)
+
+    report = family.draft(OraclePolicy(broken, revision="broken"))
+    assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
+
+
+def test_a_error_in_the_second_turn_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+    def broken(turn: CompletionRequest) -> str:
+        if turn.rounds and turn.task.sample.source_row == "row/2":
+            raise KeyError("a bug in a script")
+        return oracle_script(family.recipe.family)(turn)
+
+    family.draft(OraclePolicy(broken, revision="broken"))
+    report = family.run(OraclePolicy(broken, revision="broken"))
+    assert (report.n_out, report.reasons) == (3, {"stage_failed": 1})
+
+
+def test_a_broken_disk_is_no_rows_error_and_stops_the_stage(family: Family) -> None:
+    def full(turn: CompletionRequest) -> str:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        family.draft(OraclePolicy(full, revision="full"))
+    assert not family.workspace.tables.exists(family.key("drafts"))
+
+
+def test_another_policy_than_the_one_that_drafted_is_refused(family: Family) -> None:
+    family.draft(oracle(family.recipe))
+    with pytest.raises(TableStale, match="materialise the drafts again"):
+        family.run(Scripted(lambda turn: Completion("")))
+
+
+def test_a_stage_made_from_samples_that_are_gone_says_what_to_run(family: Family, small_source) -> None:
+    family.draft(oracle(family.recipe))
+    fewer = dataclasses.replace(small_source, n_rows=3, fingerprint="fewer")
+    engine.intake(family.workspace, fewer, 0, PARTITION)
+    with pytest.raises(TableStale, match=f"dg launch --job sft_trajectories --partition {PARTITION}"):
+        family.run(oracle(family.recipe))
+
+
+def test_what_a_turn_cost_is_counted_by_the_stage_that_paid_for_it(family: Family) -> None:
+    from pipelines.records import Usage
+
+    def paid(turn: CompletionRequest) -> Completion:
+        return Completion(oracle_script(family.recipe.family)(turn), usage=Usage(calls=1, cost_usd=1.0))
+
+    reports = run_all(family, lambda: Scripted(paid))
+    costs = {stage: report.usage.cost_usd for stage, report in reports.items()}
+    assert costs == {"drafts": 4.0, "runs": 4.0, "verdicts": 0.0, "trajectories": 0.0, "rejects": 0.0}
+    assert family.workspace.ledger.totals()["policy"].cost_usd == 8.0
+
+
+@pytest.mark.parametrize("answer", ["B", "b", "(B)", "S2X", "B. S2X"])
+def test_a_multiple_choice_answer_is_its_letter_however_the_source_spells_it(
+    workspace: Workspace, recipe: Recipe, small_source, answer: str
+) -> None:
+    row = small_source._row(2)
+    asked = dataclasses.replace(row, choices=("A. nothing", "B. S2X"), answer=answer)
+    only = dataclasses.replace(small_source, n_rows=0, extra=(asked,))
+    engine.intake(workspace, only, 0, PARTITION)
+    family = Family(workspace, recipe, PARTITION)
+    assert run_all(family)["trajectories"].n_out == 1
+    made = workspace.tables.read(family.key("trajectories"), Trajectory)[0]
+    assert made.answer == "B"
+    assert "S2X. That is choice B." in made.final_thought
+
+
+def test_a_target_without_a_name_reads_as_a_sentence(workspace: Workspace, recipe: Recipe, small_source) -> None:
+    row = small_source._row(2)
+    nameless = dataclasses.replace(row.truth.boxes[0], label="")
+    only = dataclasses.replace(
+        small_source, n_rows=0, extra=(dataclasses.replace(row, truth=replace(row.truth, boxes=(nameless,))),)
+    )
+    engine.intake(workspace, only, 0, PARTITION)
+    family = Family(workspace, recipe, PARTITION)
+    run_all(family)
+    made = workspace.tables.read(family.key("trajectories"), Trajectory)[0]
+    assert "detail in question" in made.rounds[0].thought
+    assert "  " not in made.rounds[0].thought
+
+
+def test_an_image_that_a_recipe_cannot_read_is_that_rows_error_alone(family: Family) -> None:
+    def unreadable(sample, store):
+        if sample.source_row == "row/2":
+            Image.open(io.BytesIO(b"no image"))
+        return family.recipe.prepare(sample, store)
+
+    faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=unreadable))
+    report = faulty.draft(oracle(faulty.recipe))
+    assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
+
+
+def test_with_a_limit_no_more_samples_are_drawn_and_paid_for(family: Family) -> None:
+    script = oracle_script(family.recipe.family)
+    policy = Scripted(lambda turn: Completion(script(turn)))
+    report = family.draft(policy, n_most=2)
+    assert (report.n_out, policy.n_turns) == (2, 2)
+    assert report.reasons["not_drawn"] + report.reasons.get("not_applicable", 0) == report.n_in - 2
+
+
+def test_a_larger_limit_pays_for_the_difference_alone(family: Family) -> None:
+    script = oracle_script(family.recipe.family)
+    family.draft(Scripted(lambda turn: Completion(script(turn))), n_most=2)
+    more = Scripted(lambda turn: Completion(script(turn)))
+    assert family.draft(more, n_most=3).n_out == 3
+    assert more.n_turns == 1
+
+
+def test_a_limit_counts_drafts_and_not_samples_that_came_to_nothing(family: Family) -> None:
+    script = oracle_script(family.recipe.family)
+
+    def fail_first(turn: CompletionRequest) -> Completion:
+        return Completion("no code" if turn.task.sample.source_row == "row/1" else script(turn))
+
+    report = family.draft(Scripted(fail_first), n_most=3)
+    assert report.n_out == 3
+
+
+def test_more_than_there_are_is_all_there_are(family: Family) -> None:
+    assert family.draft(oracle(family.recipe), n_most=100).n_out == 4

@@ -1,0 +1,237 @@
+"""Calls that fail: which are tried again, when, how often, and when all are given up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from email.utils import formatdate
+
+import pytest
+from aiohttp import web
+
+from pipelines.models.policies import PolicyError, PolicyUnavailable, http_client
+
+KEY = "sk-secret-0123456789"
+
+
+def written(chat, open_policy, turn, answer, **settings):
+    """The completion, and the endpoint that was asked."""
+
+    async def once():
+        async with chat.serving(answer) as endpoint, open_policy(endpoint.url, **settings) as policy:
+            return await policy.write(turn()), endpoint
+
+    return asyncio.run(once())
+
+
+def refused(chat, open_policy, turn, answer, **settings):
+    """The error, and the endpoint that was asked."""
+
+    async def once():
+        async with chat.serving(answer) as endpoint, open_policy(endpoint.url, **settings) as policy:
+            try:
+                await policy.write(turn())
+            except (PolicyError, PolicyUnavailable) as error:
+                return error, endpoint
+        raise AssertionError("it was answered")
+
+    return asyncio.run(once())
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 422, 501, 505])
+def test_what_is_wrong_in_itself_is_tried_once(chat, open_policy, turn, status):
+    error, endpoint = refused(chat, open_policy, turn, chat.saying(lambda: chat.refusal(status, "too many images")))
+    assert isinstance(error, PolicyError)
+    assert "too many images" in str(error)
+    assert len(endpoint.asked) == 1
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
+def test_what_may_pass_is_tried_again(chat, open_policy, turn, status):
+    answer = chat.saying(lambda: chat.refusal(status), lambda: chat.refusal(status), chat.completion)
+    completion, endpoint = written(chat, open_policy, turn, answer)
+    assert completion.text == "It says 42."
+    assert len(endpoint.asked) == 3
+
+
+def test_a_lost_connection_and_a_body_cut_off_are_tried_again(chat, open_policy, turn):
+    async def answer(endpoint, request, body):
+        if len(endpoint.asked) == 1:
+            request.transport.close()
+        elif len(endpoint.asked) == 2:
+            return await chat.cut_off(endpoint, request, body)
+        return chat.completion()
+
+    completion, endpoint = written(chat, open_policy, turn, answer)
+    assert completion.text == "It says 42."
+    assert len(endpoint.asked) == 3
+
+
+def test_json_that_ends_too_early_is_tried_again(chat, open_policy, turn):
+    answer = chat.saying(lambda: web.Response(text='{"choices": [', content_type="application/json"), chat.completion)
+    assert len(written(chat, open_policy, turn, answer)[1].asked) == 2
+
+
+def test_an_answer_that_is_no_completion_is_not_paid_for_again(chat, open_policy, turn):
+    answer = chat.saying(lambda: web.json_response({"error": {"message": "upstream"}}))
+    error, endpoint = refused(chat, open_policy, turn, answer)
+    assert "upstream" in str(error)
+    assert len(endpoint.asked) == 1
+
+
+def test_whatever_an_endpoint_says_is_kept(chat, open_policy, turn):
+    body = {"detail": [{"loc": ["body", "seed"], "msg": "extra fields not permitted"}]}  # FastAPI's own form
+    error, _ = refused(chat, open_policy, turn, chat.saying(lambda: web.json_response(body, status=422)))
+    assert "extra fields not permitted" in str(error)
+
+
+def test_a_page_of_html_is_kept_in_part(chat, open_policy, turn):
+    error, _ = refused(chat, open_policy, turn, chat.saying(lambda: web.Response(status=400, text="<p>" * 10_000)))
+    assert 100 < len(str(error)) < 1000
+
+
+def test_a_trickle_that_never_ends_is_a_timeout(chat, open_policy, turn):
+    async def answer(endpoint, request, body):
+        response = web.StreamResponse(headers={"content-type": "application/json"})
+        await response.prepare(request)
+        for _ in range(40):
+            await response.write(b" ")
+            await asyncio.sleep(0.05)
+        return response
+
+    error, _ = refused(chat, open_policy, turn, answer, timeout_seconds=0.3, max_retries=0)
+    assert "Timeout" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "1"}, 1.0),
+        ({"retry_after": "0.4"}, 0.4),
+        ({"retry_after_ms": "300", "retry_after": "60"}, 0.3),
+    ],
+)
+def test_the_next_try_is_never_earlier_than_the_endpoint_asks(chat, open_policy, turn, headers, seconds):
+    answer = chat.saying(lambda: chat.refusal(429, **headers), chat.completion)
+    _, endpoint = written(chat, open_policy, turn, answer)
+    assert seconds <= endpoint.at[1] - endpoint.at[0] < seconds * 1.25 + 1
+
+
+def test_a_date_to_come_back_is_honoured():
+    in_an_hour = http_client.retry_after({"retry-after": formatdate(time.time() + 3600, usegmt=True)})
+    assert in_an_hour == pytest.approx(3600, abs=5)
+    assert http_client.retry_after({"retry-after": formatdate(time.time() - 3600, usegmt=True)}) == 0
+
+
+@pytest.mark.parametrize("said", ["", "soon", "-1", "nan", "inf", "Wed, 99 Foo 2026 00:00:00 GMT"])
+def test_what_is_neither_seconds_nor_a_date_says_nothing(said):
+    assert http_client.retry_after({"retry-after": said}) is None
+
+
+def test_waits_grow_are_bounded_and_repeat_with_the_seed():
+    busy = http_client.Failure("busy", may_succeed=True)
+    waits = [http_client.seconds_to_wait(busy, n_tries=n, seed=1) for n in range(1, 12)]
+    assert waits == [http_client.seconds_to_wait(busy, n_tries=n, seed=1) for n in range(1, 12)]
+    assert waits != [http_client.seconds_to_wait(busy, n_tries=n, seed=2) for n in range(1, 12)]
+    assert all(0.25 * 2**n <= wait <= 0.5 * 2**n for n, wait in enumerate(waits[:5]))
+    assert max(waits) <= 30
+
+
+@pytest.mark.parametrize("answer", [lambda chat: chat.refusal(500, KEY), lambda chat: web.json_response({"echo": KEY})])
+def test_the_key_is_in_no_error(chat, open_policy, turn, monkeypatch, answer):
+    monkeypatch.setenv("TEST_KEY", KEY)
+    settings = {"key_variable": "TEST_KEY", "max_retries": 0, "max_failures": 1}
+    error, _ = refused(chat, open_policy, turn, chat.saying(lambda: answer(chat)), **settings)
+    assert KEY not in str(error)
+    assert "<key>" in str(error)
+
+
+# --- the breaker
+
+
+def all_written(chat, open_policy, turn, answer, n_calls, **settings):
+    """What became of many calls at once, and the endpoint that was asked."""
+
+    async def once():
+        async with chat.serving(answer) as endpoint, open_policy(endpoint.url, **settings) as policy:
+            calls = (policy.write(turn(seed=seed)) for seed in range(n_calls))
+            return await asyncio.gather(*calls, return_exceptions=True), endpoint
+
+    return asyncio.run(once())
+
+
+def test_an_endpoint_that_is_broken_is_given_up_and_not_asked_again(chat, open_policy, turn):
+    answer = chat.saying(lambda: chat.refusal(500, "CUDA error"))
+    made, endpoint = all_written(chat, open_policy, turn, answer, 50, concurrency=2, max_retries=1, max_failures=5)
+    given_up = [error for error in made if isinstance(error, PolicyError)]
+    at_once = [error for error in made if isinstance(error, PolicyUnavailable)]
+    assert len(given_up) + len(at_once) == 50
+    assert 5 <= len(given_up) <= 6
+    assert len(endpoint.asked) < 60
+    for expected in ("5 calls in a row failed", "CUDA error", "run this again"):
+        assert expected in str(at_once[0])
+
+
+@pytest.mark.parametrize("key", ["", KEY])
+def test_the_key_is_not_in_what_the_breaker_says(chat, open_policy, turn, monkeypatch, key):
+    monkeypatch.setenv("TEST_KEY", key)
+    answer = chat.saying(lambda: chat.refusal(401, f"bad key {KEY}"))
+    settings = {"key_variable": "TEST_KEY", "max_failures": 1, "concurrency": 1}
+    made, _ = all_written(chat, open_policy, turn, answer, 3, **settings)
+    assert isinstance(made[-1], PolicyUnavailable)
+    assert (KEY in str(made[-1])) == (not key)
+
+
+def test_refusals_of_single_requests_never_open_the_breaker(chat, open_policy, turn):
+    made, endpoint = all_written(chat, open_policy, turn, chat.saying(lambda: chat.refusal(400)), 40, max_failures=3)
+    assert all(isinstance(error, PolicyError) for error in made)
+    assert len(endpoint.asked) == 40
+
+
+def test_failures_with_answers_between_them_never_open_the_breaker(chat, open_policy, turn):
+    async def answer(endpoint, request, body):
+        return chat.refusal(500) if len(endpoint.asked) % 3 else chat.completion()
+
+    settings = {"max_failures": 3, "max_retries": 0, "concurrency": 1}
+    made, _ = all_written(chat, open_policy, turn, answer, 30, **settings)
+    assert not any(isinstance(error, PolicyUnavailable) for error in made)
+
+
+def test_who_waits_for_another_try_learns_at_once_that_there_is_none(chat, open_policy, turn):
+    async def answer(endpoint, request, body):
+        if body["seed"] == 0:
+            return chat.refusal(429, retry_after="60")
+        await asyncio.sleep(0.2)
+        return chat.refusal(429, "you have no credit", code="insufficient_quota")
+
+    started = time.monotonic()
+    made, endpoint = all_written(chat, open_policy, turn, answer, 2)
+    assert time.monotonic() - started < 10
+    assert len(endpoint.asked) == 2
+    assert all(isinstance(error, PolicyUnavailable) and "no credit" in str(error) for error in made)
+
+
+def test_an_endpoint_that_asks_to_come_back_tomorrow_stops_the_stage(chat, open_policy, turn):
+    answer = chat.saying(lambda: chat.refusal(429, "daily limit", retry_after="86400"))
+    error, endpoint = refused(chat, open_policy, turn, answer)
+    assert isinstance(error, PolicyUnavailable)
+    assert "it requires a wait of 86400 seconds" in str(error)
+    assert len(endpoint.asked) == 1
+
+
+def test_what_is_sent_is_what_the_endpoint_is_told_and_no_more(chat, open_policy, turn):
+    _, endpoint = written(chat, open_policy, turn, chat.saying(chat.completion), extra_body={"top_k": 20})
+    assert json.loads(json.dumps(endpoint.asked[0])) == {
+        "model": "model",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "What does it say?"}]},
+        ],
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "max_tokens": 2048,
+        "seed": 7,
+        "stop": ["</code>"],
+        "top_k": 20,
+    }

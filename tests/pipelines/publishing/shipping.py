@@ -1,0 +1,45 @@
+"""The small source, taken in, rolled out by the oracle, checked and shipped as the family ``crop``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.generation import engine
+from pipelines.generation.engine import Family
+from pipelines.generation.recipes import load_recipes
+from pipelines.generation.stage import SAMPLES
+from pipelines.models.policies import oracle_policy
+from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.records import Sample, Trajectory
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+PARTITION = "small-0000"
+
+
+def ship(workspace: Workspace, source: Any) -> Path:
+    """The folder of the shipped dataset: four rows; six were taken in, one without a box, one damaged."""
+    recipe = load_recipes()["crop"]
+    engine.intake(workspace, source, 0, PARTITION)
+    family = Family(workspace, recipe, PARTITION)
+    for stage in (family.draft, family.run):
+        stage(oracle_policy(recipe.family, revision=recipe.digest))
+    family.check()
+    family.keep()
+    samples = {made.sample_id: made for made in workspace.tables.read(TableKey(SAMPLES, PARTITION), Sample)}
+    kept = workspace.tables.read(family.key("trajectories"), Trajectory)
+    folder = workspace.dataset("sft", "crop")
+    write_trajectories(folder, [(samples[made.sample_id], made) for made in kept], store=workspace.images)
+    return folder
+
+
+def edit_rows(folder: Path, change: Any) -> None:
+    """Replaces the rows of a dataset by what ``change`` makes of them, in place."""
+    (path,) = folder.glob("*.parquet")
+    table = pq.read_table(path)
+    rows = [change(row) or row for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)

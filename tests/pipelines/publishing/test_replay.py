@@ -1,0 +1,154 @@
+"""Replay: what the rows say is what their programs give; whatever was changed is found, and where."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines.publishing.dataset_reader import count_rows, find_datasets, read_rows
+from pipelines.publishing.replay import Replay, replay
+from pipelines.storage.tables import TableMissing
+from tests.pipelines.publishing.shipping import edit_rows
+
+
+@pytest.fixture
+def folder(shipped: Path) -> Path:
+    return shipped
+
+
+def differences(found: Replay) -> list[tuple[str, int]]:
+    return [(one.what, one.round) for one in found.differences]
+
+
+def test_every_program_gives_again_what_its_row_says(folder: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    found = replay([folder], progress=lambda done, of: seen.append((done, of)))
+    assert (found.n_rows, found.n_same, found.n_programs, found.differences) == (4, 4, 4, ())
+    assert found.rate == 1.0
+    assert found.n_other_sandbox == 0
+    assert seen == [(n, 4) for n in range(1, 5)]
+
+
+def test_the_limit_is_for_each_dataset(folder: Path) -> None:
+    assert replay([folder, folder], limit=1).n_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("text", {"text": "/somewhere/else.png\n"}),
+        ("status", {"status": "timeout"}),
+        ("error", {"error": "ValueError: never raised"}),
+        ("images", {"images": []}),
+    ],
+)
+def test_what_differs_is_named_with_its_row_and_round(folder: Path, what: str, change: dict[str, object]) -> None:
+    ids = [row["trajectory_id"] for row in read_rows([folder])]
+
+    def spoil(row) -> None:
+        if row["trajectory_id"] == ids[2]:
+            row["rounds"][0]["observation"].update(change)
+
+    edit_rows(folder, spoil)
+    found = replay([folder])
+    assert differences(found) == [(what, 1)]
+    assert found.differences[0].trajectory_id == ids[2]
+    assert not found.differences[0].other_sandbox
+    assert (found.n_same, found.rate) == (3, 0.75)
+
+
+def test_one_pixel_that_is_one_level_off_is_a_difference(folder: Path) -> None:
+    def spoil(row) -> None:
+        place = row["rounds"][0]["observation"]["images"][0]
+        pixels = np.array(Image.open(io.BytesIO(row["images"][place]["bytes"])))
+        pixels[0, 0, 0] ^= 1
+        buffer = io.BytesIO()
+        Image.fromarray(pixels).save(buffer, "PNG")
+        row["images"][place]["bytes"] = buffer.getvalue()
+
+    edit_rows(folder, spoil)
+    found = replay([folder], limit=1)
+    assert differences(found) == [("pixels", 1)]
+    assert "up to 1 of 255" in found.differences[0].replayed
+
+
+def test_another_seed_shows_in_what_the_program_prints(folder: Path) -> None:
+    edit_rows(folder, lambda row: row["provenance"].update(seed=row["provenance"]["seed"] ^ 1))
+    found = replay([folder])
+    assert any(one.what == "text" for one in found.differences)  # files are named by random numbers
+
+
+def test_state_lives_across_the_rounds_of_a_row(folder: Path) -> None:
+    def longer(row) -> None:
+        first = row["rounds"][0]
+        seen = {"status": "ok", "text": "kept\n", "images": [], "error": None, "edits": []}
+        row["rounds"] = [
+            {**first, "code": f"{first['code']}\nkept = 'kept'"},
+            {"thought": "", "code": "print(kept)", "observation": seen},
+        ]
+
+    edit_rows(folder, longer)
+    found = replay([folder], limit=1)
+    assert (found.n_programs, found.differences) == (2, ())
+
+
+def test_a_protocols_setup_runs_first(folder: Path) -> None:
+    def with_a_tool(row) -> None:
+        seen = {"status": "ok", "text": "image 2: 64x48 pixels\n", "images": [1], "error": None, "edits": []}
+        image = Image.open(io.BytesIO(row["images"][0]["bytes"]))
+        buffer = io.BytesIO()
+        image.crop((0, 0, 64, 48)).save(buffer, "PNG")
+        row["protocol"] = "tool_call"
+        row["images"][1]["bytes"] = buffer.getvalue()
+        code = "crop_image_normalized(bbox_2d=[0, 0, 0.1, 0.1], target_image=1)"
+        row["rounds"] = [{"thought": "", "code": code, "observation": seen}]
+
+    edit_rows(folder, with_a_tool)
+    assert replay([folder], limit=1).differences == ()
+
+
+def test_a_row_of_another_sandbox_says_so_whether_it_differs_or_not(folder: Path) -> None:
+    edit_rows(folder, lambda row: row["provenance"].update(sandbox_digest="0" * 64))
+    found = replay([folder], limit=2)
+    assert (found.n_same, found.n_other_sandbox) == (2, 2)
+    edit_rows(folder, lambda row: row["rounds"][0]["observation"].update(text="other"))
+    assert [one.other_sandbox for one in replay([folder], limit=1).differences] == [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row["images"][0].update(bytes=b"no image"), "cannot be decoded"),
+        (lambda row: row.update(protocol="shouting"), "no protocol 'shouting'"),
+    ],
+)
+def test_a_session_that_cannot_begin_is_a_difference_and_the_rest_goes_on(folder: Path, change, said: str) -> None:
+    ids = [row["trajectory_id"] for row in read_rows([folder])]
+    edit_rows(folder, lambda row: change(row) if row["trajectory_id"] == ids[0] else None)
+    found = replay([folder])
+    assert differences(found) == [("session", 0)]
+    assert said in found.differences[0].replayed
+    assert found.n_same == 3
+
+
+def test_rows_without_programs_are_the_same(folder: Path) -> None:
+    edit_rows(folder, lambda row: row.update(rounds=[]))
+    found = replay([folder])
+    assert (found.rate, found.n_programs) == (1.0, 0)
+
+
+def test_a_dataset_is_named_by_family_by_all_or_by_folder(folder: Path) -> None:
+    root = folder.parent
+    assert find_datasets("crop", root) == find_datasets("all", root) == [folder]
+    assert find_datasets(str(folder), root / "elsewhere") == [folder]
+    assert find_datasets(str(root), root / "elsewhere") == [folder]
+    assert count_rows([folder], limit=3) == 3
+
+
+def test_a_name_that_means_no_dataset_is_told_what_there_is(folder: Path) -> None:
+    with pytest.raises(TableMissing, match="there are: crop"):
+        find_datasets("rotation", folder.parent)

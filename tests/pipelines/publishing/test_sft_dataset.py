@@ -1,0 +1,193 @@
+"""What ships: a folder that `datasets` reads, each trajectory once, a card from facts."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import datasets
+import pytest
+
+from pipelines.generation import engine
+from pipelines.generation.engine import Family
+from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.models.policies import oracle_policy
+from pipelines.publishing.sft_dataset import SftDataset
+from pipelines.records import Trajectory
+from pipelines.records.digest import digest_bytes
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+from tests.conftest import SmallSource
+
+PARTITIONS = ("small-0000", "small-0001")
+
+
+@pytest.fixture(scope="module")
+def recipe() -> Recipe:
+    return load_recipes()["crop"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, recipe: Recipe) -> Path:
+    """The small source, taken in twice: the second partition holds nothing but duplicates of the first."""
+    home = tmp_path_factory.mktemp("twice")
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        for partition in PARTITIONS:
+            engine.intake(workspace, SmallSource(), 0, partition)
+            family = Family(workspace, recipe, partition)
+            for stage in (family.draft, family.run):
+                stage(oracle_policy(recipe.family, revision=recipe.digest))
+            family.check()
+            family.keep()
+    return home
+
+
+@pytest.fixture
+def made(home: Path, workspace: Workspace) -> Workspace:
+    """A copy of ``home`` for each test."""
+    shutil.copytree(home, workspace.home)
+    return workspace
+
+
+def folder_bytes(folder: Path) -> dict[str, str]:
+    return {path.name: digest_bytes(path.read_bytes()) for path in folder.iterdir()}
+
+
+def test_the_columns_are_the_records_fields_with_images_decoded_in_order(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    rows = datasets.load_dataset("parquet", data_files=str(shipped.folder / "*.parquet"), split="train")
+    trajectories = made.tables.read(TableKey(("crop", "trajectories"), PARTITIONS[0]), Trajectory)
+    assert rows["trajectory_id"] == [made.trajectory_id for made in trajectories]
+    row, record = rows[0], trajectories[0]
+    assert [image.size for image in row["images"]] == [(ref.width, ref.height) for ref in record.shown_images]
+    assert row["rounds"][0]["code"] == record.rounds[0].code
+    assert row["rounds"][0]["observation"]["images"] == [1]
+    assert [ref["sha256"] for ref in row["image_refs"]] == [ref.sha256 for ref in record.shown_images]
+
+
+def test_the_folder_loads_by_its_path_alone(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    assert len(datasets.load_dataset(str(shipped.folder), split="train")) == shipped.n_rows == 4
+
+
+def test_question_images_keep_the_bytes_that_came_in(made: Workspace, recipe: Recipe, small_source) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    rows = datasets.load_dataset("parquet", data_files=str(shipped.folder / "*.parquet"), split="train")
+    rows = rows.cast_column("images", datasets.List(datasets.Image(decode=False)))
+    assert rows[0]["images"][0]["bytes"] == next(iter(small_source.rows(0))).images[0]
+
+
+def test_a_trajectory_of_two_partitions_ships_once_and_the_other_is_a_reject(made: Workspace, recipe: Recipe) -> None:
+    report, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    assert (report.n_in, report.n_out, report.reasons, shipped.n_rows) == (8, 4, {"duplicate": 4}, 4)
+
+
+def test_publishing_again_writes_nothing(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    before = {path: path.stat().st_mtime_ns for path in shipped.folder.iterdir()}
+    report, again = SftDataset(made, recipe, PARTITIONS).publish()
+    assert report.reused
+    assert again == shipped
+    assert {path: path.stat().st_mtime_ns for path in shipped.folder.iterdir()} == before
+
+
+def test_a_folder_that_was_lost_or_half_written_is_written_again_with_the_same_bytes(
+    made: Workspace, recipe: Recipe
+) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    whole = folder_bytes(shipped.folder)
+    (shipped.folder / ".darkroom.json").unlink()
+    (shipped.folder / "README.md").write_text("half")
+    SftDataset(made, recipe, PARTITIONS).publish()
+    assert folder_bytes(shipped.folder) == whole
+
+
+def test_a_quota_ships_exactly_so_many_and_the_others_are_rejects(made: Workspace, recipe: Recipe) -> None:
+    report, shipped = SftDataset(made, recipe, PARTITIONS, n_rows=3).publish()
+    assert (shipped.n_rows, report.reasons) == (3, {"duplicate": 4, "not_selected": 1})
+
+
+def test_no_image_is_in_two_splits_and_training_does_not_read_validation(made: Workspace, recipe: Recipe) -> None:
+    from train.examples.datasets import dataset_files
+
+    _, shipped = SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
+    loaded = datasets.load_dataset(str(shipped.folder))
+    shown = {name: {ref["sha256"] for refs in split["image_refs"] for ref in refs} for name, split in loaded.items()}
+    assert set(shown) == {"train", "validation"}
+    assert not shown["train"] & shown["validation"]
+    assert [path.name.split("-")[0] for path in dataset_files(shipped.folder)] == ["train"]
+    assert f"| split validation | {len(loaded['validation'])} |" in (shipped.folder / "README.md").read_text()
+
+
+def test_a_split_that_is_gone_leaves_no_file(made: Workspace, recipe: Recipe) -> None:
+    SftDataset(made, recipe, PARTITIONS, validation_share=0.5).publish()
+    _, shipped = SftDataset(made, recipe, PARTITIONS, validation_share=0.0).publish()
+    assert [path.name for path in shipped.folder.glob("*.parquet")] == ["train-00000-of-00001.parquet"]
+
+
+def test_the_card_shows_where_the_rows_went(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    card = (shipped.folder / "README.md").read_text()
+    assert "| samples | 10 |" in card
+    assert "| drafts | 8 | not_applicable 2 |" in card
+    assert "per accepted row" in card
+
+
+def test_the_card_says_how_many_rows_came_out_the_same_again(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS, n_replayed=2).publish()
+    card = (shipped.folder / "README.md").read_text()
+    assert "Replay: 2 of 2 rows came out the same" in card
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    assert "Replay: not measured" in (shipped.folder / "README.md").read_text()
+
+
+def test_the_card_is_written_from_facts(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    card = (shipped.folder / "README.md").read_text()
+    for fact in ("4 trajectories with 8 images", "| written by oracle (oracle) | 4 |", "| licence: CC0-1.0 | 4 |"):
+        assert fact in card
+    for check in recipe.checks:
+        assert f"`{check.name}`" in card
+
+
+def test_a_family_without_trajectories_ships_an_empty_dataset(workspace: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(workspace, recipe, PARTITIONS).publish()
+    assert shipped.n_rows == 0
+    assert (shipped.folder / "README.md").exists()
+
+
+def test_a_licence_that_changed_reaches_the_shipped_rows_and_the_card(
+    made: Workspace, recipe: Recipe, small_source
+) -> None:
+    SftDataset(made, recipe, PARTITIONS[:1]).publish()
+    rows = tuple(dataclasses.replace(row, license="CC-BY-4.0") for row in small_source.rows(0))
+    relicensed = dataclasses.replace(small_source, n_rows=0, extra=rows, fingerprint="relicensed")
+    engine.intake(made, relicensed, 0, PARTITIONS[0])
+    _, shipped = SftDataset(made, recipe, PARTITIONS[:1]).publish()
+    assert set(datasets.load_dataset(str(shipped.folder), split="train")["license"]) == {"CC-BY-4.0"}
+    assert "CC-BY-4.0" in (shipped.folder / "README.md").read_text()
+
+
+def test_a_trajectory_whose_sample_is_gone_is_set_aside_and_the_rest_ships(
+    made: Workspace, recipe: Recipe, small_source
+) -> None:
+    engine.intake(made, dataclasses.replace(small_source, n_rows=3, fingerprint="fewer"), 0, PARTITIONS[0])
+    report, shipped = SftDataset(made, recipe, PARTITIONS[:1]).publish()
+    assert (shipped.n_rows, report.reasons) == (1, {"stale": 3})
+
+
+def test_a_folder_made_anew_is_not_answered_from_the_cache(made: Workspace, recipe: Recipe, small_source) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS[:1]).publish()
+    assert len(datasets.load_dataset(str(shipped.folder), split="train")) == 4
+    engine.intake(made, dataclasses.replace(small_source, n_rows=3, fingerprint="fewer"), 0, PARTITIONS[0])
+    SftDataset(made, recipe, PARTITIONS[:1]).publish()
+    assert len(datasets.load_dataset(str(shipped.folder), split="train")) == 1
+
+
+def test_an_edited_card_is_restored(made: Workspace, recipe: Recipe) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    card = (shipped.folder / "README.md").read_text()
+    (shipped.folder / "README.md").write_text("mine")
+    SftDataset(made, recipe, PARTITIONS).publish()
+    assert (shipped.folder / "README.md").read_text() == card

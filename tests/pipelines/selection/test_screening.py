@@ -1,0 +1,65 @@
+"""Near-duplicates and rows of a benchmark do not ship, and the reject says why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from skimage import data
+
+from pipelines.records import Sample, Trajectory
+from pipelines.selection.screening import Screening
+from pipelines.storage.images import ImageStore
+from pipelines.storage.workspace import Workspace
+
+
+def _row(make_case, store: ImageStore, n: int, pixels, question: str) -> tuple[Sample, Trajectory]:
+    case, image = make_case(), store.add_pixels(pixels)
+    sample = replace(case.sample, sample_id=f"s{n}", question=question, choices=(), images=(image,))
+    return sample, replace(case.trajectory, trajectory_id=f"t{n}", sample_id=f"s{n}", images=(image,), rounds=())
+
+
+@pytest.fixture
+def cat() -> Image.Image:
+    return Image.fromarray(data.cat())
+
+
+@pytest.fixture
+def coffee() -> Image.Image:
+    return Image.fromarray(data.coffee())
+
+
+def test_a_row_whose_image_and_question_are_near_another_goes(workspace: Workspace, make_case, cat, coffee) -> None:
+    question, store = "What is the colour of the eyes of the animal in the picture?", workspace.images
+    rows = [
+        _row(make_case, store, 0, cat, question),
+        _row(make_case, store, 1, cat.resize((200, 133)), question),
+        _row(make_case, store, 2, cat, "How many whiskers can be counted on the left side?"),
+        _row(make_case, store, 3, coffee, question),
+    ]
+    screened = Screening(workspace).screen("crop", rows)
+    assert {row: error.reason.value for row, error in screened.errors.items()} == {"t1": "near_duplicate"}
+    assert "t0" in screened.errors["t1"].evidence
+    assert screened.benchmarks is None
+
+
+def test_a_row_that_shows_a_benchmarks_image_goes_with_its_evidence(
+    workspace: Workspace, make_case, cat, coffee, tmp_path: Path
+) -> None:
+    folder = tmp_path / "private"
+    folder.mkdir()
+    cat.convert("RGB").save(folder / "cat.jpg", quality=80)
+    workspace.home.mkdir(parents=True, exist_ok=True)
+    workspace.benchmarks.write_text(json.dumps({"private": {"kind": "folder", "path": str(folder)}}))
+    rows = [_row(make_case, workspace.images, 0, cat, "A?"), _row(make_case, workspace.images, 1, coffee, "B?")]
+    screened = Screening(workspace).screen("crop", rows)
+    assert {row: error.reason.value for row, error in screened.errors.items()} == {"t0": "contaminated"}
+    assert screened.errors["t0"].evidence.startswith("private cat.jpg: near_image")
+    found = pq.read_table(workspace.home / "contamination" / "crop.parquet").to_pylist()
+    assert {row["trajectory_id"] for row in found} == {"t0"}
+    assert screened.benchmarks is not None
+    assert screened.benchmarks[0].n_contaminated_rows == 1

@@ -1,0 +1,58 @@
+"""No image crosses a split."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.records import ImageRef, Sample, Truth
+from pipelines.selection.splits import grouped
+
+IMAGES = st.lists(st.sampled_from("abcdefghij"), max_size=3)
+
+
+def _sample(n: int, images: list[str], parent: str | None = None) -> Sample:
+    refs = tuple(ImageRef(image, 10, 10, "RGB", "PNG", parent) for image in images)
+    return Sample(f"sample {n}", "s", str(n), "", refs, "?", (), "!", Truth(), "")
+
+
+@given(st.lists(IMAGES, max_size=12), st.floats(0, 1))
+def test_samples_that_share_an_image_are_in_one_split(shown, share):
+    samples = [_sample(n, images) for n, images in enumerate(shown)]
+    splits = grouped(samples, validation_share=share)
+    for one in samples:
+        for other in samples:
+            if {image.sha256 for image in one.images} & {image.sha256 for image in other.images}:
+                assert splits.of(one.sample_id) == splits.of(other.sample_id)
+
+
+@given(st.lists(IMAGES, max_size=12), st.randoms())
+def test_the_order_of_the_samples_decides_nothing(shown, random):
+    samples = [_sample(n, images) for n, images in enumerate(shown)]
+    shuffled = list(samples)
+    random.shuffle(shuffled)
+    assert grouped(samples).groups == grouped(shuffled).groups
+
+
+def test_an_image_stays_with_what_it_was_made_of():
+    made, original = _sample(0, ["b"], parent="a"), _sample(1, ["a"])
+    groups = grouped([made, original]).groups
+    assert groups["sample 0"] == groups["sample 1"]
+
+
+def test_samples_without_images_are_on_their_own():
+    assert len(set(grouped([_sample(n, []) for n in range(9)]).groups.values())) == 9
+
+
+def test_the_share_is_about_what_was_asked_for():
+    samples = [_sample(n, [f"image {n}"]) for n in range(2000)]
+    splits = grouped(samples, validation_share=0.1)
+    assert 140 < sum(splits.of(sample.sample_id) == "validation" for sample in samples) < 260
+    assert {replace(splits, validation_share=0.0).of(sample.sample_id) for sample in samples} == {"train"}
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_a_share_outside_is_an_error(share):
+    with pytest.raises(ValueError, match=r"0\.\.1"):
+        grouped([], validation_share=share)

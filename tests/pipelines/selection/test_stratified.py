@@ -1,0 +1,83 @@
+"""Exactly so many rows, balanced, and the same ones every time."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.selection.stratified import Candidate, difficulty, mixture, select
+
+candidates = st.lists(
+    st.builds(
+        Candidate,
+        st.uuids().map(str),
+        st.sampled_from(["ocr", "colour", "count"]),
+        st.sampled_from(["tiny", "small"]),
+    ),
+    unique_by=lambda candidate: candidate.row_id,
+    max_size=40,
+)
+
+
+@given(candidates, st.integers(0, 50), st.integers(0, 3))
+def test_there_are_exactly_as_many_as_asked_for_or_all(rows, n, seed):
+    chosen = select(rows, n, seed=seed)
+    assert len(chosen) == min(n, len(rows))
+    assert chosen <= {row.row_id for row in rows}
+
+
+@given(candidates, st.integers(0, 40), st.randoms())
+def test_the_order_of_the_rows_decides_nothing(rows, n, random):
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    assert select(rows, n) == select(shuffled, n)
+
+
+@given(candidates, st.integers(0, 39))
+def test_fewer_rows_are_among_more(rows, n):
+    assert select(rows, n) <= select(rows, n + 1)
+
+
+def test_strata_are_served_evenly_until_they_are_empty():
+    rows = [Candidate(f"o{n}", "ocr") for n in range(90)] + [Candidate(f"c{n}", "count") for n in range(5)]
+    chosen = select(rows, 30)
+    assert Counter(row_id[0] for row_id in chosen) == {"o": 25, "c": 5}
+
+
+def test_without_balance_there_is_one_stratum():
+    rows = [Candidate(f"{n}", "ocr" if n else "count") for n in range(50)]
+    assert len(select(rows, 10, balance=())) == 10
+
+
+def test_a_seed_gives_another_choice():
+    rows = [Candidate(f"{n}") for n in range(50)]
+    assert select(rows, 10, seed=1) != select(rows, 10, seed=2)
+
+
+def test_a_negative_number_is_an_error():
+    with pytest.raises(ValueError, match="found -1"):
+        select([], -1)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers(1, 100_000), min_size=1), st.integers(0, 10_000))
+def test_a_mixture_adds_up_to_the_row(wanted, n):
+    quotas = mixture(wanted, n)
+    assert sum(quotas.values()) == n
+    assert all(abs(quotas[family] - n * share / sum(wanted.values())) < 1 for family, share in wanted.items())
+
+
+def test_thymes_mixture_scaled():
+    wanted = {"direct": 100_000, "real_world": 50_000, "crop": 28_000, "rotation": 14_000, "contrast": 10_000}
+    assert mixture(wanted, 202) == {"direct": 100, "real_world": 50, "crop": 28, "rotation": 14, "contrast": 10}
+
+
+def test_nothing_wanted_is_nothing():
+    assert mixture({"crop": 0}, 10) == {"crop": 0}
+
+
+def test_difficulty_is_how_small_the_target_is(make_case):
+    sample = make_case().sample
+    assert difficulty(sample) == "small"
+    assert difficulty(replace(sample, images=())) == "none"

@@ -1,0 +1,222 @@
+"""What an image file really is, the ugly ones first. Warnings are errors here: none of Pillow's may escape."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.media_validation import PLAIN_MODES, decode, eight_bit, probe
+
+
+def reason_of(data: bytes) -> Reason:
+    with pytest.raises(RowError) as caught:
+        probe(data)
+    return caught.value.reason
+
+
+def test_a_file_of_0_bytes_is_empty():
+    assert reason_of(b"") is Reason.EMPTY_IMAGE
+
+
+@pytest.mark.parametrize(
+    "data", [b"\0", b"this is text\n" * 50, b"\x89PNG\r\n\x1a\n", b"<svg/>", b"%!PS-Adobe-3.0 EPSF"]
+)
+def test_what_is_no_image_is_unreadable(data):
+    assert reason_of(data) is Reason.UNREADABLE_IMAGE
+
+
+def test_formats_that_pillow_hands_to_other_programs_are_not_opened(make_image, encoded):
+    assert encoded(make_image(), "EPS").startswith(b"%!PS")
+    assert reason_of(encoded(make_image(), "EPS")) is Reason.UNREADABLE_IMAGE
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "TIFF", "BMP"])
+def test_a_file_cut_in_the_middle_is_truncated(make_image, encoded, format):
+    data = encoded(make_image(), format)
+    assert reason_of(data[: len(data) // 2]) is Reason.TRUNCATED_IMAGE
+
+
+def test_a_webp_cut_in_the_middle_is_unreadable(make_image, encoded):
+    data = encoded(make_image(), "WEBP")
+    assert reason_of(data[: len(data) // 2]) is Reason.UNREADABLE_IMAGE
+
+
+def test_a_jpeg_without_its_last_byte_is_truncated(make_image, encoded):
+    image = make_image()
+    data = encoded(image, "JPEG")
+    assert reason_of(data[:-1]) is Reason.TRUNCATED_IMAGE
+
+
+def test_a_png_that_lacks_only_its_end_mark_holds_every_pixel(make_image, encoded):
+    image = make_image()
+    data = encoded(image)[:-12]
+    assert probe(data).plain is None
+    assert decode(data).tobytes() == image.tobytes()
+
+
+def test_pixels_that_do_not_match_their_checksum_are_unreadable(make_image, encoded):
+    data = bytearray(encoded(make_image()))
+    data[len(data) // 2] ^= 0xFF
+    assert reason_of(bytes(data)) is Reason.UNREADABLE_IMAGE
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "TIFF", "BMP", "GIF", "WEBP", "AVIF", "JPEG2000", "PPM"])
+def test_whatever_happens_to_a_file_it_is_sound_or_a_typed_error(make_image, encoded, format):
+    whole = encoded(make_image(mode="P" if format == "GIF" else "RGB"), format)
+
+    @given(st.integers(0, len(whole)), st.lists(st.tuples(st.integers(0, len(whole) - 1), st.binary(min_size=1))))
+    @settings(max_examples=40)
+    def check(end: int, edits: list[tuple[int, bytes]]) -> None:
+        data = bytearray(whole)
+        for place, junk in edits:
+            data[place : place + len(junk)] = junk
+        with suppress(RowError):
+            assert probe(bytes(data[:end] if end else data)).width
+
+    check()
+
+
+@pytest.mark.parametrize("size", [(20_000, 10_000), (11_000, 10_000), (60_000, 60_000)])
+def test_a_header_that_promises_too_many_pixels_is_refused_without_memory(png_bomb, size):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert reason_of(png_bomb(*size)) is Reason.TOO_LARGE_IMAGE
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+
+
+def test_a_file_that_really_holds_200_megapixels_is_refused_without_memory(encoded):
+    data = encoded(Image.new("1", (20_000, 10_000)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert reason_of(data) is Reason.TOO_LARGE_IMAGE
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+
+
+def test_the_limit_is_the_callers(make_image, encoded):
+    with pytest.raises(RowError, match="96x64 = 6,144 pixels, the limit is 6,143"):
+        probe(encoded(make_image()), max_pixels=6143)
+    assert probe(encoded(make_image()), max_pixels=6144).width == 96
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF", "AVIF"])
+def test_more_than_one_frame_is_animated(make_image, encoded, format):
+    data = encoded(make_image(0), format, save_all=True, append_images=[make_image(1), make_image(2)])
+    assert reason_of(data) is Reason.ANIMATED_IMAGE
+
+
+def test_a_photograph_with_a_depth_map_beside_it_is_no_animation(make_image, encoded):
+    found = probe(encoded(make_image(0), "MPO", save_all=True, append_images=[make_image(1)]))
+    assert (found.format, found.plain) == ("MPO", None)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_plain_images_stay_as_they_are(make_image, encoded, format, mode):
+    found = probe(encoded(make_image(mode=mode), format))
+    assert (found.plain, found.made_by) == (None, "")
+
+
+@pytest.mark.parametrize("format", ["TIFF", "BMP", "GIF", "AVIF", "JPEG2000"])
+def test_formats_that_few_endpoints_take_are_derived(make_image, encoded, format):
+    found = probe(encoded(make_image(), format))
+    assert found.plain is not None
+    assert found.plain.mode in PLAIN_MODES
+    assert f"format {format}" in found.made_by
+
+
+@pytest.mark.parametrize(("format", "dtype"), [("PNG", "<u2"), ("TIFF", "<u2"), ("TIFF", ">u2")])
+def test_16_bit_gray_is_scaled_by_257(encoded, format, dtype):
+    levels = np.array([[0, 257, 128 * 257 + 100, 65535]], dtype)
+    plain = probe(encoded(Image.fromarray(levels), format)).plain
+    assert plain is not None
+    assert plain.mode == "L"
+    assert list(plain.tobytes()) == [0, 1, 128, 255]
+
+
+def test_float_images_are_scaled_from_their_own_range(encoded):
+    plain = probe(encoded(Image.fromarray(np.array([[-1.0, 0.0, 1.0]], np.float32)), "TIFF")).plain
+    assert plain is not None
+    assert list(plain.tobytes()) == [0, 128, 255]
+
+
+@pytest.mark.parametrize("values", [[np.nan, np.nan], [np.inf, -np.inf], [5.0, 5.0]])
+def test_float_images_without_a_range_are_black(encoded, values):
+    plain = probe(encoded(Image.fromarray(np.array([values], np.float32)), "TIFF")).plain
+    assert plain is not None
+    assert list(plain.tobytes()) == [0, 0]
+
+
+def test_infinite_and_missing_values_are_the_ends_of_the_range(encoded):
+    values = np.array([[np.nan, 0.0, 1.0, np.inf, -np.inf]], np.float32)
+    plain = probe(encoded(Image.fromarray(values), "TIFF")).plain
+    assert plain is not None
+    assert list(plain.tobytes()) == [0, 0, 255, 255, 0]
+
+
+def test_a_cmyk_jpeg_becomes_rgb(make_image, encoded):
+    found = probe(encoded(make_image(mode="CMYK"), "JPEG", quality=95))
+    assert (found.mode, found.made_by) == ("CMYK", "mode CMYK")
+    assert found.plain is not None
+    assert found.plain.mode == "RGB"
+    difference = np.asarray(found.plain, np.int16) - np.asarray(make_image(), np.int16)
+    assert np.abs(difference).mean() < 6
+
+
+def test_a_palette_becomes_rgb(make_image, encoded):
+    plain = probe(encoded(make_image(mode="P"))).plain
+    assert plain is not None
+    assert plain.mode == "RGB"
+
+
+@pytest.mark.parametrize("transparency", [3, bytes(range(0, 256))])
+def test_a_palette_with_transparency_becomes_rgba(make_image, encoded, transparency):
+    plain = probe(encoded(make_image(mode="P"), transparency=transparency)).plain
+    assert plain is not None
+    assert plain.mode == "RGBA"
+
+
+def test_one_bit_becomes_gray(make_image, encoded):
+    plain = probe(encoded(make_image(mode="1"))).plain
+    assert plain is not None
+    assert plain.mode == "L"
+    assert set(plain.tobytes()) == {0, 255}
+
+
+def test_gray_with_alpha_becomes_rgba(make_image, encoded):
+    plain = probe(encoded(make_image(mode="LA"))).plain
+    assert plain is not None
+    assert plain.mode == "RGBA"
+
+
+@pytest.mark.parametrize(
+    "mode", ["1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "I", "F", "I;16"]
+)
+def test_every_mode_has_an_8_bit_form(mode):
+    assert eight_bit(Image.new(mode, (3, 2))).mode in PLAIN_MODES
+
+
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_every_exif_orientation_is_applied(make_image, encoded, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    found = probe(encoded(make_image(), exif=exif))
+    assert found.made_by == "exif_orientation"
+    assert found.plain is not None
+    assert found.plain.size == ((64, 96) if orientation >= 5 else (96, 64))
+    assert not found.plain.getexif().get(0x0112)
+
+
+@pytest.mark.parametrize("orientation", [0, 1])
+def test_an_upright_image_with_exif_stays(make_image, encoded, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    assert probe(encoded(make_image(), "JPEG", exif=exif)).plain is None
+
+
+def test_a_broken_exif_block_does_no_harm(make_image, encoded):
+    assert probe(encoded(make_image(), "JPEG", exif=b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01")).width == 96

@@ -1,0 +1,268 @@
+"""The ledger: an act that was paid for once is never paid for again, however a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+import sqlalchemy as sa
+
+from pipelines.storage.database import LedgerUnavailable
+from pipelines.storage.ledger import Act, Ledger, Totals, act_key
+
+KILLED = """
+import sys
+from pipelines.storage.ledger import Act, Ledger, act_key
+ledger = Ledger(sys.argv[1])
+for n in range(100_000):
+    ledger.put(act_key("policy", {"n": n}), "policy", {"n": n}, Act({"text": str(n)}))
+    print(n, flush=True)
+"""
+RACER = """
+import sys
+from pipelines.storage.ledger import Act, Ledger
+sys.stdin.readline()
+with Ledger(sys.argv[1]) as ledger:
+    for n in range(20):
+        print(ledger.put(f"key{n}", "policy", {}, Act({"by": sys.argv[2]})).result["by"])
+"""
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+@pytest.fixture
+def ledger(url):
+    with Ledger(url) as opened:
+        yield opened
+
+
+class Performed:
+    """An act that counts how often it was performed."""
+
+    def __init__(self, *, fails: int = 0) -> None:
+        self.n, self._fails = 0, fails
+
+    async def __call__(self) -> Act:
+        self.n += 1
+        n = self.n
+        await asyncio.sleep(0.01)
+        if n <= self._fails:
+            raise ValueError("the endpoint gave up")
+        return Act({"n": n}, seconds=2.0, cost_usd=0.5)
+
+
+@pytest.mark.parametrize("url", ["postgresql+psycopg://u:hunter2@127.0.0.1:1/db", "sqlite:////no/such/folder/l.sqlite"])
+def test_a_database_that_cannot_be_reached_names_the_variable_and_no_password(url):
+    with pytest.raises(LedgerUnavailable, match="DARKROOM_LEDGER") as caught:
+        Ledger(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "ledger.sqlite",
+        "mysql://u:hunter2@host/db",
+        "nosuch://u:hunter2@host/db",
+        "postgresql+nosuch://u:hunter2@host/db",
+        "postgresql+psycopg://host:1/db?password=hunter2",
+    ],
+)
+def test_a_url_that_is_none_names_the_variable_and_no_password(url):
+    with pytest.raises(LedgerUnavailable, match="DARKROOM_LEDGER") as caught:
+        Ledger(url)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_unavailable(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    path.write_text("these are notes, not a database" * 100)
+    with pytest.raises(LedgerUnavailable, match="not a database"):
+        Ledger(f"sqlite:///{path}")
+
+
+def test_a_killed_process_loses_nothing_that_was_returned(url):
+    process = subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    returned = [int(process.stdout.readline()) for _ in range(50)]
+    process.send_signal(signal.SIGKILL)
+    returned += [int(line) for line in process.stdout.read().splitlines() if line]
+    process.wait()
+    process.stdout.close()
+    with Ledger(url) as ledger:
+        found = [ledger.get(act_key("policy", {"n": n})) for n in returned]
+        assert [act.result["text"] for act in found if act] == [str(n) for n in returned]
+        assert ledger.totals()["policy"].acts in (len(returned), len(returned) + 1)
+
+
+def test_processes_that_start_at_once_agree_on_who_was_first(url):
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACER, url, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for n in range(3)
+    ]
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    said = [racer.communicate(timeout=60)[0].split() for racer in racers]
+    assert [racer.returncode for racer in racers] == [0, 0, 0]
+    assert said[0] == said[1] == said[2]
+    with Ledger(url) as ledger:
+        assert ledger.totals()["policy"].acts == 20
+
+
+def test_the_first_writer_wins(ledger):
+    first, second = Act({"text": "one"}, 1.0, 0.1), Act({"text": "two"}, 2.0, 0.2)
+    assert ledger.put("key", "policy", {}, first) == first
+    assert ledger.put("key", "policy", {}, second) == first
+    assert ledger.get("key") == first
+
+
+def test_an_act_that_was_not_made_is_none(ledger):
+    assert ledger.get("nothing") is None
+    assert ledger.totals() == {}
+
+
+@pytest.mark.parametrize("text", ["", "naïve ✓", "\0", "\ud800 a lone surrogate", "x" * 2_000_000])
+def test_whatever_a_model_writes_comes_back(ledger, text):
+    ledger.put("key", "policy", {"asked": text}, Act({"text": text}))
+    found = ledger.get("key")
+    assert found is not None
+    assert found.result == {"text": text}
+
+
+def test_an_act_is_performed_once(ledger):
+    perform = Performed()
+    request = {"messages": ["hello"]}
+    first = asyncio.run(ledger.once("policy", request, perform))
+    assert asyncio.run(ledger.once("policy", request, perform)) == first
+    assert perform.n == 1
+
+
+def test_an_act_that_is_asked_for_twice_at_once_is_performed_once(ledger):
+    perform = Performed()
+
+    async def both() -> list[Act]:
+        return await asyncio.gather(*(ledger.once("policy", {"n": 1}, perform) for _ in range(5)))
+
+    assert {json.dumps(dict(act.result)) for act in asyncio.run(both())} == {'{"n": 1}'}
+    assert perform.n == 1
+
+
+def test_a_failed_act_is_tried_by_the_next_one_who_waits(ledger):
+    perform = Performed(fails=1)
+
+    async def both() -> list[Act | BaseException]:
+        return await asyncio.gather(*(ledger.once("policy", {}, perform) for _ in range(3)), return_exceptions=True)
+
+    failed, *others = asyncio.run(both())
+    assert isinstance(failed, ValueError)
+    assert others == [Act({"n": 2}, 2.0, 0.5)] * 2
+    assert perform.n == 2
+
+
+def test_who_is_cancelled_does_not_cancel_those_who_wait(ledger):
+    begun: list[int] = []
+
+    async def one_of_two() -> Act:
+        is_performing, may_end = asyncio.Event(), asyncio.Event()
+
+        async def perform() -> Act:
+            begun.append(len(begun))
+            is_performing.set()
+            await may_end.wait()
+            return Act({"n": len(begun)})
+
+        first = asyncio.create_task(ledger.once("policy", {}, perform))
+        second = asyncio.create_task(ledger.once("policy", {}, perform))
+        await is_performing.wait()
+        first.cancel()
+        may_end.set()
+        return await second
+
+    assert asyncio.run(one_of_two()).result == {"n": 2}
+
+
+def test_different_acts_do_not_wait_for_each_other(ledger):
+    running: set[int] = set()
+
+    async def overlapping(n: int) -> Act:
+        running.add(n)
+        while len(running) < 3:
+            await asyncio.sleep(0)
+        return Act({"n": n})
+
+    async def all_three() -> list[Act]:
+        calls = (ledger.once("policy", {"n": n}, lambda n=n: overlapping(n)) for n in range(3))
+        return await asyncio.wait_for(asyncio.gather(*calls), 10)
+
+    assert [act.result["n"] for act in asyncio.run(all_three())] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("other", [("judge", {"a": 1}), ("policy", {"a": 2}), ("policy", {"a": 1, "b": None})])
+def test_everything_of_a_request_is_part_of_its_key(other):
+    assert act_key(*other) != act_key("policy", {"a": 1})
+
+
+def test_a_failed_act_leaves_nothing_behind(ledger):
+    with pytest.raises(ValueError, match="gave up"):
+        asyncio.run(ledger.once("policy", {}, Performed(fails=1)))
+    assert ledger.totals() == {}
+
+
+def test_what_is_made_at_once_is_durable_together(ledger):
+    n_durable: list[int] = []
+
+    @sa.event.listens_for(ledger.engine, "commit")
+    def _count(connection: sa.Connection) -> None:
+        n_durable.append(connection.exec_driver_sql("SELECT count(*) FROM acts").scalar_one())
+
+    async def made(question: int) -> None:
+        async def perform(places):
+            return {place: Act({"n": place}) for place in places}
+
+        await ledger.all_of("policy", {"question": question}, range(8), perform)
+
+    async def all_made() -> None:
+        await asyncio.gather(*(made(question) for question in range(1000)))
+
+    asyncio.run(all_made())
+    assert ledger.totals()["policy"].acts == 8000
+    assert len(n_durable) > 1
+    assert all(n % 8 == 0 for n in n_durable)
+
+
+def test_totals_add_up_by_kind(ledger):
+    ledger.put("a", "policy", {}, Act({}, 1.5, 0.25))
+    ledger.put("b", "policy", {}, Act({}, 0.5, 0.5))
+    ledger.put("c", "sandbox", {}, Act({}, 3.0))
+    assert ledger.totals() == {"policy": Totals(2, 2.0, 0.75), "sandbox": Totals(1, 3.0, 0.0)}
+
+
+def test_the_ledger_outlives_its_process(url):
+    with Ledger(url) as ledger:
+        ledger.put("key", "policy", {}, Act({"n": 1}))
+    with Ledger(url) as ledger:
+        assert ledger.get("key") == Act({"n": 1})
+
+
+def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(url):
+    said = 'é, \U0001f600, a NUL \x00, a \ud800 alone, {"seed": 8}'
+    with Ledger(url) as ledger:
+        for n, seed in enumerate((7, 8)):
+            ledger.put(f"{n:064}", "policy", {"seed": seed, "messages": [said]}, Act({"n": n}))
+        ledger.put("c" * 64, "policy", {"messages": [said]}, Act({}))
+        ledger.put("d" * 64, "judge", {"seed": 7}, Act({}))
+        (found,) = ledger.with_seeds("policy", [7, 99])
+        assert (found.act.result, found.request["messages"]) == ({"n": 0}, [said])
+        assert ledger.with_seeds("policy", []) == []

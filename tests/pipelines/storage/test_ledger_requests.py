@@ -1,0 +1,182 @@
+"""A request with many seeds: keys and texts are those of each request by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.storage.ledger import Act, Ledger, act_key
+from pipelines.storage.ledger_requests import MOST_AT_ONCE, Batches, Seeded, spelled
+
+_text = st.text(st.characters(codec="utf-16", exclude_categories=())) | st.sampled_from(
+    ['"seed":7', '{"seed": 7}', "\ud800", "é\0"]
+)
+_values = st.recursive(st.none() | st.booleans() | st.integers() | _text, lambda inner: st.lists(inner, max_size=3))
+_requests = st.dictionaries(_text.filter(lambda name: name != "seed"), _values, max_size=6)
+
+
+@given(request=_requests, kind=_text, seed=st.integers(0, 2**31))
+def test_keys_and_texts_are_those_of_the_request_with_its_seed(request, kind, seed):
+    whole = {**request, "seed": seed}
+    asked = Seeded(kind, request)
+    assert asked.key(seed) == act_key(kind, whole)
+    assert asked.text(seed) == spelled(whole) == json.dumps(whole, sort_keys=True)
+
+
+@pytest.mark.parametrize("names", [(), ("a",), ("z",), ("a", "z"), ("seeds", "see")])
+def test_whatever_stands_before_the_seed_and_after(names):
+    request = dict.fromkeys(names, 1)
+    asked = Seeded("policy", request)
+    assert [asked.key(seed) for seed in (3, 4)] == [act_key("policy", {**request, "seed": seed}) for seed in (3, 4)]
+
+
+def test_what_json_cannot_hold_is_no_request():
+    with pytest.raises(ValueError, match="float"):
+        Seeded("policy", {"temperature": float("nan")})
+
+
+KILLED = """
+import asyncio, sys
+from pipelines.storage.ledger import Act, Ledger
+
+ledger = Ledger(sys.argv[1])
+
+async def one(n):
+    async def perform():
+        await asyncio.sleep(0.001 * (n % 7))
+        return Act({"n": n})
+
+    await ledger.once("policy", {"n": n}, perform)
+    print(n, flush=True)
+
+async def main():
+    gate = asyncio.Semaphore(256)
+    async def gated(n):
+        async with gate:
+            await one(n)
+    await asyncio.gather(*(gated(n) for n in range(20_000)))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(2) as pool:
+        yield pool
+
+
+def test_what_is_asked_while_a_batch_is_answered_is_the_next_batch(threads):
+    sizes: list[int] = []
+    go_on = threading.Event()
+
+    def double(numbers):
+        sizes.append(len(numbers))
+        go_on.wait(10)
+        return [2 * number for number in numbers]
+
+    async def run():
+        batches = Batches(double, threads)
+        first = asyncio.create_task(batches.ask(1))
+        while not sizes:
+            await asyncio.sleep(0.001)
+        others = [asyncio.create_task(batches.ask(n)) for n in range(2, 100)]
+        await asyncio.sleep(0)
+        go_on.set()
+        return await asyncio.gather(first, *others)
+
+    assert asyncio.run(run()) == [2 * n for n in range(1, 100)]
+    assert sizes == [1, 98]
+
+
+def test_a_crowd_is_taken_in_parts(threads):
+    sizes: list[int] = []
+
+    def same(numbers):
+        sizes.append(len(numbers))
+        return list(numbers)
+
+    async def run():
+        batches = Batches(same, threads)
+        return await asyncio.gather(*(batches.ask(n) for n in range(MOST_AT_ONCE + 1)))
+
+    assert asyncio.run(run()) == list(range(MOST_AT_ONCE + 1))
+    assert sizes == [MOST_AT_ONCE, 1]
+
+
+def test_a_error_is_everybodys_of_its_batch_and_nobodys_of_the_next(threads):
+    def broken(numbers):
+        if 13 in numbers:
+            raise OSError("no disk")
+        return list(numbers)
+
+    async def run():
+        batches = Batches(broken, threads)
+        errors = await asyncio.gather(batches.ask(12), batches.ask(13), return_exceptions=True)
+        return errors, await batches.ask(14)
+
+    errors, later = asyncio.run(run())
+    assert [type(error) for error in errors] == [OSError, OSError]
+    assert later == 14
+
+
+def test_who_is_cancelled_leaves_the_others_their_answers(threads):
+    async def run():
+        batches = Batches(list, threads)
+        gone, stays = asyncio.create_task(batches.ask(1)), asyncio.create_task(batches.ask(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        return await stays
+
+    assert asyncio.run(run()) == 2
+
+
+def test_hundreds_of_acts_at_once_are_a_few_transactions(tmp_path, monkeypatch):
+    sizes: list[int] = []
+    write = Ledger._write
+    monkeypatch.setattr(Ledger, "_write", lambda self, entries: sizes.append(len(entries)) or write(self, entries))
+
+    async def perform():
+        await asyncio.sleep(0.01)
+        return Act({})
+
+    async def run(ledger):
+        return await asyncio.gather(*(ledger.once("policy", {"n": n}, perform) for n in range(256)))
+
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
+        assert len(asyncio.run(run(ledger))) == 256
+        assert ledger.totals()["policy"].acts == 256
+    assert sum(sizes) == 256
+    assert len(sizes) < 64
+
+
+def test_one_ledger_serves_one_event_loop_after_the_other(tmp_path):
+    async def perform():
+        return Act({})
+
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
+        for n in range(3):
+            asyncio.run(ledger.once("policy", {"n": n}, perform))
+        assert ledger.totals()["policy"].acts == 3
+
+
+def test_no_act_that_was_returned_is_lost_by_a_kill(tmp_path):
+    url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    returned = [int(process.stdout.readline()) for _ in range(600)]
+    process.send_signal(signal.SIGKILL)
+    returned += [int(line) for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    process.wait()
+    process.stdout.close()
+    with Ledger(url) as ledger:
+        assert all(ledger.get(act_key("policy", {"n": n})) == Act({"n": n}) for n in returned)

@@ -1,0 +1,45 @@
+"""Settings models: which variables set which fields, what falls back to what, and what an error names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.storage.settings import EnvironmentSettings, SettingsError, WorkspaceSettings, setting
+
+
+class Oven(EnvironmentSettings):
+    """A model of its own, to test the base."""
+
+    kind: str = setting("", "gas", description="Kind of the oven.")
+    degrees: int = setting("_HEAT", 180, ge=0, description="Temperature in degrees.")
+    trays: int = setting(None, 2, description="Number of trays.")
+
+
+def test_each_field_is_set_by_its_own_variable():
+    assert Oven.variables("DARKROOM_OVEN") == {"kind": "DARKROOM_OVEN", "degrees": "DARKROOM_OVEN_HEAT"}
+    assert Oven.read({"DARKROOM_OVEN_HEAT": "220", "DARKROOM_OVEN_TRAYS": "9"}, "DARKROOM_OVEN") == Oven(degrees=220)
+
+
+def test_what_a_prefix_leaves_unset_comes_from_the_next_one():
+    environment = {"A": "wood", "A_HEAT": "", "B": "gas", "B_HEAT": "90"}
+    assert Oven.read(environment, "A", "B") == Oven(kind="wood", degrees=90)
+
+
+@pytest.mark.parametrize(("name", "text"), [("A_HEAT", "hot"), ("B_HEAT", "-1")])
+def test_an_error_names_the_variable_that_was_read_in_one_line(name: str, text: str):
+    with pytest.raises(SettingsError, match=f"^{name} is '{text}': Input should be [^\n]*$"):
+        Oven.read({name: text}, "A", "B")
+
+
+def test_models_made_in_code_read_no_variable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DARKROOM_HOME", "/elsewhere")
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert WorkspaceSettings().home == Path("data")
+    assert WorkspaceSettings.from_environment().home == Path("/elsewhere")
+
+
+@pytest.mark.parametrize("model", [Oven, WorkspaceSettings])
+def test_every_field_is_described(model: type[EnvironmentSettings]):
+    assert all(field.description for field in model.model_fields.values())

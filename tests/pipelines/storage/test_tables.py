@@ -1,0 +1,151 @@
+"""Tables on disk: a table that is there is a finished stage."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from pipelines.records import Reject, Sample, Truth
+from pipelines.records.reject_reasons import Reason, reject
+from pipelines.storage.tables import TableKey, TableMissing, Tables
+
+KEY = TableKey(("crop", "drafts"), "streets-0003")
+
+
+@pytest.fixture
+def tables(tmp_path):
+    return Tables(tmp_path / "tables")
+
+
+@pytest.fixture
+def rows():
+    sample = Sample("id", "streets", "1", "CC0", (), "Which?", (), "This", Truth(angle=90.0), "OCR")
+    return [replace(sample, sample_id=f"id{n}", source_row=str(n)) for n in range(3)]
+
+
+@pytest.fixture
+def rejects():
+    return [reject(Reason.DUPLICATE, "the same", stage="samples", row={"n": 4}, source_row="4")]
+
+
+def write(tables, rows, rejects, inputs="inputs", facts=None):
+    tables.write(KEY, Sample, rows, rejects, inputs=inputs, facts=facts or {"n_in": 4})
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda tables: tables.read(KEY, Sample),
+        lambda tables: tables.read_rejects(KEY),
+        lambda tables: tables.n_rows(KEY),
+        lambda tables: tables.n_rejects(KEY),
+        lambda tables: tables.facts(KEY),
+        lambda tables: tables.fingerprint(KEY),
+    ],
+)
+def test_a_missing_table_names_the_command_that_makes_it(tables, read):
+    with pytest.raises(TableMissing, match=r"dg launch --assets '\+crop/drafts' --partition streets-0003"):
+        read(tables)
+
+
+def test_what_is_missing_has_no_inputs(tables):
+    assert tables.inputs(KEY) is None
+    assert not tables.exists(KEY)
+
+
+def test_rows_and_rejects_come_back_as_they_were_written(tables, rows, rejects):
+    write(tables, rows, rejects)
+    assert tables.read(KEY, Sample) == rows
+    assert tables.read_rejects(KEY) == rejects
+    assert (tables.n_rows(KEY), tables.n_rejects(KEY)) == (3, 1)
+    assert (tables.inputs(KEY), tables.facts(KEY)) == ("inputs", {"n_in": 4})
+
+
+def test_an_empty_table_is_a_finished_stage(tables):
+    write(tables, [], [])
+    assert tables.exists(KEY)
+    assert tables.read(KEY, Sample) == tables.read_rejects(KEY) == []
+
+
+@pytest.mark.parametrize("n_done", [0, 1])
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_crash_while_writing_leaves_the_stage_unfinished(tables, rows, rejects, monkeypatch, n_done, earlier):
+    if earlier:
+        write(tables, rows[:1], [], inputs="earlier")
+    done: list[str] = []
+
+    def killed(source: str, target: str) -> None:
+        if len(done) == n_done:
+            raise KeyboardInterrupt
+        done.append(str(target))
+        os.rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write(tables, rows, rejects)
+    assert not tables.exists(KEY)
+    assert tables.inputs(KEY) is None
+    write(tables, rows, rejects)
+    assert tables.read(KEY, Sample) == rows
+
+
+def test_a_row_that_no_table_can_hold_leaves_the_earlier_table(tables, rows):
+    write(tables, rows, [])
+    with pytest.raises(UnicodeEncodeError):
+        write(tables, [replace(rows[0], question="\ud800")], [])
+    assert tables.read(KEY, Sample) == rows
+
+
+def test_two_writes_of_the_same_give_the_same_bytes(tables, tmp_path, rows, rejects):
+    other = Tables(tmp_path / "other")
+    for home in (tables, other):
+        write(home, rows, rejects)
+    assert tables.path(KEY).read_bytes() == other.path(KEY).read_bytes()
+    assert tables.rejects_path(KEY).read_bytes() == other.rejects_path(KEY).read_bytes()
+
+
+def test_the_fingerprint_stays_when_only_inputs_and_facts_change(tables, rows, rejects):
+    write(tables, rows, rejects)
+    before = tables.fingerprint(KEY)
+    write(tables, rows, rejects, inputs="others" * 50, facts={"n_in": 4, "made": "later"})
+    assert tables.fingerprint(KEY) == before
+
+
+def test_the_fingerprint_changes_with_every_change_of_a_row(tables, rows, rejects):
+    seen = set()
+    changed = [
+        (rows, rejects),
+        (rows[::-1], rejects),
+        (rows[:2], rejects),
+        ([*rows[:2], replace(rows[2], answer="That")], rejects),
+        ([*rows[:2], replace(rows[2], truth=Truth())], rejects),
+        (rows, []),
+        (rows, [replace(rejects[0], evidence="another")]),
+        ([], []),
+    ]
+    for some_rows, some_rejects in changed:
+        write(tables, some_rows, some_rejects)
+        seen.add(tables.fingerprint(KEY))
+    assert len(seen) == len(changed)
+
+
+def test_a_table_without_its_rejects_is_missing(tables, rows, rejects):
+    write(tables, rows, rejects)
+    tables.rejects_path(KEY).unlink()
+    assert tables.inputs(KEY) is None
+    with pytest.raises(TableMissing):
+        tables.fingerprint(KEY)
+
+
+def test_no_half_written_file_is_left_beside_the_tables(tables, rows, rejects):
+    write(tables, rows, rejects)
+    names = sorted(path.name for path in tables.path(KEY).parent.iterdir())
+    assert names == ["streets-0003.parquet", "streets-0003.rejects.parquet"]
+
+
+def test_rejects_are_a_table_too(tables, rejects):
+    tables.write(KEY, Reject, rejects, [], inputs="", facts={})
+    assert tables.read(KEY, Reject) == rejects

@@ -1,0 +1,79 @@
+"""The documentation is checked against the code: commands, modules, settings, length, and what runs before a commit."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer.main
+import yaml
+
+from assets.cli import app
+from scripts import settings_page
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+LONG = {"README.md": 900}
+MAX_WORDS = 1500
+GENERATED = {"settings.md"}
+
+
+def identifier(page: Path) -> str:
+    return page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identifier)
+def test_a_page_is_short_enough_to_be_read(page: Path) -> None:
+    if page.name not in GENERATED:
+        assert len(page.read_text().split()) <= LONG.get(page.name, MAX_WORDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identifier)
+def test_every_command_of_a_page_exists(page: Path) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    lines = [line.strip() for line in page.read_text().splitlines()]
+    calls = [re.match(r"(?:\$ )?(?:\.venv/bin/)?darkroom ([a-z-]+) ?([a-z-]*)", line) for line in lines]
+    for name, rest in [call.groups() for call in calls if call]:
+        assert name in commands, name
+        inner = getattr(commands[name], "commands", {})
+        assert not inner or not rest or rest in inner, f"{name} {rest}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identifier)
+def test_every_module_that_a_page_runs_exists(page: Path) -> None:
+    for module in re.findall(r"-m ((?:train|benchmarks|scripts|sandbox|tests)\.[a-z_.]+[a-z_])", page.read_text()):
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identifier)
+def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
+    packages = "sandbox|pipelines|annotation|train|assets|tests|scripts|benchmarks|examples|docs"
+    pattern = rf"`((?:{packages})/[\w./]*(?:/|\.[a-z]+))`"
+    missing = [path for path in re.findall(pattern, page.read_text()) if not (ROOT / path.rstrip("/")).exists()]
+    assert missing == []
+
+
+def test_the_settings_page_is_what_the_models_say() -> None:
+    assert settings_page.PAGE.read_text() == settings_page.page(), "run: python -m scripts.settings_page"
+
+
+def test_every_page_is_in_the_sites_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    assert {page.name for page in PAGES} - {"README.md"} == set(re.findall(r": ([a-z_]+\.md)", navigation))
+
+
+def test_before_a_commit_runs_what_lint_runs() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    rule = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert rule is not None
+    lint = [line.strip().replace("$(BIN)", ".venv/bin") for line in rule[1].splitlines()]
+    lint = [line.replace("VIRTUAL_ENV=$(CURDIR)/$(VENV)", "env VIRTUAL_ENV=.venv") for line in lint]
+    assert [hook["entry"] for hook in hooks] == lint
+
+
+def test_every_package_ships_its_types() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert all((ROOT / package / "py.typed").exists() for package in packages["packages"])

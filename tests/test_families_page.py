@@ -1,0 +1,129 @@
+"""docs/families.md, followed as it stands: its files in a folder, its commands, an endpoint, the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.models.protocols import Thyme
+from pipelines.records import Reject, Trajectory
+from pipelines.sources.catalog import Catalog, SourceConfig
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+PAGE = Path(__file__).parents[1] / "docs" / "families.md"
+MIRROR = """\
+from PIL import Image, ImageOps
+image = ImageOps.mirror(Image.open(image_path))
+path = "/mnt/data/temp_processed_images/mirrored_1.png"
+image.save(path)
+print(path)"""
+
+
+def blocks(language: str) -> list[str]:
+    """The page's code blocks of one language, in order."""
+    fences = re.finditer(r"^(`{3,})(\w*)\n(.*?)^\1$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [fence[3] for fence in fences if fence[2] == language]
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """A model: code that mirrors the image, but once code that doesn't; then the answer to the question."""
+
+    answers: dict[str, str]
+
+    def do_GET(self) -> None:
+        self._reply({"object": "list", "data": []})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        conversation = json.dumps(body["messages"])
+        question = next(question for question in self.answers if question in conversation)
+        self._reply({"choices": [{"message": {"content": self._turn(body, question)}, "finish_reason": "stop"}]})
+
+    def _turn(self, body: dict[str, Any], question: str) -> str:
+        if any(message["role"] == "assistant" for message in body["messages"]):
+            return Thyme().write_answer("Now it reads the right way round.", self.answers[question], first=False)
+        code = MIRROR if question != next(iter(self.answers)) else MIRROR.replace("ImageOps.mirror", "")
+        return Thyme().write_round("The letters run the wrong way; I mirror it back.", code, first=True)
+
+    def _reply(self, value: Any) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def url(small_source: Any) -> Iterator[str]:
+    Endpoint.answers = {row.question: row.answer for row in small_source.rows(0)}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.fixture
+def signs(workspace: Workspace, small_source: Any, tmp_path: Path) -> None:
+    """The source of the page's commands."""
+    folder = tmp_path / "signs"
+    folder.mkdir()
+    lines = []
+    for n, row in enumerate(small_source.rows(0)):
+        (folder / f"{n}.jpg").write_bytes(row.images[0])
+        lines.append(json.dumps({"image": f"{n}.jpg", "question": row.question, "answer": row.answer}))
+    (folder / "questions.jsonl").write_text("\n".join(lines))
+    Catalog(workspace.sources).add("signs", SourceConfig(kind="jsonl", path=str(folder), questions="questions.jsonl"))
+
+
+def run(command: str, folder: Path, environment: dict[str, str]) -> str:
+    """One command of the page, in ``folder``."""
+    name, *arguments = command.split()
+    assert name == "darkroom"
+    program = [str(Path(sys.executable).with_name("darkroom")), *arguments]
+    ended = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.usefixtures("signs")
+def test_following_the_page_gives_accepted_rows(url: str, workspace: Workspace, tmp_path: Path) -> None:
+    recipe, inspect = blocks("python")
+    (prompt,) = blocks("markdown")
+    make, look = blocks("bash")
+    (tmp_path / "families").mkdir()
+    (tmp_path / "families" / "mirror.py").write_text(recipe)
+    (tmp_path / "families" / "mirror.md").write_text(prompt)
+    exports = dict(re.findall(r"^export (\w+)=(.*)$", make, re.MULTILINE))
+    exports = {name: value.replace("$PWD", str(tmp_path)) for name, value in exports.items()}
+    environment = os.environ | exports | {"DARKROOM_POLICY_URL": url}
+
+    run(make.splitlines()[-1], tmp_path, environment)
+    rows = workspace.tables.read(TableKey(("mirror", "trajectories"), "signs-0000"), Trajectory)
+    rejects = workspace.tables.read(TableKey(("mirror", "rejects"), "signs-0000"), Reject)
+    assert len(rows) == len(Endpoint.answers) - 2, "one image is damaged, one is not mirrored back"
+    assert all("ImageOps.mirror" in row.rounds[0].code for row in rows)
+    assert [(reject.reason, reject.check) for reject in rejects] == [("check_failed", "mirrored_back")]
+
+    for command in look.splitlines():
+        run(command, tmp_path, environment)
+    assert "mirrored_back" in (workspace.home / "views" / "mirror.html").read_text()
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(inspect, str(PAGE), "exec"), {})
+    assert "check_failed mirrored_back" in printed.getvalue()

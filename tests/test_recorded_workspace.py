@@ -1,0 +1,282 @@
+"""A workspace of the version before the rooms, opened by this one: nothing that was paid or submitted is asked again.
+
+``tests/recorded_workspace/README.md`` says what it holds. Digests of code have changed since, so every stage runs again
+there; the ledger has its acts.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from datasets import load_dataset
+
+import sandbox
+from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.journal import Journal
+from annotation.rounds.sync import Sync
+from annotation.rounds.tables import ACCEPTED, ANNOTATIONS, CROSS_CHECKS, AnnotationStages
+from pipelines.generation.engine import STAGES, Family
+from pipelines.generation.recipes import load_recipes
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.generation.stage import Shard
+from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
+from pipelines.publishing.dataset_reader import read_rows
+from pipelines.publishing.parquet_shards import PROMPTS, TRAJECTORIES, arrow_schema
+from pipelines.publishing.rl_dataset import Mix, RlDataset
+from pipelines.publishing.sft_dataset import SftDataset
+from pipelines.records import (
+    Annotated,
+    CheckedLabel,
+    Draft,
+    PassRate,
+    PoolImage,
+    Reject,
+    RLCandidate,
+    RLRow,
+    Sample,
+    SuitabilityLabel,
+    SuitabilityVotes,
+    ToolNecessity,
+    Trajectory,
+)
+from pipelines.records.schemas import schema_of
+from pipelines.rl.candidates import Candidates
+from pipelines.rl.labels import CheckedLabels
+from pipelines.rl.necessity import ToolNecessities
+from pipelines.rl.pass_rates import PassRates
+from pipelines.rl.suitability import Suitability, SuitabilityLabels
+from pipelines.selection.screening import Screening
+from pipelines.storage.stage import StageReport
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+from tests.annotation.desk import accepts
+
+ARCHIVE = Path(__file__).parent / "recorded_workspace" / "before_rooms.tar.xz"
+PARTITION = "recorded-0000"
+KINDS: dict[type[Any], str] = {
+    Sample: "samples",
+    Draft: "crop/drafts",
+    Trajectory: "crop/trajectories",
+    Reject: "crop/rejects",
+    RLCandidate: "rl_candidates",
+    CheckedLabel: "checked_labels",
+    PassRate: "pass_rates",
+    ToolNecessity: "tool_necessity",
+    SuitabilityVotes: "suitability_votes",
+    SuitabilityLabel: "suitability_labels",
+    RLRow: "rl_dataset",
+    PoolImage: "annotation_pool",
+    Annotated: "accepted_annotations",
+}
+N_ACTS = {"policy": 70, "sandbox": 8}
+
+
+class Paid:
+    """The policy that was paid; it is not there any more."""
+
+    concurrency = 2
+
+    def __init__(self, name: str) -> None:
+        self.identity = PolicyIdentity(name, f"{name}-model")
+
+    async def check(self) -> None:
+        pass
+
+    async def write(self, turn: CompletionRequest) -> Completion:
+        raise AssertionError(f"{self.identity.policy} is asked again: {turn.task.family}, seed {turn.seed}")
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def recorded(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """The workspace, on the machine that recorded it: the sandbox's digest names the machine's libraries."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(workspace.home, filter="data")
+    digest = json.loads((workspace.home / "recording.json").read_text())["sandbox_digest"]
+    monkeypatch.setattr(sandbox, "sandbox_digest", lambda *_, **__: digest)
+    return workspace
+
+
+def n_acts(workspace: Workspace) -> dict[str, int]:
+    return {kind: total.acts for kind, total in workspace.ledger.totals().items()}
+
+
+def pages(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
+
+
+def family_reports(workspace: Workspace, name: str) -> list[StageReport]:
+    family = Family(workspace, load_recipes()[name], PARTITION)
+    return [
+        family.draft(Paid("writer")),
+        family.run(Paid("writer")),
+        family.check(Paid("judge"), n_votes=3),
+        family.keep(),
+        family.collect_rejects(),
+    ]
+
+
+@pytest.mark.parametrize("name", ["crop", "direct"])
+def test_a_familys_tables_are_made_again_from_its_paid_acts(recorded, name):
+    keys = [TableKey((name, stage), PARTITION) for stage in (*STAGES, "rejects")]
+    before = [recorded.tables.fingerprint(key) for key in keys]
+    reports = family_reports(recorded, name)
+    assert [report.performed for report in reports] == [0] * 5
+    assert [recorded.tables.fingerprint(key) for key in keys] == before, "the rows have changed"
+    assert n_acts(recorded) == N_ACTS
+    assert all(report.reused for report in family_reports(recorded, name))
+
+
+def rl_reports(workspace: Workspace) -> list[StageReport]:
+    shard = Shard(workspace, PARTITION)
+    judge, student = Paid("judge"), Paid("student")
+    sandboxes = Sandboxes(workspace.images, workspace.ledger)
+    stages: Sequence[Any] = (
+        Candidates(judge=judge),
+        CheckedLabels(judge=judge, n_answers=2),
+        PassRates(student=student, n_answers=4),
+        ToolNecessities(student=student, sandboxes=sandboxes, n_forced=1, n_forbidden=1),
+        Suitability(judge=judge, n_votes=3),
+        SuitabilityLabels(),
+    )
+    return [shard.materialize(stage) for stage in stages]
+
+
+def test_the_rl_tables_are_made_again_from_their_paid_acts(recorded):
+    keys = [path.parent.name for path in recorded.tables.root.glob(f"*/{PARTITION}.parquet")]
+    before = {asset: recorded.tables.fingerprint(TableKey((asset,), PARTITION)) for asset in keys}
+    reports = rl_reports(recorded)
+    assert {report.key.asset[0] for report in reports} <= set(keys)
+    assert [report.performed for report in reports] == [0] * 6
+    assert {asset: recorded.tables.fingerprint(TableKey((asset,), PARTITION)) for asset in keys} == before
+    assert n_acts(recorded) == N_ACTS
+    assert all(report.reused for report in rl_reports(recorded))
+
+
+def test_tables_and_rejects_are_read(recorded):
+    assert len(recorded.tables.read(TableKey(("crop", "trajectories"), PARTITION), Trajectory)) == 2
+    assert len(recorded.tables.read(TableKey(("crop", "rejects"), PARTITION), Reject)) == 3
+    assert len(recorded.tables.read(TableKey(("rl_dataset",), "all"), RLRow)) == 5
+
+
+def test_shipped_datasets_are_read(recorded):
+    assert [row["family"] for row in read_rows([recorded.dataset("sft", "crop")])] == ["crop"] * 2
+    file = str(next(recorded.dataset("rl", "prompts").glob("*.parquet")))
+    rows = load_dataset("parquet", data_files=[file], split="train", cache_dir=str(recorded.home / "cache"))
+    assert (len(rows), rows[0]["images"][0].size) == (5, (320, 240))
+
+
+def test_schemas_are_those_that_have_shipped(recorded):
+    for kind, asset in KINDS.items():
+        (file,) = (path for path in (recorded.home / "tables" / asset).glob("*.parquet") if "rejects" not in path.name)
+        assert pq.read_schema(file).equals(schema_of(kind)), asset
+    for features, folder in ((TRAJECTORIES, "sft/crop"), (PROMPTS, "rl/prompts")):
+        (file,) = (recorded.home / "datasets" / folder).glob("*.parquet")
+        shipped, today = pq.read_schema(file), arrow_schema(features)
+        assert shipped.equals(today), folder
+        assert shipped.metadata == today.metadata, folder
+
+
+def test_datasets_that_are_shipped_again_are_equal_byte_for_byte(recorded):
+    before = pages(recorded.home / "datasets")
+    SftDataset(recorded, load_recipes()["crop"], [PARTITION]).publish()
+    mix = Mix(validation_share=0.0)
+    RlDataset(recorded, [PARTITION], [], mix, Screening(recorded)).publish()
+    assert pages(recorded.home / "datasets") == before
+
+
+@dataclass
+class Studio:
+    """The server as the recording left it: tasks by number, with their project and key."""
+
+    tasks: dict[int, tuple[int, str]]
+    annotations: dict[int, list[Mapping[str, Any]]]
+    url: str = "http://studio"
+
+    def people(self) -> list[Person]:
+        return [
+            Person(1, "admin@example.com", "admin", "admin"),
+            Person(2, "ann@example.com", "Ann", "annotator"),
+            Person(3, "bob@example.com", "Bob", "annotator"),
+            Person(5, "eve@example.com", "Eve", "expert"),
+        ]
+
+    def blocked_submissions(self, after: int) -> list[Any]:
+        return []
+
+    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+        raise AssertionError(f"the project of the round {round} is there")
+
+    def check_project(self, project_id: int, round: str) -> bool:
+        return True
+
+    def now(self) -> datetime:
+        return datetime(2026, 5, 1, tzinfo=UTC)
+
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
+        for number, (project, key) in self.tasks.items():
+            if project == project_id and number > task_id:
+                yield TaskListing(number, key, len(self.annotations.get(number, ())))
+
+    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+        changed = (number for number in self.annotations if self.tasks[number][0] == project_id)
+        return (ChangedTask(number, self.annotations[number]) for number in changed)
+
+    def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
+        first = len(self.tasks) + 1
+        keys = {key for _, key in self.tasks.values()}
+        for number, task in enumerate(tasks, first):
+            assert task["data"]["key"] not in keys, "a task is handed out a second time"
+            self.tasks[number] = (project_id, task["data"]["key"])
+        return list(range(first, first + len(tasks)))
+
+    def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
+        pass
+
+    def delete_task(self, task_id: int) -> None:
+        raise AssertionError("no task is taken away")
+
+
+@pytest.fixture
+def studio(recorded: Workspace) -> Studio:
+    server = json.loads((recorded.home / "recording.json").read_text())["server"]
+    tasks = {int(number): (project, key) for number, (project, key) in server["tasks"].items()}
+    return Studio(tasks, {int(number): found for number, found in server["annotations"].items()})
+
+
+def test_a_running_campaign_resumes_without_a_task_or_a_submission_twice(recorded, studio):
+    campaign, pool = Campaign.load(recorded.annotation), recorded.tables.read(POOL, PoolImage)
+    with Journal(recorded.annotation) as journal:
+        sync = Sync(journal, studio, campaign, say=lambda text: None)
+        again = sync.run(pool)
+        assert (again.n_revisions, again.imported) == (0, {})
+        studio.annotations[5] = [cross_check(studio, 5)]
+        assert sync.run(pool).imported == {"accept": 1}
+
+
+def test_annotation_tables_are_made_again_with_the_same_rows(recorded):
+    keys = (ANNOTATIONS, CROSS_CHECKS, ACCEPTED)
+    before = [recorded.tables.fingerprint(key) for key in keys]
+    with Journal(recorded.annotation) as journal:
+        campaign = Campaign.load(recorded.annotation)
+        stages = AnnotationStages(recorded, campaign, journal, lambda project, task: f"http://studio/{project}/{task}")
+        reports = stages.materialize(stages.read())
+    assert [reports[key].n_out for key in keys] == [2, 1, 1]
+    assert [recorded.tables.fingerprint(key) for key in keys] == before
+
+
+def cross_check(studio: Studio, task: int) -> dict[str, Any]:
+    first = next(iter(studio.annotations.values()))[0]
+    return {**first, "id": 90, "completed_by": 3, "result": accepts()}

@@ -1,0 +1,107 @@
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from pipelines.publishing.dataset_reader import read_files
+from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
+from pipelines.records import Grader, RLRow
+from tests.train.conftest import sign, sum_without_image
+from train.examples.datasets import dataset_files
+from train.rl.rollouts.prompts import check_prompts, open_prompts, opening, prompt, prompts, question_of
+from train.runs import TrainError
+
+
+@pytest.fixture(scope="module")
+def rl(store, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rl")
+    samples = [sign(store, 0)[0], sum_without_image(7)[0]]
+    graders = [Grader("text"), Grader("number", tolerance=0.1)]
+    rows = [RLRow(one, how, "public", "unknown", None, None, None) for one, how in zip(samples, graders, strict=True)]
+    write_prompts(folder, rows, store=store, split="train")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def signs_asked(dataset):
+    return open_prompts(dataset)
+
+
+def test_a_prompt_is_the_opening_with_the_question_images(signs_asked):
+    shown = prompt(signs_asked[0], protocol="thyme")
+    assert [message["role"] for message in shown["prompt"]] == ["system", "user"]
+    assert len(shown["images"]) == 1
+    assert shown["asked"].sample.answer == "red"
+    assert (shown["protocol"], shown["sample_id"], shown["mode"]) == ("thyme", "s0", "free")
+
+
+def test_the_sandbox_is_given_the_file_as_it_is_stored(dataset, signs_asked):
+    stored = next(read_files(dataset_files(dataset)))["images"][:1]
+    shown = prompt(signs_asked[0], protocol="thyme")
+    assert shown["image_files"] == [image["bytes"] for image in stored]
+    assert shown["images"][0].tobytes() == Image.open(io.BytesIO(stored[0]["bytes"])).tobytes()
+
+
+def test_a_prompt_brings_its_videos_for_the_sandbox_alone(signs_asked):
+    film = {"bytes": b"film", "path": "0.mp4"}
+    assert prompt(signs_asked[0], protocol="thyme")["videos"] == []
+    shown = prompt({**signs_asked[0], "videos": [film]}, protocol="thyme")
+    assert shown["videos"] == [b"film"]
+    assert "film" not in str(shown["prompt"])
+
+
+def test_a_sample_with_several_trajectories_is_one_prompt(store, tmp_path):
+    write_trajectories(tmp_path / "twice", [sign(store, 0), sign(store, 1), sign(store, 0)], store=store)
+    assert list(open_prompts(tmp_path / "twice")["sample_id"]) == ["s0", "s1"]
+
+
+def test_rl_rows_are_asked_in_the_protocol_that_is_wanted(rl):
+    asked = prompts(open_prompts(rl), protocol="tool_call")
+    assert {row["protocol"] for row in asked} == {"tool_call"}
+    assert "<tools>" in str(asked[0]["prompt"]) or "tool_call" in str(asked[0]["prompt"])
+
+
+def test_rl_rows_bring_their_graders(rl):
+    graders = [row["asked"].grader for row in prompts(open_prompts(rl), protocol="thyme")]
+    assert graders == [Grader("text"), Grader("number", tolerance=0.1)]
+
+
+def test_choices_are_part_of_the_question(rows):
+    asked = question_of(rows[6])
+    assert asked.sample.choices == ("A. 140", "B. 112")
+    assert "A. 140\nB. 112" in str(opening(asked, protocol="thyme")[1]["content"][-1]["text"])
+
+
+def test_a_mode_changes_the_opening(rl):
+    row = question_of(open_prompts(rl)[0])
+    openings = [str(opening(row, protocol="tool_call", mode=mode)) for mode in ("free", "forced", "forbidden")]
+    assert len(set(openings)) == 3
+
+
+def test_a_mode_that_the_protocol_does_not_have_is_refused(rl):
+    with pytest.raises(TrainError, match="cannot be asked in thyme"):
+        check_prompts(rl, protocol="thyme", modes=("free", "forced"))
+
+
+def test_columns_of_neither_dataset_are_named(tmp_path):
+    pq.write_table(pa.table({"sample_id": ["a"], "prompt": ["b"], "colour": ["red"]}), tmp_path / "train.parquet")
+    with pytest.raises(
+        TrainError, match=r"no shipped dataset of trajectories: missing .*unknown \['colour', 'prompt'\]"
+    ):
+        open_prompts(tmp_path)
+
+
+def test_a_mixed_folder_is_refused(rl, dataset, tmp_path):
+    for number, folder in enumerate((rl, dataset)):
+        (source,) = folder.glob("*.parquet")
+        (tmp_path / f"train-{number}.parquet").write_bytes(source.read_bytes())
+    with pytest.raises(TrainError, match="mixes rl and sft rows"):
+        open_prompts(tmp_path)
+
+
+def test_a_dataset_without_rows_is_refused(store, tmp_path):
+    write_prompts(tmp_path, [], store=store, split="train")
+    with pytest.raises(TrainError, match="has no rows"):
+        open_prompts(tmp_path)

@@ -1,0 +1,131 @@
+"""Sample rollouts as a page, and as what the asset's page shows of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from train.runs import gallery
+
+CODE = "image = Image.open(image_path)\nprint(image.size)"
+
+
+def rollout(step: int, sample: str, reward: float | None, **changed: Any) -> dict[str, Any]:
+    return {
+        "step": step,
+        "sample_id": sample,
+        "question": "What does the sign say? <b>|</b>",
+        "gold": "Maple Ave",
+        "mode": "free",
+        "protocol": "thyme",
+        "reward": reward,
+        "parts": {"accuracy": 1.0, "format": 0.5},
+        "advantage": 0.75,
+        "broken": None,
+        "answer": "Maple Ave",
+        "rounds": [
+            {
+                "thought": "I crop it.",
+                "code": CODE,
+                "status": "ok",
+                "text": "(64, 48)",
+                "error": None,
+                "images": ["b.png"],
+            }
+        ],
+        "final_thought": "It says Maple Ave.",
+        "question_images": ["a.png"],
+        **changed,
+    }
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    images = tmp_path / "rollouts" / "images"
+    images.mkdir(parents=True)
+    for name, colour in (("a.png", "red"), ("b.png", "blue")):
+        Image.new("RGB", (64, 48), colour).save(images / name)
+    of_steps = {
+        1: [
+            rollout(1, "s1", 0.5),
+            rollout(1, "s1", 1.5),
+            rollout(1, "s2", None, broken="the sandbox failed", advantage=0.0),
+        ],
+        10: [
+            rollout(
+                10,
+                "s3",
+                1.0,
+                answer=None,
+                unanswered="it goes in circles",
+                rounds=[],
+                final_thought="",
+                question_images=[],
+                advantage=-0.5,
+            )
+        ],
+    }
+    for step, rollouts in of_steps.items():
+        (tmp_path / "rollouts" / f"{step:06d}.json").write_text(json.dumps(rollouts))
+    return tmp_path
+
+
+def test_the_newest_step_comes_first_and_the_best_rollout_of_a_question(output: Path) -> None:
+    assert [(one["step"], one["sample_id"], one["reward"]) for one in gallery.read_rollouts(output)] == [
+        (10, "s3", 1.0),
+        (1, "s1", 1.5),
+        (1, "s1", 0.5),
+        (1, "s2", None),
+    ]
+
+
+def test_the_page_has_every_rollout_with_its_images_and_no_markup_of_theirs(output: Path) -> None:
+    gallery.write_page(output, title="grpo")
+    page = (output / "rollouts.html").read_text()
+    assert page.count("<article>") == 4
+    assert "<b>" not in page
+    assert "Image" in page
+    assert {"rollouts/images/a.png", "rollouts/images/b.png"} == set(re.findall(r'<img src="([^"]+)"', page))
+    for words in (
+        "reward 1.5",
+        "advantage +0.75",
+        "format 0.5",
+        "broken: the sandbox failed",
+        "I crop it.",
+        "Maple Ave",
+    ):
+        assert words in page, words
+
+
+def test_the_page_asks_no_network_and_runs_no_script(output: Path) -> None:
+    gallery.write_page(output, title="grpo")
+    page = (output / "rollouts.html").read_text()
+    assert "default-src 'none'" in page
+    assert "<script" not in page
+    assert not re.findall(r'(?:src|href)="(?!rollouts/|#)', page)
+
+
+def test_without_rollouts_there_is_no_page(tmp_path: Path) -> None:
+    gallery.write_page(tmp_path, title="sft")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_examples_are_short_enough_to_be_shown_and_of_different_questions(output: Path) -> None:
+    shown = gallery.rollout_examples(gallery.read_rollouts(output), output)
+    assert len(shown) == 3
+    assert all(len(line) < gallery.SHOWN_INLINE for line in shown)
+    assert "**no answer** · reward 1" in shown[0]
+    assert shown[1].startswith("![](data:image/webp;base64,")
+    assert "broken: the sandbox failed" in shown[2]
+
+
+def test_the_table_has_a_row_for_each_and_its_cells_hold(output: Path) -> None:
+    head, rule, *rows = gallery.rollout_table(gallery.read_rollouts(output), output).splitlines()
+    assert len(rows) == 4
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in (head, rule, *rows)} == {9}
+    assert "accuracy 1, format 0.5" in rows[0]

@@ -1,0 +1,203 @@
+"""Counterfactual controls: does the answer change when the images in a rollout's observations are replaced?
+
+A control replays the rollout's own turns from the ledger up to its first image. That image and all later ones are
+replaced by others of the same size, and the model continues from there. A model that looks changes its answer; one
+that does not only decorates it with tools. Published faithfulness figures lack this control.
+
+- ``blank``: a grey image.
+- ``other_region``: another part of the same image, as far from the crop as possible.
+- ``other_sample``: an image from a rollout on another question.
+- ``other_draw``: the same images, with later turns sampled again. Its share is the noise to compare the others with;
+  skipped at temperature 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from PIL import Image
+
+from pipelines.generation.rollout import CodeSession, rollout
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyIdentity
+from pipelines.records import ImageRef, Observation
+from pipelines.records.answers import letter_of, matches
+from pipelines.records.digest import seed_from
+from pipelines.records.geometry import Box
+from pipelines.storage.images import ImageStore
+from train.evaluation.images import ImageTracer, ObservedImage
+from train.evaluation.intervals import Estimate, wilson
+from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession
+
+Control = Literal["blank", "other_region", "other_sample", "other_draw"]
+CONTROLS: tuple[Control, ...] = get_args(Control)
+_GREY = (127, 127, 127)
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfactual:
+    """A rollout and the answer of its control; None where the control has no answer."""
+
+    control: Control
+    played: ScoredRollout
+    answer: str | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the answer differs."""
+        return self.answer is not None and not same_answer(self.played, self.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How often a control changes the answer: of all controls with an answer, and of those whose rollout was right or
+    wrong. ``n_unanswered`` controls have no answer."""
+
+    changed: Estimate
+    changed_right: Estimate
+    changed_wrong: Estimate
+    n: int
+    n_unanswered: int
+
+
+class CounterfactualRunner:
+    """Runs controls for one policy; ``pool`` supplies images of other questions."""
+
+    def __init__(
+        self,
+        evaluated: EvaluatedPolicy,
+        sandboxes: Sandboxes,
+        store: ImageStore,
+        tracer: ImageTracer,
+        pool: Sequence[ScoredRollout],
+    ) -> None:
+        self._evaluated, self._sandboxes, self._store, self._tracer = evaluated, sandboxes, store, tracer
+        self._pool = [(scored.question.group, observed.image) for scored in pool for observed in scored.seen]
+
+    async def play(self, scored: ScoredRollout, control: Control) -> Counterfactual:
+        """The control of a rollout with at least one image in its observations."""
+        first = min(observed.round for observed in scored.seen)
+        evaluated, policy = self._evaluated, self._evaluated.policy
+        if control == "other_draw":
+            policy = _ResampledPolicy(policy, first)
+        async with self._sandboxes.session(scored.images, scored.task.sample.videos, seed=scored.task.seed) as opened:
+            session = ViewableSession(opened)
+            outcome = await rollout(
+                scored.task,
+                policy=policy,
+                protocol=evaluated.protocol_of(scored.question),
+                session=session if control == "other_draw" else _AlteredSession(session, self, scored, control),
+                max_rounds=evaluated.max_rounds,
+            )
+        return Counterfactual(control, scored, None if outcome.error is not None else outcome.answer)
+
+    async def replaced(self, scored: ScoredRollout, control: Control, image: ImageRef, code: str) -> ImageRef:
+        """The image that replaces ``image``."""
+        observed = next((observed for observed in scored.seen if observed.image.sha256 == image.sha256), None)
+        if observed is None and control == "other_region":  # the control took other steps than the rollout
+            observed, *_ = await self._tracer.trace_image(scored.images, code, image)
+        return await asyncio.to_thread(self._drawn, scored, control, image, observed)
+
+    def _drawn(
+        self, scored: ScoredRollout, control: Control, image: ImageRef, observed: ObservedImage | None
+    ) -> ImageRef:
+        size = (image.width, image.height)
+        donors = [donor for group, donor in self._pool if group != scored.question.group]
+        if control == "other_sample" and donors:
+            donor = donors[seed_from("control", image.sha256) % len(donors)]
+            pixels = self._store.open(donor).convert("RGB").resize(size)
+        elif control != "blank" and observed is not None and observed.change is not None and scored.images:
+            original = self._store.open(scored.images[observed.of]).convert("RGB")
+            pixels = original.crop(farthest(observed.change.box, original.width, original.height)).resize(size)
+        else:
+            pixels = Image.new("RGB", size, _GREY)
+        return self._store.add_pixels(pixels, parent=image.sha256, made_by=f"control: {control}")
+
+
+def farthest(box: Box, width: int, height: int) -> Box:
+    """A box of the same size inside ``width`` x ``height`` pixels that overlaps ``box`` least."""
+    wide, high = min(box.width, width), min(box.height, height)
+    corners = [(x, y) for x in (0, width - wide) for y in (0, height - high)]
+    boxes = [Box(x, y, x + wide, y + high) for x, y in corners]
+
+    def nearness(corner: Box) -> tuple[int, int]:
+        distance = abs(corner.x1 + corner.x2 - box.x1 - box.x2) + abs(corner.y1 + corner.y2 - box.y1 - box.y2)
+        return corner.intersection(box).area, -distance
+
+    return min(boxes, key=nearness)
+
+
+def same_answer(scored: ScoredRollout, answer: str) -> bool:
+    """Whether two answers to a question agree, right or wrong."""
+    choices, before = scored.question.sample.choices, scored.rollout.answer
+    if not choices:
+        return matches(answer, before)
+    letters = letter_of(answer, choices), letter_of(before, choices)
+    return letters[0] == letters[1] if any(letters) else matches(answer, before)
+
+
+def effect(controlled: Sequence[Counterfactual]) -> Effect:
+    """Summary of the controls of one kind."""
+    answered = [counterfactual for counterfactual in controlled if counterfactual.answer is not None]
+    right = [counterfactual for counterfactual in answered if counterfactual.played.score.right]
+    wrong = [counterfactual for counterfactual in answered if not counterfactual.played.score.right]
+    return Effect(
+        changed=_changed(answered),
+        changed_right=_changed(right),
+        changed_wrong=_changed(wrong),
+        n=len(controlled),
+        n_unanswered=len(controlled) - len(answered),
+    )
+
+
+def eligible(rollouts: Sequence[ScoredRollout]) -> list[ScoredRollout]:
+    """Rollouts with an observed image and an answer; the others have nothing to change."""
+    return [scored for scored in rollouts if scored.seen and scored.rollout.error is None]
+
+
+@dataclass(frozen=True, slots=True)
+class _AlteredSession:
+    """A session whose images are replaced."""
+
+    session: CodeSession
+    stage: CounterfactualRunner
+    scored: ScoredRollout
+    control: Control
+
+    async def run(self, code: str) -> Observation:
+        observation = await self.session.run(code)
+        images = [await self.stage.replaced(self.scored, self.control, image, code) for image in observation.images]
+        return replace(observation, images=tuple(images))
+
+
+@dataclass(frozen=True, slots=True)
+class _ResampledPolicy:
+    """A policy that samples with new seeds after the first observed image."""
+
+    policy: Policy
+    first: int
+
+    @property
+    def identity(self) -> PolicyIdentity:
+        return self.policy.identity
+
+    @property
+    def concurrency(self) -> int:
+        return self.policy.concurrency
+
+    async def check(self) -> None:
+        await self.policy.check()
+
+    async def write(self, turn: CompletionRequest) -> Completion:
+        again = len(turn.rounds) > self.first
+        return await self.policy.write(replace(turn, seed=seed_from("again", turn.seed)) if again else turn)
+
+    async def close(self) -> None:
+        await self.policy.close()
+
+
+def _changed(answered: Sequence[Counterfactual]) -> Estimate:
+    return wilson(sum(counterfactual.changed for counterfactual in answered), len(answered))

@@ -1,0 +1,97 @@
+"""The evaluated policy: an endpoint, a checkpoint folder, or the oracle of a family."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pipelines.generation.recipes import load_recipes
+from pipelines.models.policies import Endpoint, OpenAIPolicy, Policy, oracle_policy, oracles
+from pipelines.storage.images import ImageStore
+from pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, VisionModel
+from train.evaluation.rollouts import EvaluatedPolicy
+from train.evaluation.settings import EvaluationSettings
+from train.rl.judging.judge_config import JudgeSettings
+from train.runs import TrainError
+
+
+def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
+    """The policy that ``settings`` name. Raises ``TrainError`` for an unknown oracle."""
+    if settings.oracle:
+        return _oracle(settings, store)
+    return EvaluatedPolicy(
+        policy=_endpoint(settings, store) if settings.url else _checkpoint(settings, store),
+        protocol=settings.protocol,
+        mode=settings.mode,
+        max_rounds=settings.max_rounds,
+        seed=settings.seed,
+    )
+
+
+def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None:
+    """The judge of free answers and crops; None without a judge endpoint."""
+    if not settings.judge_url:
+        return None
+    return OpenAIPolicy(JudgeSettings(base_url=settings.judge_url, model=settings.judge_model).endpoint, store)
+
+
+def vision_of(settings: EvaluationSettings) -> VisionModel:
+    """The vision model that visual tokens are counted for: from a checkpoint's processor, at an endpoint by name.
+
+    The oracle counts as Qwen2.5-VL.
+    """
+    if settings.model and not settings.url:
+        return _vision_of_checkpoint(settings)
+    vision = QWEN3_VL if "qwen3" in settings.model.lower() else QWEN2_5_VL
+    return replace(vision, max_pixels=settings.max_pixels or vision.max_pixels)
+
+
+def _vision_of_checkpoint(settings: EvaluationSettings) -> VisionModel:
+    from train.models.loading import load_processor
+
+    folder = Path(settings.model)
+    sees = load_processor(folder, max_pixels=settings.max_pixels).image_processor
+    side = sees.patch_size * sees.merge_size
+    return VisionModel(folder.name, side, sees.size["shortest_edge"], sees.size["longest_edge"])
+
+
+def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
+    recipes = load_recipes()
+    able = [name for name, recipe in recipes.items() if recipe.plan is None and name in oracles()]
+    if settings.oracle not in able:
+        raise TrainError(
+            f"no family {settings.oracle!r} has an oracle that writes at once; there are {', '.join(able)}"
+        )
+    recipe = recipes[settings.oracle]
+    return EvaluatedPolicy(
+        policy=oracle_policy(recipe.family, revision=recipe.digest),
+        protocol=recipe.protocol.name,
+        max_rounds=recipe.max_rounds,
+        seed=settings.seed,
+        prepare=lambda sample: recipe.prepare(sample, store),
+    )
+
+
+def _endpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
+    endpoint = Endpoint(
+        settings.url,
+        settings.model,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+        max_tokens=settings.max_tokens,
+        max_pixels=settings.max_pixels,
+        concurrency=4 * settings.batch_size,
+    )
+    return OpenAIPolicy(endpoint, store)
+
+
+def _checkpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
+    from train.models.local_policy import LocalPolicy, Sampling
+
+    return LocalPolicy(
+        Path(settings.model),
+        store,
+        sampling=Sampling(settings.temperature, settings.top_p, settings.max_tokens),
+        batch_size=settings.batch_size,
+        max_pixels=settings.max_pixels,
+    )

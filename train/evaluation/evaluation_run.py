@@ -1,0 +1,158 @@
+"""One evaluation run: rollouts, scores, image regions, judge verdicts and controls, all recorded on the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
+from pipelines.records import ImageRef
+from pipelines.records.reject_reasons import RowError
+from pipelines.storage.stage import Pace, Progress, StageProgress, map_rows
+from pipelines.storage.workspace import Workspace
+from pipelines.vision.visual_tokens import VisionModel
+from sandbox import SandboxUnavailable
+from train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
+from train.evaluation.images import ImageTracer
+from train.evaluation.questions import Question, QuestionSet
+from train.evaluation.results import Findings, shown_to
+from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
+from train.evaluation.settings import EvaluationSettings
+from train.runs import TrainError
+from train.runs.job import RunReporter
+
+_TELL_SECONDS = 10.0
+
+
+class EvaluationOutcome(NamedTuple):
+    """The findings, and the reasons of questions that could not be asked."""
+
+    findings: Findings
+    unasked: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRun:
+    """One evaluation in a workspace."""
+
+    workspace: Workspace
+    settings: EvaluationSettings
+    evaluated: EvaluatedPolicy
+    judge: Policy | None
+    vision: VisionModel
+    report: RunReporter
+
+    def run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
+        """Runs everything. Raises ``TrainError`` when the policy, the judge or the sandbox is unavailable."""
+        try:
+            return asyncio.run(self._run(question_sets))
+        except PolicyUnavailable as error:
+            raise TrainError(str(error)) from error
+        except SandboxUnavailable as error:
+            raise TrainError(f"no code can be executed here: {error}") from error
+
+    async def _run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
+        async with self._opened() as (evaluated, judge):
+            outcomes = await self._played(question_sets, evaluated, judge)
+            played = [scored for scored in outcomes if isinstance(scored, ScoredRollout)]
+            counted = [scored for scored in played if not scored.failed]
+            words = await self._words(counted, judge)
+            controlled = await self._controlled(counted, evaluated)
+        settings = self.settings
+        findings = Findings(played, controlled, words, self.vision, settings.cover, settings.whole_share)
+        return EvaluationOutcome(findings, [scored for scored in outcomes if isinstance(scored, str)])
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[tuple[EvaluatedPolicy, RecordedPolicy | None]]:
+        """Policy and judge, recorded on the ledger."""
+        async with AsyncExitStack() as stack:
+            policy = await stack.enter_async_context(RecordedPolicy(self.evaluated.policy, self.workspace.ledger))
+            await policy.check()
+            judge = None
+            if self.judge is not None:
+                judge = await stack.enter_async_context(RecordedPolicy(self.judge, self.workspace.ledger))
+                await judge.check()
+            yield replace(self.evaluated, policy=policy), judge
+
+    async def _played(
+        self, question_sets: Sequence[QuestionSet], evaluated: EvaluatedPolicy, judge: Policy | None
+    ) -> list[ScoredRollout | str]:
+        rows = [
+            (question, number)
+            for origin in question_sets
+            for question in origin.questions
+            for number in range(self.settings.rollouts)
+        ]
+        sandboxes = Sandboxes(self.workspace.images, self.workspace.ledger)
+        tracer = ImageTracer(self.workspace.images, self.workspace.ledger)
+
+        async def perform(row: tuple[Question, int]) -> ScoredRollout | str:
+            return await self._play(*row, evaluated, sandboxes, tracer, judge)
+
+        return await map_rows(
+            rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "rollouts")
+        )
+
+    async def _play(
+        self,
+        question: Question,
+        number: int,
+        evaluated: EvaluatedPolicy,
+        sandboxes: Sandboxes,
+        tracer: ImageTracer,
+        judge: Policy | None,
+    ) -> ScoredRollout | str:
+        try:
+            task = task_of(question, number, evaluated)
+        except RowError as error:
+            return str(error.reason)
+        rollout = await run_rollout(question, task, evaluated, sandboxes)
+        try:
+            scored = await score(rollout, question, judge)
+        except RowError as error:  # the judge gave no vote
+            rollout = replace(rollout, error=error)
+            scored = await score(rollout, question)
+        return ScoredRollout(question, number, task, rollout, scored, await tracer.trace(task.images, rollout))
+
+    async def _words(self, played: Sequence[ScoredRollout], judge: Policy | None) -> dict[tuple[str, str], bool] | None:
+        if judge is None:
+            return None
+        from train.rl.judging.judges import shows_target
+
+        async def shows(question: str, image: ImageRef) -> bool:
+            return (await shows_target(question, image, judge, n_votes=self.settings.judge_votes)).says_yes
+
+        return await shown_to(shows, played)
+
+    async def _controlled(self, played: Sequence[ScoredRollout], evaluated: EvaluatedPolicy) -> list[Counterfactual]:
+        chosen = eligible([scored for scored in played if scored.number == 0])[: self.settings.controls]
+        if not chosen:
+            return []
+        store, ledger = self.workspace.images, self.workspace.ledger
+        stage = CounterfactualRunner(evaluated, Sandboxes(store, ledger), store, ImageTracer(store, ledger), played)
+        is_sampled = self.settings.temperature > 0
+        rows = [(scored, control) for control in CONTROLS if is_sampled or control != "other_draw" for scored in chosen]
+
+        async def perform(row: tuple[ScoredRollout, Control]) -> Counterfactual:
+            return await stage.play(*row)
+
+        return await map_rows(
+            rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "controls")
+        )
+
+
+def progress_lines(report: RunReporter, what: str) -> Progress:
+    """Reports a line every ten seconds and at the end: ``rollouts: 24 of 100 rows (24%), 3.1 a second, …``."""
+    pace, last = Pace(), [time.monotonic()]
+
+    def tell(n_done: int, n_rows: int) -> None:
+        if n_done == n_rows or time.monotonic() - last[0] >= _TELL_SECONDS:
+            last[0] = time.monotonic()
+            report.line(f"{what}: {pace.words(StageProgress(n_done, n_rows))}")
+
+    return tell

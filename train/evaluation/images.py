@@ -1,0 +1,157 @@
+"""Traces the images of a rollout's observations to regions of the question's images, measured on pixels.
+
+A crop inside a figure (``plt.imshow``, as PyVision does) matches the original only without the white around it, its
+frame, ticks and titles. Its panels are found with a frame, whatever their content, and without one as far as they
+differ from the figure's own colour.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from pipelines.generation.rollout import Rollout
+from pipelines.records import ImageRef, to_row
+from pipelines.records.geometry import Box, box_from_fractions
+from pipelines.storage.images import ImageStore
+from pipelines.storage.ledger import Act, Ledger
+from pipelines.verification.checks.crop import executed_code
+from pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, measure_transform, residual
+from train.evaluation.crop_boxes import crop_boxes
+
+_LEAST_SHARE = 0.02
+_MOST_PANELS = 12
+_TICK = 9
+"""Pixels: ticks, letters and lines that are thinner than this are no panel."""
+_FRAME = 2
+_DIFFERS = 12
+
+
+def panels(image: Image.Image) -> list[Image.Image]:
+    """The panels of a figure, in reading order; none for other images."""
+    pixels = np.asarray(image.convert("RGB"), np.int16)
+    edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    if np.abs(edge - edge[0]).max() > _DIFFERS:
+        return []
+    mask = (np.abs(pixels - edge[0]).max(axis=2) > _DIFFERS).astype(np.uint8)
+    boxes = [box for box in _boxes(mask) if box.area >= _LEAST_SHARE * mask.size]
+    return [image.crop(box.grown(-_FRAME)) for box in sorted(boxes, key=lambda box: (box.y1, box.x1))[:_MOST_PANELS]]
+
+
+def _boxes(mask: np.typing.NDArray[np.uint8]) -> list[Box]:
+    """Boxes of solid areas in ``mask`` after filling frames and removing thin lines."""
+    outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    filled = cv2.drawContours(np.zeros_like(mask), list(outlines), -1, 1, cv2.FILLED)
+    solid = cv2.morphologyEx(filled, cv2.MORPH_OPEN, np.ones((_TICK, _TICK), np.uint8))
+    parts, _ = cv2.findContours(solid, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    corners = [cv2.boundingRect(part) for part in parts]
+    return [Box(x, y, x + wide, y + high) for x, y, wide, high in corners]
+
+
+_VERSION = 1
+_TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^\]]+)\], target_image=(\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedImage:
+    """An image that round ``round`` returned, or a panel of it, and its transform from the question's image ``of``.
+
+    ``change`` is None where it shows none of the question's images: a plot, for example.
+    """
+
+    round: int
+    image: ImageRef
+    of: int = 0
+    change: ImageTransform | None = None
+
+    def is_part(self, whole_share: float) -> bool:
+        """Whether it shows a chosen part: at most ``whole_share`` of the image's area."""
+        return self.change is not None and self.change.share <= whole_share
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is an unchanged image of the question, at any size."""
+        transform = self.change
+        if transform is None or transform.mirrored or residual(transform.angle) > TURNED_DEGREES or transform.relights:
+            return False
+        return transform.share > 0.98
+
+
+class ImageTracer:
+    """Finds where images come from; each is measured once and recorded on the ledger."""
+
+    def __init__(self, store: ImageStore, ledger: Ledger) -> None:
+        self._store, self._ledger = store, ledger
+
+    async def trace(self, images: tuple[ImageRef, ...], rollout: Rollout) -> tuple[ObservedImage, ...]:
+        """Every image of the rollout's rounds, in order."""
+        observed: list[ObservedImage] = []
+        code = ""
+        for number, turn in enumerate(rollout.rounds):
+            code += f"{executed_code(turn)}\n"  # names persist across the rounds of a session
+            for image in turn.observation.images:
+                observed += await self.trace_image(images, code, image, number=number)
+        return tuple(observed)
+
+    async def trace_image(
+        self, images: tuple[ImageRef, ...], code: str, output: ImageRef, *, number: int = 0
+    ) -> tuple[ObservedImage, ...]:
+        """One image of round ``number``; ``code`` is that of all rounds so far.
+
+        Of a figure, each panel that is part of an image; a single one without a ``change`` where no panel is.
+        """
+        request = {
+            "version": _VERSION,
+            "shown": output.sha256,
+            "images": [image.sha256 for image in images],
+            "code": code,
+        }
+
+        async def perform() -> Act:
+            transforms = await asyncio.to_thread(self._regions, images, output, code)
+            return Act({"parts": [{"of": of, "change": to_row(transform)} for of, transform in transforms]})
+
+        parts = (await self._ledger.once("region", request, perform)).result["parts"]
+        changes = [(part["of"], {**part["change"], "box": Box(*part["change"]["box"])}) for part in parts]
+        return tuple(ObservedImage(number, output, of, ImageTransform(**transform)) for of, transform in changes) or (
+            ObservedImage(number, output),
+        )
+
+    def _regions(self, images: tuple[ImageRef, ...], output: ImageRef, code: str) -> list[tuple[int, ImageTransform]]:
+        """Regions of the question's images in it: by its panels, else as a whole."""
+        pixels = self._store.open(output)
+        return self._parts(images, panels(pixels), code) or self._parts(images, [pixels], code)
+
+    def _parts(
+        self, images: tuple[ImageRef, ...], parts: Sequence[Image.Image], code: str
+    ) -> list[tuple[int, ImageTransform]]:
+        """Each part with the first image that it matches."""
+        regions = []
+        for part in parts:
+            for place, image in enumerate(images):
+                if (transform := self._transform_of(part, image, code, place)) is not None:
+                    regions.append((place, transform))
+                    break
+        return regions
+
+    def _transform_of(self, pixels: Image.Image, image: ImageRef, code: str, place: int) -> ImageTransform | None:
+        """The transform from an image to ``pixels``; boxes in the code are tried first, the latest before others."""
+        boxes = [*crop_boxes(code, image.width, image.height), *_tool_boxes(code, image, place)][::-1]
+        return measure_transform(pixels, self._store.open(image), boxes)
+
+
+def _tool_boxes(code: str, image: ImageRef, place: int) -> Iterator[Box]:
+    """The boxes of crop-tool calls on the question's image number ``place``."""
+    for call in _TOOL.finditer(code):
+        if int(call[2]) != place + 1:
+            continue
+        try:
+            yield box_from_fractions([float(side) for side in call[1].split(",")], image.width, image.height)
+        except ValueError:
+            continue  # the tool refused it, too

@@ -1,0 +1,152 @@
+"""Rollouts of the evaluated policy and their scores: by rule, by a judge for free text, or by likeness (ANLS).
+
+Turns and executions are on the ledger and never paid for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.generation.rollout import CodeSession, Rollout, rollout
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.models.policies import Policy
+from pipelines.models.protocols import PROTOCOLS, Protocol
+from pipelines.models.tasks import PreparedSample, Task, question_text
+from pipelines.records import ImageRef, Observation, Sample
+from pipelines.records.digest import digest, seed_from
+from pipelines.records.reject_reasons import RETRYABLE
+from pipelines.verification.grading import grade
+from pipelines.verification.grading.judged import grade_judged
+from pipelines.verification.grading.text_match import similarity
+from train.evaluation.images import ObservedImage
+from train.evaluation.questions import Question
+from train.models.loading import viewable
+
+ANLS_THRESHOLD = 0.5
+"""Less alike than this counts nothing (Biten et al. 2019, eq. 1; InfographicVQA §5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Whether an answer counts as right, its ``value`` 0..1 as the benchmark counts it, and why, for a person."""
+
+    right: bool
+    value: float
+    detail: str
+
+
+async def score(rollout: Rollout, question: Question, judge: Policy | None = None) -> Score:
+    """A rollout without an answer is wrong. ``judge`` reads free text; without one it must be spelled the same.
+
+    Raises ``RowError`` (policy_failed) when the judge gives no vote.
+    """
+    if rollout.error is not None:
+        return Score(False, 0.0, str(rollout.error))
+    if question.scoring == "anls":
+        value = anls(rollout.answer, question.accepted)
+        return Score(
+            value > 0, value, f"{rollout.answer[:120]!r}: ANLS {value:.3f} of {len(question.accepted)} accepted"
+        )
+    if question.grader is not None and question.grader.kind == "judged" and judge is not None:
+        grade_record = (await grade_judged(rollout.answer, question.sample, judge)).grade
+    else:
+        grade_record = await asyncio.to_thread(grade, rollout.answer, question.sample, question.grader)
+    return Score(grade_record.right, float(grade_record.right), grade_record.detail)
+
+
+def anls(answer: str, accepted: Sequence[str]) -> float:
+    """Likeness 0..1 to the nearest accepted answer; below ``ANLS_THRESHOLD`` it is 0 (InfographicVQA's metric)."""
+    best = max((similarity(answer, text) for text in accepted), default=0.0)
+    return best if best >= ANLS_THRESHOLD else 0.0
+
+
+FAMILY = "evaluation"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedPolicy:
+    """The policy under evaluation and its rollout settings.
+
+    ``protocol`` and ``mode`` apply to questions without their own. ``prepare`` is for the oracle alone: it adds the
+    truth as hints.
+    """
+
+    policy: Policy
+    protocol: str = "thyme"
+    mode: str = "free"
+    max_rounds: int = 6
+    seed: int = 0
+    prepare: Callable[[Sample], PreparedSample] | None = None
+
+    def protocol_of(self, question: Question) -> Protocol:
+        """The protocol of a question's rollouts."""
+        return PROTOCOLS[question.protocol or self.protocol]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRollout:
+    """The ``number``-th rollout on a question, with its score and the images of its observations."""
+
+    question: Question
+    number: int
+    task: Task
+    rollout: Rollout
+    score: Score
+    seen: tuple[ObservedImage, ...] = field(default=())
+
+    @property
+    def images(self) -> tuple[ImageRef, ...]:
+        """The images of the question."""
+        return self.task.images
+
+    @property
+    def failed(self) -> bool:
+        """Whether an endpoint or the sandbox failed, not the policy; the next run retries."""
+        error = self.rollout.error
+        return error is not None and error.reason in RETRYABLE
+
+
+@dataclass(frozen=True, slots=True)
+class ViewableSession:
+    """A session that returns an error for images no model accepts, as in training."""
+
+    session: CodeSession
+
+    async def run(self, code: str) -> Observation:
+        """As the session."""
+        return viewable(await self.session.run(code))
+
+
+def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task:
+    """The ``number``-th rollout on a question. Raises ``RowError`` if the protocol or oracle does not apply to it."""
+    sample, protocol = question.sample, evaluated.protocol_of(question)
+    mode = question.mode or evaluated.mode
+    prepared = evaluated.prepare(sample) if evaluated.prepare else PreparedSample(sample.images, mode=mode)
+    seed = seed_from(FAMILY, sample.sample_id, evaluated.seed, number)
+    identity = evaluated.policy.identity.as_json()
+    return Task(
+        trajectory_id=digest(
+            [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
+        ),
+        family=FAMILY,
+        sample=sample,
+        images=prepared.images,
+        hint=prepared.hint,
+        opening=protocol.opening(question_text(sample), prepared.images, sample.videos, mode=prepared.mode),
+        seed=seed,
+        mode=prepared.mode,
+    )
+
+
+async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:
+    """One rollout; a failed turn or execution is its error."""
+    async with sandboxes.session(task.images, task.sample.videos, seed=task.seed) as session:
+        return await rollout(
+            task,
+            policy=evaluated.policy,
+            protocol=evaluated.protocol_of(question),
+            session=ViewableSession(session),
+            max_rounds=evaluated.max_rounds,
+        )

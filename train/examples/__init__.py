@@ -1,0 +1,1 @@
+"""Dataset rows as training examples: conversations, encoding, loss masks."""

@@ -1,0 +1,221 @@
+"""The verdicts on rows, why a row does not conform and what to do, and the report that stores them.
+
+The report is parquet, one line per row, with the digest of its inputs in the metadata; a copy may be JSON lines:
+
+{"row": 17, "trajectory_id": "4be0…", "family": "crop", "n_tokens": 812, "n_trained": 96, "n_images": 2,
+ "n_image_tokens": 640, "verdict": "refused", "reason": "truncated", "found": "it has 812 tokens, …", "remedy": "…"}
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.publishing.layouts.turns import Row
+from pipelines.storage.atomic_write import whole_file
+
+
+class Misfit(StrEnum):
+    """Why a row cannot be trained on."""
+
+    UNRENDERABLE = "unrenderable"
+    IMAGES_DIFFER = "images_differ"
+    IMAGE_DAMAGED = "image_damaged"
+    IMAGE_TOKENS_DIFFER = "image_tokens_differ"
+    TRUNCATED = "truncated"
+    OBSERVATION_TRAINED = "observation_trained"
+    OWN_WORDS_UNTRAINED = "own_words_untrained"
+    NOTHING_TRAINED = "nothing_trained"
+
+
+REMEDIES: Mapping[Misfit, str] = {
+    Misfit.UNRENDERABLE: "the row contradicts itself or its protocol: export the dataset again",
+    Misfit.IMAGES_DIFFER: "export the dataset again; if it stays, the row's `images` and `rounds` were edited apart "
+    "from each other",
+    Misfit.IMAGE_DAMAGED: "export the dataset again from the image store, or leave the row out",
+    Misfit.IMAGE_TOKENS_DIFFER: "the chat template or the processor drops or invents images: train with the one that "
+    "comes along",
+    Misfit.TRUNCATED: "lower --max-pixels, or leave the row out",
+    Misfit.OBSERVATION_TRAINED: "the chat template's loss flags are not those of train/templates, or a token straddles "
+    "the border of an observation: end the text before it with a newline",
+    Misfit.OWN_WORDS_UNTRAINED: "the chat template's loss flags are not those of train/templates",
+    Misfit.NOTHING_TRAINED: "give the row an answer, or leave it out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one row as it is read; ``n_trained`` of its tokens are in the loss."""
+
+    n_tokens: int = 0
+    n_trained: int = 0
+    n_images: int = 0
+    n_image_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowVerdict:
+    """On one row. ``row`` is its place among all rows; ``reason`` is None when it conforms."""
+
+    row: int
+    trajectory_id: str
+    family: str
+    counts: Counts = Counts()
+    reason: Misfit | None = None
+    found: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return REMEDIES[self.reason] if self.reason else ""
+
+    def __str__(self) -> str:
+        if self.reason is None:
+            return f"row {self.trajectory_id} conforms"
+        return f"row {self.trajectory_id} ({self.reason}): {self.found}; {self.remedy}"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As a row of the report."""
+        return {
+            "row": self.row,
+            "trajectory_id": self.trajectory_id,
+            "family": self.family,
+            "n_tokens": self.counts.n_tokens,
+            "n_trained": self.counts.n_trained,
+            "n_images": self.counts.n_images,
+            "n_image_tokens": self.counts.n_image_tokens,
+            "verdict": "refused" if self.reason else "conforms",
+            "reason": self.reason.value if self.reason else None,
+            "found": self.found or None,
+            "remedy": self.remedy or None,
+        }
+
+
+class RowMisfit(Exception):
+    """A row that cannot be trained on: reason and evidence."""
+
+    def __init__(self, reason: Misfit, evidence: str) -> None:
+        super().__init__(f"{reason}: {evidence}")
+        self.reason, self.found = reason, evidence
+
+
+def refused(index: int, row: Row, misfit: RowMisfit, counts: Counts = Counts()) -> RowVerdict:
+    """The verdict on a row that is not fit."""
+    return RowVerdict(index, row["trajectory_id"], row["family"], counts, misfit.reason, misfit.found)
+
+
+SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("trajectory_id", pa.string()),
+        ("family", pa.string()),
+        ("n_tokens", pa.int32()),
+        ("n_trained", pa.int32()),
+        ("n_images", pa.int32()),
+        ("n_image_tokens", pa.int32()),
+        ("verdict", pa.string()),
+        ("reason", pa.string()),
+        ("found", pa.string()),
+        ("remedy", pa.string()),
+    ]
+)
+_KEY = b"darkroom.conformance"
+NAMED_ROWS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Conformance:
+    """The result of the gate; sums are over all rows."""
+
+    report: Path
+    n_rows: int
+    n_refused: int
+    n_tokens: int
+    n_trained: int
+    n_image_tokens: int
+    longest: int
+    reasons: dict[str, int]
+    first_refused: tuple[dict[str, Any], ...]
+
+    def conforming(self) -> list[int]:
+        """The places of the rows that may be trained on, in order."""
+        table = pq.read_table(self.report, columns=["row", "verdict"])
+        places: list[int] = table.filter(pc.equal(table["verdict"], "conforms"))["row"].to_pylist()
+        return places
+
+
+@contextmanager
+def report_writer(path: Path, key: str) -> Iterator[Callable[[Iterable[RowVerdict]], None]]:
+    """Appends verdicts to a report that appears at ``path`` as a whole, or not at all when the block raises."""
+    schema = SCHEMA.with_metadata({_KEY: key.encode()})
+    with whole_file(path) as part, pq.ParquetWriter(part, schema) as writer:
+        yield lambda verdicts: writer.write_table(
+            pa.Table.from_pylist([verdict.record for verdict in verdicts], schema=SCHEMA)
+        )
+
+
+def read_report(path: Path, key: str) -> Conformance | None:
+    """The report at ``path`` if it is on ``key``."""
+    if not path.is_file() or (pq.read_schema(path).metadata or {}).get(_KEY) != key.encode():
+        return None
+    table = pq.read_table(path)
+    wrong = table.filter(pc.equal(table["verdict"], "refused"))
+    total = {name: pc.sum(table[name]).as_py() or 0 for name in ("n_tokens", "n_trained", "n_image_tokens")}
+    return Conformance(
+        report=path,
+        n_rows=table.num_rows,
+        n_refused=wrong.num_rows,
+        longest=pc.max(table["n_tokens"]).as_py() or 0,
+        reasons=dict(Counter(wrong["reason"].to_pylist()).most_common()),
+        first_refused=tuple(wrong.slice(0, NAMED_ROWS).to_pylist()),
+        **total,
+    )
+
+
+def copy_report(conformance: Conformance, to: Path) -> None:
+    """The report as JSON lines, or as parquet where ``to`` is called so."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if to.suffix == ".parquet":
+        to.write_bytes(conformance.report.read_bytes())
+    else:
+        lines = (json.dumps(record, ensure_ascii=False) for record in pq.read_table(conformance.report).to_pylist())
+        to.write_text("".join(f"{line}\n" for line in lines))
+
+
+def summary(conformance: Conformance) -> str:
+    """One line: how many rows, of how many tokens."""
+    share = conformance.n_trained / conformance.n_tokens if conformance.n_tokens else 0.0
+    verdict = "all conform" if not conformance.n_refused else f"{conformance.n_refused:,} do not conform"
+    return (
+        f"{conformance.n_rows:,} rows, {verdict}; {conformance.n_tokens:,} tokens, of which {share:.0%} are trained "
+        f"and {conformance.n_image_tokens:,} are of images; the longest row has {conformance.longest:,}"
+    )
+
+
+def explanation(conformance: Conformance) -> str:
+    """Why nothing is trained: the reasons with their remedies, the first rows, where the report lies."""
+    reasons = (f"  {n:,} x {name}: {REMEDIES[Misfit(name)]}" for name, n in conformance.reasons.items())
+    rows = (
+        f"  row {row['trajectory_id']} ({row['family']}, {row['reason']}): {row['found']}"
+        for row in conformance.first_refused
+    )
+    return "\n".join(
+        [
+            f"{conformance.n_refused:,} of {conformance.n_rows:,} rows cannot be trained on",
+            *reasons,
+            "the first of them:",
+            *rows,
+            f"every row with its verdict: {conformance.report}",
+        ]
+    )

@@ -1,0 +1,199 @@
+"""The settings of SFT, its phases with their datasets and recipes, and each process's share of a batch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from pipelines.publishing.dataset_reader import dataset_files
+from train.examples.encoding import Layout
+from train.runs import TrainError
+from train.runs.command_line import Flag, ProgramSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of training with its own schedule; it starts from the weights of the phase before.
+
+    ``families`` are the names of the dataset folders to train on; none: all. None stands for the value of
+    ``SftSettings``.
+    """
+
+    name: str = "all"
+    families: tuple[str, ...] = ()
+    learning_rate: float | None = None
+    epochs: float | None = None
+    max_steps: int | None = None
+    warmup: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPhase:
+    """A phase with all its values."""
+
+    name: str
+    families: tuple[str, ...]
+    learning_rate: float
+    epochs: float
+    max_steps: int
+    warmup: float
+
+
+_NUMBERS = {"learning_rate": float, "epochs": float, "max_steps": int, "warmup": float}
+"""YAML reads 1e-5 as a string."""
+
+
+class SftSettings(ProgramSettings):
+    """What determines an SFT checkpoint besides its datasets and its model.
+
+    The defaults are those of Thyme's first phase, except for the small batch.
+    """
+
+    recipe: Annotated[str, Flag(hidden=True)] = ""
+    phases: Annotated[tuple[Phase, ...], Flag(type=str, default="")] = Field(
+        default=(Phase(),),
+        description="JSON list of phases: objects with name, families, learning_rate, epochs, max_steps, warmup; best "
+        "in a --config file. Keys that a phase omits have the values of these options.",
+    )
+    layout: Layout = Field(
+        default="turns",
+        description="turns: observations as user turns, as in GRPO. inline: inside one answer, as in Thyme.",
+    )
+    epochs: float = Field(default=3.0, ge=0.0, description="Passes over a phase's rows.")
+    max_steps: int = Field(default=-1, description="Steps after which a phase ends; -1: after its epochs.")
+    batch_size: int = Field(default=4, ge=1, description="Rows per step, over all processes.")
+    per_device: int | None = Field(
+        default=None, ge=1, description="Rows per forward pass in each process; default: its whole share of a step."
+    )
+    learning_rate: float = Field(1e-5, ge=0.0, description="Peak of the schedule.")
+    warmup: float = Field(default=0.05, ge=0.0, le=0.99, description="Proportion of the steps that warm up.")
+    lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
+    freeze_vision: bool = Field(default=False, description="Do not train the vision tower.")
+    min_pixels: int | None = Field(
+        default=None, ge=784, description="Scale smaller images up to this many pixels; default: the model's own limit."
+    )
+    max_pixels: int | None = Field(
+        default=None,
+        ge=784,
+        description="Scale larger images down to this many pixels; default: the model's own limit.",
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="Token limit of a row; default: the context length of the model."
+    )
+    train_observations: bool = Field(
+        default=False,
+        description="An ablation, never for use: every token after the question is trained, the sandbox's output as "
+        "well.",
+    )
+    drop_nonconforming: bool = Field(default=False, description="Train on the conforming rows only.")
+    skip_missing: bool = Field(
+        default=False, description="Train a phase without those of its families that do not exist."
+    )
+    seed: int = Field(default=0, description="Seed of the order of rows.")
+
+    @model_validator(mode="after")
+    def _has_distinct_phases(self) -> Self:
+        if not self.phases or len({phase.name for phase in self.phases}) < len(self.phases):
+            raise TrainError("phases: expected one or more, each with a name of its own")
+        return self
+
+    @property
+    def planned(self) -> tuple[PlannedPhase, ...]:
+        """The phases, with the values of the settings where a phase has none."""
+        shared = {name: getattr(self, name) for name in _NUMBERS}
+        own = [{name: value for name, value in asdict(phase).items() if value is not None} for phase in self.phases]
+        return tuple(PlannedPhase(**{**shared, **phase}) for phase in own)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As JSON, with the phases as planned: part of the checkpoint's inputs."""
+        phases = [asdict(phase) for phase in self.planned]
+        record: dict[str, Any] = json.loads(json.dumps({**self.model_dump(), "phases": phases}))
+        return record
+
+
+def read_phases(text: str, over: Mapping[str, Any] | None = None) -> tuple[Phase, ...]:
+    """Phases from a JSON list of objects, in each of which ``over`` takes precedence. Raises ``TrainError``."""
+    keys = [field.name for field in fields(Phase)]
+    try:
+        entries = json.loads(text)
+        phases = tuple(_phase({**entry, **(over or {})}) for entry in entries)
+    except (ValueError, TypeError) as error:
+        raise TrainError(
+            f"phases: expected a list of objects with {', '.join(keys)}; found {text} ({error})"
+        ) from error
+    return phases
+
+
+def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: bool = False) -> list[Path]:
+    """The dataset folders of a phase's families; ``datasets`` are dataset folders or folders of several.
+
+    Raises ``TrainError`` for a missing family, unless ``skip_missing`` and another one exists.
+    """
+    by_name = {folder.name: folder for dataset in datasets for folder in _datasets_below(dataset)}
+    if not by_name:
+        raise TrainError(
+            f"no parquet file in {', '.join(map(str, datasets))}: materialise `sft_dataset`, or point --dataset at a "
+            "folder with a dataset, or with several"
+        )
+    missing = [name for name in phase.families if name not in by_name]
+    chosen = [by_name[name] for name in phase.families if name in by_name] if phase.families else list(by_name.values())
+    if missing and not (skip_missing and chosen):
+        raise TrainError(
+            f"phase {phase.name} trains on {', '.join(phase.families)}; there is no {', '.join(missing)} among "
+            f"{', '.join(sorted(by_name))}: materialise them, or leave them out with --skip-missing"
+        )
+    return chosen
+
+
+def share_of_batch(settings: SftSettings, *, processes: int | None = None) -> tuple[int, int]:
+    """Rows per forward pass and passes per step, in each of ``processes``.
+
+    Raises ``TrainError`` with the arithmetic where their product is not ``batch_size``.
+    """
+    n = processes or int(os.environ.get("WORLD_SIZE", "1"))
+    per_device = settings.per_device or max(1, settings.batch_size // n)
+    accumulation = settings.batch_size // (per_device * n)
+    if per_device * accumulation * n != settings.batch_size:
+        raise TrainError(
+            f"a batch of {settings.batch_size} rows is not {per_device} per device x {n} processes "
+            f"= {per_device * n} rows, a whole number of times: {settings.batch_size} / {per_device * n} = "
+            f"{settings.batch_size / (per_device * n):g}; change --batch-size, --per-device or the processes"
+        )
+    return per_device, accumulation
+
+
+def _phase(entry: Mapping[str, Any]) -> Phase:
+    if not isinstance(entry.get("name"), str):
+        raise ValueError("a phase without a name")
+    numbers = {name: kind(entry[name]) for name, kind in _NUMBERS.items() if entry.get(name) is not None}
+    return Phase(**{**entry, **numbers, "families": tuple(entry.get("families") or ())})
+
+
+def _datasets_below(folder: Path) -> list[Path]:
+    """``folder`` if it holds parquet files itself, else those of its folders that do."""
+    if not folder.is_dir():
+        raise TrainError(f"no dataset folder {folder}: materialise `sft_dataset`, or point --dataset at its folder")
+    return [folder] if dataset_files(folder) else [below for below in sorted(folder.glob("*/")) if dataset_files(below)]
+
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+"""The papers' SFT recipes as YAML; every number has its source beside it."""
+
+
+def recipe_names() -> list[str]:
+    """Names of the bundled recipes."""
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
+
+
+def recipe_path(name: str) -> Path:
+    """The file of a bundled recipe. Raises ``TrainError`` for an unknown name."""
+    if name not in recipe_names():
+        raise TrainError(f"--recipe is one of {', '.join(recipe_names())}; found {name!r}; a file goes with --config")
+    return RECIPES / f"{name}.yaml"

@@ -1,1 +1,0 @@
-"""Who judges rollouts, and what is told without a judge: redlines."""

@@ -1,0 +1,1 @@
+"""Models: loading, generation, the image-only start."""

@@ -1,0 +1,163 @@
+"""Models and processors from a folder, the same for every program: left padding, no remote code.
+
+A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-VL and Qwen3-VL, whose chat templates the
+files in ``train/templates`` extend.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
+from pipelines.records import Observation
+from train.runs import TrainError
+
+VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
+"""Tokens that only a processor may write: sampled by a model they would stand for missing images."""
+
+THINNEST = 200
+"""Ratio of an image's longer side to its shorter from which Qwen's processors raise an error."""
+SMALL = 10_000_000
+"""Parameters below which threads cost more than they save: such a model trains on one thread."""
+
+
+def model_type(folder: Path) -> str:
+    """The model type of ``folder``. Raises ``TrainError`` for no model and for one that the templates do not fit."""
+    config = folder / "config.json"
+    if not config.is_file():
+        raise TrainError(
+            f"no model in {folder}: expected a folder with config.json and weights. For a model of the hub run "
+            "`hf download ORG/NAME --local-dir FOLDER` first; for a toy run `python -m train.tiny FOLDER`"
+        )
+    name = json.loads(config.read_text()).get("model_type")
+    if name not in MODEL_TYPES:
+        raise TrainError(f"{folder} holds a {name!r} model; the chat templates fit {', '.join(MODEL_TYPES)} only")
+    return str(name)
+
+
+def require_model(folder: Path) -> None:
+    """Raises ``TrainError`` unless ``folder`` holds a model that the templates fit."""
+    model_type(folder)
+
+
+def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
+    """The processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own)."""
+    from transformers import AutoProcessor
+
+    from train.models.image_only import ImageOnlyProcessor
+
+    with_videos = importlib.util.find_spec("torchvision") is not None and not _is_image_only(folder)
+    kind = AutoProcessor if with_videos else ImageOnlyProcessor
+    # GRPO: with right padding mm_token_type_ids no longer line up with the tokens, and nothing says so
+    processor = kind.from_pretrained(folder, padding_side="left")
+    size = processor.image_processor.size
+    most = max_pixels or size["longest_edge"]
+    processor.image_processor.size = {
+        "shortest_edge": min(min_pixels or size["shortest_edge"], most),
+        "longest_edge": most,
+    }
+    return processor
+
+
+def load_model(folder: Path) -> Any:
+    """The model, in float32 on a CPU and bfloat16 on a GPU."""
+    import torch
+    from transformers import AutoModelForImageTextToText
+
+    on_gpu = torch.cuda.is_available()
+    dtype = torch.bfloat16 if on_gpu else torch.float32
+    model = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
+    if not on_gpu and model.num_parameters() < SMALL:
+        torch.set_num_threads(1)
+    return model
+
+
+def device_arguments() -> dict[str, Any]:
+    """The trainer arguments of this machine: a CPU trains in float32, a GPU in bfloat16 with checkpointing."""
+    import torch
+
+    on_gpu = torch.cuda.is_available()
+    return {"use_cpu": not on_gpu, "bf16": on_gpu, "activation_checkpointing": on_gpu, "dataloader_num_workers": 0}
+
+
+def lora_config(rank: int, *, vision: bool = True) -> Any:
+    """LoRA on every linear layer but the output head; None for rank 0, which trains all weights.
+
+    Without ``vision`` the vision tower and what joins it to the language model have none either.
+    """
+    if rank == 0:
+        return None
+    from peft import LoraConfig
+
+    left_out = r".*lm_head" if vision else r".*lm_head|.*\bvisual\..*"
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", exclude_modules=left_out)
+
+
+def freeze_vision(model: Any) -> None:
+    """Excludes the vision tower and its projector from training."""
+    model.model.visual.requires_grad_(False)
+
+
+def context_length(folder: Path) -> int:
+    """The context length of a model in tokens."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
+
+
+def save_checkpoint(trainer: Any, processor: Any, folder: Path, *, chat_template: str) -> None:
+    """Writes model and processor as one loadable folder; LoRA weights are merged into the model.
+
+    Called by every process; the first one writes. ``chat_template`` is the one the model came with.
+    """
+    if hasattr(trainer.model, "merge_and_unload") and trainer.args.should_save:
+        trainer.model.merge_and_unload().save_pretrained(folder)
+    else:
+        trainer.save_model(str(folder))
+    if trainer.args.should_save:
+        processor.chat_template = chat_template
+        processor.save_pretrained(folder)
+        (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; training.json says it in the open
+
+
+def suppressed_tokens(processor: Any) -> list[int]:
+    """Ids of ``VISION_TOKENS`` that the tokenizer has."""
+    vocabulary = processor.tokenizer.get_vocab()
+    return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
+
+
+def _is_image_only(folder: Path) -> bool:
+    config = folder / "processor_config.json"
+    return config.is_file() and json.loads(config.read_text()).get("processor_class") == "ImageOnlyProcessor"
+
+
+def is_too_thin(width: int, height: int) -> bool:
+    """Whether the Qwen-VL processors refuse an image of so many pixels: one side 200 times the other, or more.
+
+    The released code of Thyme takes none of these either.
+    """
+    return max(width, height) >= THINNEST * min(width, height)
+
+
+def viewable(observation: Observation) -> Observation:
+    """``observation``; with an image that is too thin, the error that replaces it for the model."""
+    thin = [image for image in observation.images if is_too_thin(image.width, image.height)]
+    if not thin:
+        return observation
+    error = f"ValueError: an image of {thin[0].width}x{thin[0].height} pixels is too thin to be shown"
+    return replace(observation, status="error", images=(), error=error)
+
+
+TemplateName = Literal["sft", "grpo"]
+MODEL_TYPES = tuple(DEFAULT_SYSTEM)
+"""The model types that the templates fit."""
+
+
+def template(name: TemplateName, model_type: str = "qwen2_5_vl") -> str:
+    """The Jinja source for one of ``MODEL_TYPES``; ``train.models.loading.model_type`` reads a folder's."""
+    path = TEMPLATE if name == "sft" else Path(__file__).parents[1] / "templates" / "qwen_vl_grpo.jinja"
+    return chat_template(path.read_text(), model_type)

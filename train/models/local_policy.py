@@ -1,0 +1,246 @@
+"""A checkpoint folder as a policy: it generates in this process with transformers, on a CPU or a GPU.
+
+    policy = LocalPolicy(Path("data/checkpoints/grpo"), store, sampling=Sampling(temperature=0.0))
+    completion = await policy.write(turn)
+
+Concurrent calls are generated as one batch. A row's tokens depend on its turn's seed alone: noise from the row's own
+generator is added to the logits and the largest is taken (the Gumbel-max trick), whatever batch the turn is in. On a
+GPU in bfloat16 the logits themselves differ by a rounding error between batches; the ledger keeps the first completion.
+The weights are loaded for the first turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from transformers import LogitsProcessor, StoppingCriteria, TopPLogitsWarper
+
+from pipelines.models.messages import ImagePart
+from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
+from pipelines.publishing.layouts.trl import content_parts
+from pipelines.records import Usage
+from pipelines.storage.images import ImageStore
+from train.models.loading import is_too_thin, load_model, load_processor, require_model, suppressed_tokens
+from train.runs import TrainError
+from train.runs.checkpoints import folder_digest
+
+_GATHER_SECONDS = 0.02
+"""How long a batch waits for further calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling parameters; temperature 0 is greedy. ``max_tokens`` is the limit of one turn."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+
+
+class _Loaded(NamedTuple):
+    """The checkpoint in memory; ``ends`` are the tokens with which it ends a turn."""
+
+    model: Any
+    processor: Any
+    ends: frozenset[int]
+    most_tokens: int
+
+
+class _Waiting(NamedTuple):
+    turn: CompletionRequest
+    written: asyncio.Future[Completion]
+
+
+class LocalPolicy:
+    """The model in ``folder``. Raises ``TrainError`` when there is none that the templates fit."""
+
+    def __init__(
+        self,
+        folder: Path,
+        store: ImageStore,
+        *,
+        sampling: Sampling | None = None,
+        batch_size: int = 8,
+        max_pixels: int | None = None,
+    ) -> None:
+        """``max_pixels``: larger images are scaled down to so many (default: the model's own limit)."""
+        require_model(folder)
+        self._folder, self._store = folder, store
+        self._sampling = sampling or Sampling()
+        self._batch_size, self._max_pixels = batch_size, max_pixels
+        self._queue: list[_Waiting] = []
+        self._worker: asyncio.Task[None] | None = None
+        # one thread for all: how many of its own torch uses is set per thread (train/models/loading.py)
+        self._thread = ThreadPoolExecutor(1, "generation")
+
+    @cached_property
+    def identity(self) -> PolicyIdentity:
+        """The folder's name; as its revision the digest of its files."""
+        sampling = {**asdict(self._sampling), "max_pixels": self._max_pixels}
+        return PolicyIdentity("local", self._folder.name, folder_digest(self._folder), sampling)
+
+    @property
+    def concurrency(self) -> int:
+        """Two batches: one is generated while the code of the other runs."""
+        return 2 * self._batch_size
+
+    async def check(self) -> None:
+        """The folder was looked at when the policy was made."""
+
+    async def write(self, turn: CompletionRequest) -> Completion:
+        """The next turn; of a conversation that fills the model's context an empty one, cut off.
+
+        Raises ``PolicyError`` for an image that the model's processor does not take.
+        """
+        for image in _images(turn):
+            if is_too_thin(image.width, image.height):
+                raise PolicyError(f"an image of {image.width}x{image.height} pixels is too thin to be shown")
+        waiting = _Waiting(turn, asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await waiting.written
+
+    async def close(self) -> None:
+        """Waits for the batch that is being generated, if any; nothing can be written afterwards."""
+        if self._worker is not None and not self._worker.done():
+            await self._worker
+        self._thread.shutdown()
+
+    async def _work(self) -> None:
+        while self._queue:
+            await asyncio.sleep(_GATHER_SECONDS)
+            batch = [self._queue.pop(0) for _ in range(min(self._batch_size, len(self._queue)))]
+            try:
+                turns = [waiting.turn for waiting in batch]
+                completions = await asyncio.get_running_loop().run_in_executor(self._thread, self._written, turns)
+            except Exception as error:  # noqa: BLE001  # raised where each turn is waited for
+                for waiting in batch:
+                    if not waiting.written.done():  # else its caller has gone
+                        waiting.written.set_exception(error)
+                continue
+            for waiting, completion in zip(batch, completions, strict=True):
+                if not waiting.written.done():
+                    waiting.written.set_result(completion)
+
+    def _written(self, turns: Sequence[CompletionRequest]) -> list[Completion]:
+        """A completion for each turn."""
+        inputs = self._inputs(turns)
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        fits = [length < self._loaded.most_tokens for length in lengths]
+        fitting = [turn for turn, fit in zip(turns, fits, strict=True) if fit]
+        if len(fitting) < len(turns):
+            inputs = self._inputs(fitting) if fitting else None
+        written = iter(self._generated(fitting, inputs) if fitting else ())
+        return [
+            next(written) if fit else Completion("", finished=False, usage=Usage(calls=1, prompt_tokens=length))
+            for fit, length in zip(fits, lengths, strict=True)
+        ]
+
+    def _generated(self, turns: Sequence[CompletionRequest], inputs: Any) -> list[Completion]:
+        import torch
+
+        loaded, width = self._loaded, inputs["input_ids"].shape[1]
+        seeds = [turn.seed for turn in turns]
+        draw = SeededSampler(seeds, self._sampling.temperature, self._sampling.top_p, loaded.model.device)
+        stops = sorted({stop for turn in turns for stop in turn.stop})
+        try:
+            with torch.inference_mode():
+                sequences = loaded.model.generate(
+                    **inputs.to(loaded.model.device),
+                    max_new_tokens=min(self._sampling.max_tokens, loaded.most_tokens - width),
+                    logits_processor=[draw] if self._sampling.temperature > 0 else [],
+                    stopping_criteria=[StopAtStrings(loaded.processor.tokenizer, stops, width)] if stops else [],
+                )
+        except torch.cuda.OutOfMemoryError as error:
+            raise TrainError(
+                f"{len(turns)} conversations of up to {width} tokens do not fit into the GPU's memory; set a smaller "
+                "--batch-size, or --max-pixels"
+            ) from error
+        n_prompt = inputs["attention_mask"].sum(dim=1).tolist()
+        return [self._completion(sequences[n, width:].tolist(), turn, n_prompt[n]) for n, turn in enumerate(turns)]
+
+    def _completion(self, tokens: list[int], turn: CompletionRequest, n_prompt: int) -> Completion:
+        loaded = self._loaded
+        end = next((place for place, token in enumerate(tokens) if token in loaded.ends), None)
+        text = loaded.processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
+        cuts = [place_of_stop + len(stop) for stop in turn.stop if (place_of_stop := text.find(stop)) >= 0]
+        usage = Usage(calls=1, prompt_tokens=n_prompt, completion_tokens=len(tokens) if end is None else end + 1)
+        return Completion(text[: min(cuts, default=len(text))], bool(cuts) or end is not None, usage)
+
+    def _inputs(self, turns: Sequence[CompletionRequest]) -> Any:
+        processor = self._loaded.processor
+        texts = [
+            processor.apply_chat_template(_messages(turn), add_generation_prompt=True, tokenize=False) for turn in turns
+        ]
+        images = [[self._store.open(image).convert("RGB") for image in _images(turn)] for turn in turns]
+        image_inputs = {"images": images} if any(images) else {}
+        return processor(text=texts, **image_inputs, padding=True, return_tensors="pt")
+
+    @cached_property
+    def _loaded(self) -> _Loaded:
+        import torch
+        from transformers import GenerationConfig
+
+        processor = load_processor(self._folder, max_pixels=self._max_pixels)
+        model = load_model(self._folder).to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        ends, pad = model.generation_config.eos_token_id, processor.tokenizer.pad_token_id
+        ends = ends if isinstance(ends, list) else [processor.tokenizer.eos_token_id if ends is None else ends]
+        # a checkpoint's own settings (a repetition penalty, say) are no part of ours: what counts is in `Sampling`
+        settings = {"eos_token_id": ends, "pad_token_id": pad, "suppress_tokens": suppressed_tokens(processor)}
+        model.generation_config = GenerationConfig.from_dict({"do_sample": False, **settings})
+        most = model.config.get_text_config().max_position_embeddings
+        return _Loaded(model, processor, frozenset([*ends, pad]), most)
+
+
+def _messages(turn: CompletionRequest) -> list[dict[str, Any]]:
+    """The conversation as the chat template has it, texts as in the data that was trained on."""
+    return [{"role": message.role, "content": content_parts(message.parts)} for message in turn.messages]
+
+
+def _images(turn: CompletionRequest) -> list[Any]:
+    return [part.image for message in turn.messages for part in message.parts if isinstance(part, ImagePart)]
+
+
+class SeededSampler(LogitsProcessor):
+    """Draws from the softmax by taking the greatest logit after noise; every row has a generator of its own.
+
+    The logarithm of an exponential variable, negated, is Gumbel's: the argmax of logits with such noise is a sample of
+    their softmax. Rows do not depend on one another, however they are batched.
+    """
+
+    def __init__(self, seeds: Sequence[int], temperature: float, top_p: float, device: torch.device) -> None:
+        self._temperature, self._device = temperature, device
+        self._nucleus = TopPLogitsWarper(top_p) if top_p < 1 else None
+        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Called by ``generate`` for every token: (rows, vocabulary)."""
+        scores = scores.float() / self._temperature
+        if self._nucleus is not None:
+            scores = self._nucleus(input_ids, scores)
+        rows = [torch.empty(scores.shape[1], device=self._device) for _ in self._generators]
+        noise = [row.exponential_(generator=generator) for row, generator in zip(rows, self._generators, strict=True)]
+        return scores - torch.stack(noise).log()
+
+
+class StopAtStrings(StoppingCriteria):
+    """Ends a row when what it has written ends in a stop string, wherever the tokens' borders are."""
+
+    def __init__(self, tokenizer: Any, stops: Sequence[str], n_prompt: int) -> None:
+        self._tokenizer, self._stops, self._n_prompt = tokenizer, tuple(stops), n_prompt
+        self._n_tail = 4 + max(map(len, stops))
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        """Called by ``generate`` after every token; True for rows that are done."""
+        start = max(self._n_prompt, input_ids.shape[1] - self._n_tail)
+        tails = self._tokenizer.batch_decode(input_ids[:, start:], skip_special_tokens=True)
+        has_ended = [any(stop in tail for stop in self._stops) for tail in tails]
+        return torch.tensor(has_ended, device=input_ids.device)

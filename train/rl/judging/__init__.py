@@ -1,0 +1,1 @@
+"""Judges of rollouts, and redlines: rules that need no judge."""

@@ -1,0 +1,117 @@
+"""The judge of a training or evaluation: its endpoint, and how it is opened without Dagster.
+
+    settings = JudgeSettings.for_training()                     # DARKROOM_JUDGE…, or None for no judge
+    judge = open_judge(settings, home)
+    image = judge.images.add_pixels(crop)
+    await evidence(question, image, judge, n_votes=settings.n_votes)
+    await judge.close()
+
+Votes are on the ledger of the workspace, their cost in its budget pool ``training``. Images from rollouts are stored in
+a temporary folder, which is deleted when the judge is closed. A judge belongs to the event loop of its first call.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from pipelines.models.policies import BudgetPool, OpenAIPolicy, PolicyUnavailable, RecordedPolicy, SpendTracker
+from pipelines.models.policies.settings import FAMILY, EndpointSettings
+from pipelines.records.digest import canonical
+from pipelines.storage.database import LedgerUnavailable
+from pipelines.storage.images import ImageStore
+from pipelines.storage.settings import setting
+from pipelines.storage.workspace import Workspace
+from train.rl.judging.judges import Judges
+from train.rl.settings import Rubric
+from train.runs import TrainError
+
+BUDGET_POOL = "training"
+
+
+class JudgeSettings(EndpointSettings):
+    """Endpoint, votes and budget of a judge of rollouts. Its defaults differ from those of a policy that writes."""
+
+    kind: Literal["oracle", "openai"] = setting("", "openai", description="`openai`; `oracle`: no judge.")
+    temperature: float = setting(
+        "_TEMPERATURE", 0.1, ge=0, description="Sampling temperature; at 0 all votes are the same."
+    )
+    max_tokens: int = setting("_MAX_TOKENS", 512, ge=1, description="Token limit of one vote.")
+    send_stop: bool = setting("_SEND_STOP", False, description="Send stop strings, which votes have none of.")
+    purse: str = setting("_PURSE", BUDGET_POOL, description="Name of the budget pool.")
+
+    @classmethod
+    def for_training(cls, environment: Mapping[str, str] = os.environ) -> JudgeSettings | None:
+        """The settings of ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts.
+
+        Raises ``TrainError``, naming the variable, for a value that does not fit or an endpoint that is not set.
+        """
+        try:
+            settings = cls.from_environment("JUDGE", environment, kind="oracle")
+        except PolicyUnavailable as error:
+            raise TrainError(str(error)) from error
+        if settings.kind == "oracle":
+            return None
+        variables = cls.variables("DARKROOM_JUDGE")
+        for field in ("base_url", "model"):
+            if not getattr(settings, field):
+                raise TrainError(
+                    f"the judge needs {variables[field]}: set it, or {variables['kind']}=oracle for no judge"
+                )
+        return settings.model_copy(update={"purse": settings.purse.replace(FAMILY, BUDGET_POOL)})
+
+
+class OpenJudge(RecordedPolicy):
+    """A judge on the ledger. ``images`` is the store of what it is shown; ``spent`` is what this process paid."""
+
+    def __init__(self, settings: JudgeSettings, workspace: Workspace) -> None:
+        pool = BudgetPool(settings.budget, tracker=SpendTracker(workspace.ledger, settings.purse))
+        self._workspace = workspace
+        self._folder = TemporaryDirectory(prefix="judged-")
+        self.images = ImageStore(self._folder.name)
+        super().__init__(OpenAIPolicy(settings.endpoint, self.images, budget_pool=pool), workspace.ledger)
+
+    def forget_images(self) -> None:
+        """Empties the store, for a training that goes on for days. Not while a question is open."""
+        for entry in Path(self._folder.name).iterdir():
+            shutil.rmtree(entry)
+
+    async def close(self) -> None:
+        """Closes connections and ledger, and deletes the images."""
+        await super().close()
+        self._workspace.ledger.close()
+        self._folder.cleanup()
+
+
+def open_judge(settings: JudgeSettings, home: Path | None = None) -> OpenJudge:
+    """A judge on the ledger of the workspace ``home`` (default: ``DARKROOM_HOME``).
+
+    Raises ``TrainError`` when the ledger cannot be opened; whether the judge answers, ``judges.check_judge`` says.
+    """
+    placed = {} if home is None else {"DARKROOM_HOME": str(home)}
+    workspace = Workspace.from_environment({**os.environ, **placed})
+    try:
+        return OpenJudge(settings, workspace)
+    except LedgerUnavailable as error:
+        raise TrainError(f"votes cannot be put on record: {error}") from error
+
+
+def judges_of(url: str, model: str, *, n_votes: int | None = None, rubric: Rubric) -> tuple[Judges, str]:
+    """The judge, and all of it that determines its votes, as a text for the checkpoint's inputs.
+
+    ``n_votes`` None: as many as the environment says, else one.
+    Raises ``TrainError`` for settings that are no judge's.
+    """
+    if bool(url) != bool(model):
+        raise TrainError(f"a judge needs --judge-url and --judge-model; found {url!r} and {model!r}")
+    settings = JudgeSettings(base_url=url, model=model) if url else JudgeSettings.for_training()
+    if settings is None:
+        return Judges(), ""
+    settings = settings.model_copy(update={"n_votes": n_votes or settings.n_votes})
+    judge = open_judge(settings)
+    known_as = canonical([settings.model, settings.revision, settings.temperature, settings.n_votes, rubric])
+    return Judges(judge, judge.images, n_votes=settings.n_votes, rubric=rubric, forget=judge.forget_images), known_as

@@ -1,0 +1,219 @@
+"""Judges of rollouts: questions of rewards and evaluation to a policy, answered by votes on the ledger.
+
+    judge = open_judge(settings, home)                                  # train/rl/judging/judge_config.py
+    opinion = await answer("a scarlet coat", sample, judge)             # Opinion(score=1.0, votes=…)
+    opinion = await evidence(sample.question, judge.images.add_pixels(crop), judge, n_votes=3)
+    opinion.score                                                       # 0.8333…: clear, clear, partial
+
+Every function takes the policy that votes and ``n_votes``. A vote that is no answer is no yes, and scores nothing.
+What a model wrote is data, between fences (``pipelines/models/prompts/__init__.py``). The same question about the same
+words or pixels has the same seeds, so that it is paid for once, in every step and evaluation. An
+unavailable judge raises ``JudgeDown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field
+
+from pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyUnavailable
+from pipelines.models.prompts import Prompt, bundled_prompt, escaped, nonce
+from pipelines.models.self_consistency import Vote, collect_votes
+from pipelines.records import Grader, ImageRef, Sample, Truth, Votes
+from pipelines.records.digest import digest, seed_from
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.grading import grade
+from pipelines.verification.grading.judged import grade_judged
+from pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, yes_or_no
+from train.rl.settings import Rubric
+from train.runs import JudgeDown, TrainError
+
+CONCLUSION = bundled_prompt("judge_conclusion")
+PROCESS = bundled_prompt("judge_process")
+EVIDENCE = bundled_prompt("judge_evidence")
+TARGET = bundled_prompt("judge_target")
+
+CONCLUSION_CHARS = 500
+"""Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
+
+PROCESS_CHARS = 30_000
+"""Longer thinking is not sent and scores 0: it is a loop, or exceeds the judge's context."""
+
+MATCHES: Mapping[Rubric, Mapping[str, float]] = {
+    "strict": {"clear": 1.0, "partial": 0.5, "none": 0.0},
+    "paper": {"clear": 1.0, "partial": 0.5, "none": 0.25},
+}
+"""The score of an image. CodeV's template 13.2 gives a quarter for no match, so that any crop pays."""
+
+_RULED = frozenset({"choice", "number", "box"})
+"""Graders whose rules are final: no judge may overrule them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A judge's score, 0..1, and its votes; None where no vote was needed."""
+
+    score: float
+    votes: Votes | None = None
+
+    @property
+    def says_yes(self) -> bool:
+        """Whether most of a yes-or-no question's votes say yes; of a graded one, whether it is over a half."""
+        return self.score > 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """The judge of a training: none, or one policy with its votes. It reads images from ``images``."""
+
+    policy: Policy | None = None
+    images: ImageStore | None = None
+    n_votes: int = 1
+    rubric: Rubric = "strict"
+    forget: Callable[[], None] = lambda: None
+    """Empties the store, when a batch is scored."""
+
+
+async def answer(
+    text: str | None, sample: Sample, policy: Policy, *, grader: Grader | None = None, n_votes: int = 1
+) -> Opinion:
+    """Whether ``text`` is the sample's answer: by rule, and where no rule says so by its meaning (Thyme §4.4, Result
+    Reward). 1.0 or 0.0, by most votes.
+
+    No answer is wrong, and costs nothing. A choice, a number and a box are for their rules alone.
+    """
+    if text is None:
+        return Opinion(0.0)
+    if grade(text, sample, grader).right:
+        return Opinion(1.0)
+    if sample.choices or (grader is not None and grader.kind in _RULED):
+        return Opinion(0.0)
+    with _judge_errors(policy):
+        judged = await grade_judged(text, sample, policy, n_votes=n_votes)
+    return Opinion(float(judged.grade.right), judged.votes)
+
+
+async def consistency(thought: str, answer: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
+    """Whether the answer follows from the end of the thinking (Thyme §4.4 and C.5.2): 1.0 or 0.0, by most votes.
+
+    ``thought`` is all the thinking of a rollout, of which the last 500 characters are shown; no thinking and no answer
+    are consistent with nothing, which costs nothing.
+    """
+    end = thought.strip()[-CONCLUSION_CHARS:]
+    if not end or not answer.strip():
+        return Opinion(0.0)
+    slots = {"question": escaped(question), "thought": escaped(end), "answer": escaped(answer)}
+    return await _yes_or_no(CONCLUSION, {**slots, "nonce": nonce(question, end, answer)}, (), policy, n_votes)
+
+
+async def process(thought: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
+    """How good the whole thinking is, 0.1 to 1.0 (Thyme C.5.2, process reward); 0.0 for none, and for far too much.
+
+    The mean of the grades for logic and text, of ten, over all votes.
+    """
+    if not thought.strip() or len(thought) > PROCESS_CHARS:
+        return Opinion(0.0)
+    slots = {"question": escaped(question), "thought": escaped(thought), "nonce": nonce(question, thought)}
+    return await _graded(
+        PROCESS, slots, (), policy, n_votes, _ThoughtGrades, lambda grade: (grade.logic + grade.text) / 20
+    )
+
+
+async def evidence(
+    question: str, image: ImageRef, policy: Policy, *, n_votes: int = 1, rubric: Rubric = "strict"
+) -> Opinion:
+    """How far an image that a program made is evidence for the question: CodeV's tool judge (§4.3, template 13.2).
+
+    It sees the question and the image, never code or thought. 1.0, 0.5 or 0.0, the mean over all votes; ``rubric``
+    ``paper`` gives 0.25 for none, as the printed template does. Of a round with several images the best one counts:
+    CodeV rewards *any* useful evidence.
+    """
+    scores = MATCHES[rubric]
+    slots = {"question": escaped(question)}
+    return await _graded(EVIDENCE, slots, (image,), policy, n_votes, _EvidenceGrade, lambda grade: scores[grade.match])
+
+
+async def shows_target(question: str, image: ImageRef, policy: Policy, *, n_votes: int = 1) -> Opinion:
+    """Whether the image clearly shows anything that the question names (CodeV appendix 8): 1.0 or 0.0, by most votes.
+
+    A rollout is faithful by that protocol when this is so of any image that it made.
+    """
+    return await _yes_or_no(TARGET, {"question": escaped(question)}, (image,), policy, n_votes)
+
+
+async def check_judge(policy: Policy) -> None:
+    """Raises ``TrainError`` for an unavailable judge, before anything is trained."""
+    try:
+        await policy.check()
+    except PolicyUnavailable as error:
+        raise TrainError(f"the judge {policy.identity.model} cannot be asked: {error}") from error
+
+
+class _EvidenceGrade(BaseModel):
+    reason: str = ""
+    match: Literal["clear", "partial", "none"]
+
+
+class _ThoughtGrades(BaseModel):
+    reason: str = ""
+    logic: int = Field(ge=1, le=10)
+    text: int = Field(ge=1, le=10)
+
+
+_Grade = TypeVar("_Grade", _EvidenceGrade, _ThoughtGrades)
+
+
+async def _yes_or_no(
+    prompt: Prompt, slots: Mapping[str, str], images: tuple[ImageRef, ...], policy: Policy, n_votes: int
+) -> Opinion:
+    with _judge_errors(policy):
+        votes = await collect_votes(policy, _turn(prompt, slots, images), yes_or_no, n_votes=n_votes, what=prompt.name)
+    return Opinion(float(votes.says_yes), votes)
+
+
+async def _graded(
+    prompt: Prompt,
+    slots: Mapping[str, str],
+    images: tuple[ImageRef, ...],
+    policy: Policy,
+    n_votes: int,
+    form: type[_Grade],
+    score: Callable[[_Grade], float],
+) -> Opinion:
+    scores: list[float] = []
+
+    def read(completion: Completion) -> Vote:
+        grade = last_vote(completion.text, form)
+        scores.append(0.0 if grade is None else score(grade))
+        return Vote(None if grade is None else scores[-1] > 0.5, "" if grade is None else grade.reason)
+
+    turn = _turn(prompt, slots, images, form.model_json_schema())
+    with _judge_errors(policy):
+        votes = await collect_votes(policy, turn, read, n_votes=n_votes, what=prompt.name)
+    return Opinion(fmean(scores), votes)
+
+
+def _turn(
+    prompt: Prompt, slots: Mapping[str, str], images: tuple[ImageRef, ...], schema: Mapping[str, Any] = SCHEMA
+) -> CompletionRequest:
+    row = digest([prompt.name, dict(slots), [image.sha256 for image in images]])
+    stand_in = Sample(row, "", "", "", images, slots["question"], (), "", Truth(), "")  # all that a judge may see
+    return judge_turn(prompt, slots, stand_in, row=row, seed=seed_from("judge", row), images=images, schema=schema)
+
+
+@contextmanager
+def _judge_errors(policy: Policy) -> Iterator[None]:
+    try:
+        yield
+    except PolicyUnavailable as error:
+        raise JudgeDown(policy.identity.model, str(error)) from error
+    except RowError as error:
+        if error.reason is not Reason.POLICY_FAILED:
+            raise
+        raise JudgeDown(policy.identity.model, error.evidence) from error

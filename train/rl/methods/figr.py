@@ -1,0 +1,54 @@
+"""FIGR §3.3: a right answer earns a whole point for a drawing where one helps, and little where none does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from train.rl import rewards
+from train.rl.judging.judges import Judges
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, correct_of
+from train.rl.settings import MethodDefaults
+
+
+@dataclass(frozen=True, slots=True)
+class FigrMethod(Method):
+    """A drawing is an image that a program showed without an error."""
+
+    variant: rewards.Variant = "paper"
+
+    name: ClassVar[str] = "figr"
+    says: ClassVar[str] = "answer, format, and a drawing where the question's label says that one helps"
+    protocol: ClassVar[str] = "tool_call"
+    # §4.1: 3 rounds, temperature 0.7, no standard deviation (eq. 8); learning rate and group size are not in the paper
+    terms: ClassVar[MethodDefaults] = MethodDefaults(
+        learning_rate=1e-6, generations=8, max_rounds=3, temperature=0.7, loss_type="grpo"
+    )
+
+    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+        """FIGR eqs. 4 to 6 and 11."""
+        correct = await correct_of(group, judges)
+        return [self._scored(outcome, right) for outcome, right in zip(group, correct, strict=True)]
+
+    def _scored(self, outcome: RolloutOutcome, correct: float) -> RolloutScore:
+        formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
+        suitable = outcome.question.suitable
+        has_drawing = self._executed(outcome)
+        reward = rewards.figr(
+            bool(correct), bool(formatted), suitable=suitable, executed=has_drawing, variant=self.variant
+        )
+        parts = {
+            "accuracy": correct,
+            "format": formatted,
+            "drawn": float(has_drawing),
+            "visual": reward - correct - formatted,
+        }
+        return RolloutScore(reward, correct, parts)
+
+    def _executed(self, outcome: RolloutOutcome) -> bool:
+        """A drawing; the released code wants exactly one where drawing is suitable, and any program elsewhere."""
+        ran = [turn.observation for turn in outcome.rollout.rounds if turn.observation.status == "ok"]
+        if self.variant == "paper":
+            return any(observation.images for observation in ran)
+        return any(len(observation.images) == 1 for observation in ran) if outcome.question.suitable else bool(ran)

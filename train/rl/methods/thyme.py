@@ -1,0 +1,68 @@
+"""Thyme §4: result, consistency and format; GRPO-ATS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from train.rl import rewards
+from train.rl.judging.judges import Judges
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, consistency, correct_of, process
+from train.rl.settings import MethodDefaults
+
+Addition = Literal["consistency", "code", "process", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThymeMethod(Method):
+    """``addition`` is what a right answer earns besides: its consistency, or an ablation (appendix C.5.2)."""
+
+    addition: Addition = "consistency"
+    variant: rewards.Variant = "paper"
+
+    name: ClassVar[str] = "thyme"
+    says: ClassVar[str] = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
+    protocol: ClassVar[str] = "thyme"
+    # appendix B.3: learning rate, KL, rollouts, repetition penalty; the released code: 4 rounds
+    terms: ClassVar[MethodDefaults] = MethodDefaults(
+        learning_rate=5e-7,
+        generations=4,
+        max_rounds=4,
+        beta=0.001,
+        repetition_penalty=1.05,
+        scale="group",
+        loss_type="grpo",
+        adaptive_temperature=True,
+    )
+    wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
+
+    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+        """Thyme §4.4."""
+        correct = await correct_of(group, judges)
+        added = await asyncio.gather(
+            *(self._added(outcome, right, judges) for outcome, right in zip(group, correct, strict=True))
+        )
+        return [
+            self._scored(outcome, right, extra) for outcome, right, extra in zip(group, correct, added, strict=True)
+        ]
+
+    async def _added(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> float:
+        if not correct:  # it would count for nothing
+            return 0.0
+        if self.addition == "code":
+            return rewards.executed_share(outcome.n_ok, outcome.n_calls)
+        if self.addition == "consistency":
+            return await consistency(judges, outcome)
+        return await process(judges, outcome) if self.addition == "process" else 0.0
+
+    def _scored(self, outcome: RolloutOutcome, correct: float, added: float) -> RolloutScore:
+        formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
+        is_correct = None if outcome.answer is None else bool(correct)
+        result = rewards.thyme_result(is_correct, variant=self.variant)
+        if self.addition == "code":
+            reward = rewards.thyme_code(result, added, formatted, variant=self.variant)
+        else:
+            reward = rewards.thyme(result, added, formatted)
+        return RolloutScore(reward, correct, {"result": result, self.addition: added, "format": formatted})

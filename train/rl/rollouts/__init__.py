@@ -1,0 +1,1 @@
+"""Rollouts of a model in training: prompts, sandbox, sampling, rewards, advantages and the trainer."""

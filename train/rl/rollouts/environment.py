@@ -1,0 +1,180 @@
+"""The sandbox as TRL's environment: one instance per rollout slot, reset with the dataset's row before every rollout.
+
+``trainer.py`` runs a rollout's programs through it, ahead of time where code is complete while other turns are still
+generated. With TRL's own ``GRPOTrainer`` the tool ``run_python`` does the same in turn. TRL makes every public
+method of the class a tool, so all others begin with an underscore.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from PIL import Image
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from pipelines.models.protocols import PROTOCOLS, Protocol
+from pipelines.publishing.layouts.trl import content_parts
+from pipelines.records import Edit, Observation
+from pipelines.records.digest import seed_from
+from pipelines.records.reject_reasons import Reason, RowError
+from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Session
+from sandbox import Observation as Seen
+from train.models.loading import viewable
+from train.rl.methods.base import pixel_ref
+from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+
+RESPONSE_TEMPLATE = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|im_start|>assistant\n",
+    "fields": {
+        "tool_calls": {
+            "open_pattern": r"<code>\s*```python\s*\n",
+            "close_pattern": r"\n?```\s*</code>\s*",
+            "repeats": True,
+            "content": "text",
+            "transform": {
+                "type": "function",
+                "function": {"name": "run_python", "arguments": {"code": "{content}"}},
+            },
+        },
+        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
+    },
+}
+"""For TRL's own tool loop: tells transformers that a ``<code>`` block of thyme is a call of ``run_python``."""
+
+
+class SandboxEnvironment:
+    """One rollout's sandbox.
+
+    ``n_executions`` and ``n_ok`` count programs; ``pixels`` are the images that they showed, by ``ImageRef.sha256``;
+    ``seconds`` is what they took; ``broken`` says why the rollout cannot be trusted: the sandbox failed, or its session
+    is gone with its state. ``error`` is set when this machine cannot execute anything.
+    """
+
+    n_slots = 0
+
+    def __init__(self) -> None:
+        self._slot = SandboxEnvironment.n_slots
+        SandboxEnvironment.n_slots += 1
+        self._lock = threading.Lock()
+        self._group: Group | None = None
+        self._session: Session | None = None
+        self._ahead: tuple[str, Future[Observation]] | None = None
+        self.reset()
+
+    def reset(self, **row: Any) -> None:
+        """Takes ``trajectory_id`` or ``sample_id``, ``protocol``, ``images``, ``videos`` (bytes); leaves the prompt.
+
+        With ``image_files``, the images' bytes as they are stored, a group is opened sooner: none is encoded anew.
+        """
+        self._end()
+        self._row = row
+        self.n_executions = self.n_ok = 0
+        self.seconds = 0.0
+        self.pixels: dict[str, Image.Image] = {}
+        self.broken: str | None = None
+        self.error: SandboxUnavailable | None = None
+
+    def run_python(self, code: str) -> list[dict[str, Any]]:
+        """
+        Execute Python code in the sandbox and show what it printed and the images that it made.
+
+        Args:
+            code: The program. The first image is the file `image_path`.
+        """
+        try:
+            observation = self._execute(code)
+        except RowError as error:
+            observation = Observation("killed", "", error=str(error))
+        parts = self._protocol.wrap(observation)
+        return content_parts(parts, self._shown(observation))
+
+    async def _run(self, code: str) -> Observation:
+        """As ``_execute``; code that was started ahead is not executed again."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == code:
+            return await asyncio.wrap_future(ahead[1])
+        return await asyncio.wrap_future(PROMPT_GROUPS.threads.submit(self._execute, code))
+
+    def _begin(self, code: str) -> None:
+        """Starts code that the rollout is about to run."""
+        self._ahead = (code, PROMPT_GROUPS.threads.submit(self._execute, code))
+
+    @property
+    def _protocol(self) -> Protocol:
+        return PROTOCOLS[self._row["protocol"]]
+
+    def _execute(self, code: str) -> Observation:
+        """Raises ``RowError`` (sandbox_failed, unreadable_image) when the sandbox itself cannot execute the program."""
+        start = time.monotonic()
+        with self._lock:
+            self.n_executions += 1
+            try:
+                observation = self._opened().run(code)
+                if observation.broken:
+                    raise SandboxError(
+                        f"the session is gone: {observation.status}: {observation.error or 'no reason given'}"
+                    )
+            except SandboxError as error:
+                raise self._failed(error) from error
+            finally:
+                self.seconds += time.monotonic() - start
+            recorded = self._recorded(observation)
+            self.n_ok += recorded.status == "ok"
+            return recorded
+
+    def _failed(self, error: SandboxError) -> RowError:
+        self.broken = f"{type(error).__name__}: {error}"
+        if isinstance(error, SandboxUnavailable):
+            self.error = error
+        reason = Reason.UNREADABLE_IMAGE if isinstance(error, ImageUnreadable) else Reason.SANDBOX_FAILED
+        return RowError(reason, self.broken)
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            prompt = self._prompt
+            images = self._row.get("image_files") or self._row.get("images") or ()
+            self._group = PROMPT_GROUPS.acquire(prompt, images, self._row.get("videos") or ())
+            self._session = self._group.session(seed=seed_from(prompt, self._slot))
+            setup = self._protocol.setup
+            if setup and not (observation := self._session.run(setup)).ok:
+                raise SandboxError(
+                    f"{self._protocol.name}'s setup: {observation.status}: {observation.error or observation.text}"
+                )
+        return self._session
+
+    def _shown(self, observation: Observation) -> list[Image.Image]:
+        return [self.pixels[image.sha256] for image in observation.images]
+
+    @property
+    def _prompt(self) -> str:
+        name: str = self._row["trajectory_id" if "trajectory_id" in self._row else "sample_id"]
+        return name
+
+    def _recorded(self, observation: Seen) -> Observation:
+        edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in observation.edits)
+        images = tuple(pixel_ref(image.pixels) for image in observation.images)
+        self.pixels.update((ref.sha256, image.pixels) for ref, image in zip(images, observation.images, strict=True))
+        return viewable(Observation(observation.status, observation.text, images, observation.error, edits))
+
+    def _end(self) -> None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead[1].exception()  # waits; errors of code that was never requested do not matter
+        if self._session is not None:
+            self._session.close()
+        if self._group is not None:
+            PROMPT_GROUPS.release(self._prompt)
+        self._session = self._group = None
+
+
+class MixedGRPOTrainer(GRPOTrainer):
+    """As TRL's own in everything else."""
+
+    def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
+        ids, images, fields = super()._tokenize_prompts(prompts)
+        return ids, None if images is None else [prompt_images or [] for prompt_images in images], fields

@@ -1,0 +1,116 @@
+"""The prompts of GRPO, from either of the datasets that Darkroom ships.
+
+The ``rl`` dataset (``pipelines/publishing/parquet_shards.py``) says how answers are graded and whether a drawing would
+help. Of an ``sft`` dataset (``pipelines/publishing/parquet_shards.py``) every sample's question is asked once; its
+trajectory is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, Features, Image, List, load_dataset
+
+from pipelines.models.protocols import PROTOCOLS
+from pipelines.publishing.dataset_reader import features_of, kind_of, n_rows_of, read_files
+from pipelines.publishing.layouts.trl import messages_of
+from pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
+from pipelines.records import Grader, ImageRef, Sample, Truth, TruthBox, VideoRef
+from pipelines.records.reject_reasons import RowError
+from pipelines.verification.grading import grader_of
+from train.examples.datasets import dataset_files, presented, require_columns
+from train.rl.methods.base import GradedQuestion
+from train.runs import TrainError
+
+Row = Mapping[str, Any]
+_STORED = Image(decode=False)
+"""An image as the bytes of its file: the sandbox is given them as they are."""
+_DECODED = Image()
+
+
+def open_prompts(folder: Path) -> Dataset:
+    """The rows of a dataset folder, one per sample, their images as stored bytes.
+
+    Raises ``TrainError`` for wrong columns and for no rows.
+    """
+    files = dataset_files(folder)
+    kinds = {kind_of(file): file for file in files}
+    if len(kinds) > 1:
+        raise TrainError(f"{folder} mixes rl and sft rows: {' and '.join(map(str, kinds.values()))}; split them")
+    (kind,) = kinds
+    require_columns(files, kind)
+    if not n_rows_of(files):
+        raise TrainError(f"{folder} has no rows: look at the rejects of the stages that made it")
+    features = Features({**features_of(kind), "images": List(_STORED)})
+    rows = load_dataset("parquet", data_files={"train": list(map(str, files))}, split="train", features=features)
+    first = {sample: index for index, sample in reversed(list(enumerate(rows["sample_id"])))}
+    return rows.select(sorted(first.values()))
+
+
+def prompts(rows: Dataset, *, protocol: str) -> Dataset:
+    """``rows`` as TRL asks them, in the words of a protocol; an sft row keeps the protocol that it was written in."""
+    return presented(rows, lambda row: prompt(row, protocol=row.get("protocol") or protocol))
+
+
+def prompt(row: Row, *, protocol: str) -> dict[str, Any]:
+    """One row of ``open_prompts`` as it is asked.
+
+    ``images`` are what the model sees; ``image_files`` and ``videos`` are the bytes that the sandbox opens (no prompt
+    shows a video).
+    """
+    question = question_of(row)
+    stored = list(row["images"] or [])[: len(question.sample.images)]
+    return {
+        "prompt": opening(question, protocol=protocol),
+        "images": [_DECODED.decode_example(image) for image in stored],
+        "image_files": [image["bytes"] for image in stored],
+        "videos": [video["bytes"] for video in row.get("videos") or ()],
+        "sample_id": row["sample_id"],
+        "protocol": protocol,
+        "mode": "free",
+        "asked": question,
+    }
+
+
+def question_of(row: Row) -> GradedQuestion:
+    """The question of a row. Raises ``TrainError`` with the row's id when it contradicts itself."""
+    n_images = row.get("n_question_images", len(row["image_refs"]))
+    try:
+        sample = Sample(
+            sample_id=row["sample_id"],
+            source=row["source"],
+            source_row=row["source_row"],
+            license=row["license"],
+            images=tuple(record_of(ImageRef, ref) for ref in row["image_refs"][:n_images]),
+            question=row["question"],
+            choices=tuple(row["choices"] or ()),
+            answer=row["answer"],
+            truth=Truth(boxes=tuple(record_of(TruthBox, box) for box in row.get("boxes") or ())),
+            category=row["category"],
+            videos=tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ()),
+        )
+        grader = record_of(Grader, row["grader"]) if row.get("grader") else grader_of(sample)
+    except (Unrenderable, RowError) as error:
+        raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
+    return GradedQuestion(sample, grader, row.get("suitable"))
+
+
+def opening(question: GradedQuestion, *, protocol: str, mode: str = "free") -> list[dict[str, Any]]:
+    """The conversation before the model's first turn, in TRL's form. Raises ``TrainError``."""
+    sample = question.sample
+    text = "\n".join([sample.question, *sample.choices])
+    try:
+        messages = PROTOCOLS[protocol].opening(text, sample.images, sample.videos, mode=mode)
+    except (RowError, ValueError) as error:
+        raise TrainError(f"row {sample.sample_id} cannot be asked in {protocol}: {error}") from error
+    return messages_of(Turn(message.role, message.parts) for message in messages)
+
+
+def check_prompts(folder: Path, *, protocol: str, modes: Iterable[str] = ("free",)) -> None:
+    """Asks every row in every mode, before any is trained. Raises ``TrainError`` for the first that cannot be."""
+    for row in read_files(dataset_files(folder), without=("images", "videos")):
+        question = question_of(row)
+        for mode in modes:
+            opening(question, protocol=row.get("protocol") or protocol, mode=mode)

@@ -1,0 +1,163 @@
+"""Detects repetition in a text while it is generated (Thyme §4.3, Sampling Optimization).
+
+Every substring of a fixed length is counted by a Rabin-Karp rolling hash, here as differences of prefix sums: the
+thread that generates waits for it, and whole blocks are ten times as fast as one character after the other. When the
+places of one of them cover more than half of all that was written, the text repeats itself. A substring of one length
+covers less than half of a circle of twice its length, so several lengths are looked at.
+
+A table of numbers is no repetition: substrings without a letter count only in a text that is long enough to be sure.
+Nor is code that was repaired twice: repetition occurs ``TIMES``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+WINDOWS = (40, 80, 160, 320, 640)
+"""Characters of a substring. The shortest is longer than what lists, tables and programs repeat by their nature."""
+SHARE = 0.5
+"""Of the whole text; the paper's."""
+TIMES = 5
+"""Places that do not overlap; the paper names no number."""
+MIN_CHARS = 800
+"""No shorter text is called repetitive; nor does the paper name a least length."""
+MIN_CHARS_WITHOUT_LETTERS = 4000
+BLOCK = 64
+"""Characters that are waited for before they are looked at."""
+_BASE = 0x9E3779B97F4A7C15
+"""Odd, so that it can be divided by modulo 2**64. The texts that collide by this modulus for any base (Thue's and
+Morse's) are longer than every window."""
+
+Hashes = NDArray[np.uint64]
+
+
+class Repetition:
+    """Watches one text while it grows, in constant time for each character."""
+
+    def __init__(self) -> None:
+        self._pending: list[str] = []
+        self._n_chars = self._n_pending = 0
+        self._sums: Hashes = np.zeros(1, np.uint64)
+        self._last_letters: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._windows = [_Window(length) for length in WINDOWS]
+
+    def feed(self, text: str) -> bool:
+        """Takes the next piece; whether the text is repetitive, but for fewer than ``BLOCK`` characters at its end."""
+        self._pending.append(text)
+        self._n_pending += len(text)
+        if self._n_pending >= BLOCK:
+            self._look()
+        return self._is_repetitive()
+
+    @property
+    def found(self) -> bool:
+        """Whether one substring covers more than ``SHARE`` of the text so far."""
+        self._look()
+        return self._is_repetitive()
+
+    def _is_repetitive(self) -> bool:
+        return any(
+            (self._n_chars >= MIN_CHARS and window.most_worded > SHARE * self._n_chars)
+            or (self._n_chars >= MIN_CHARS_WITHOUT_LETTERS and window.most_bare > SHARE * self._n_chars)
+            for window in self._windows
+        )
+
+    def _look(self) -> None:
+        text = "".join(self._pending)
+        self._pending, self._n_pending = [], 0
+        if not text:
+            return
+        before, self._n_chars = self._n_chars, self._n_chars + len(text)
+        self._make_room()
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        powers, inverses = _powers(len(self._last_letters))
+        new = slice(before, self._n_chars)
+        self._sums[before + 1 : self._n_chars + 1] = self._sums[before] + np.cumsum(codes * powers[new])
+        letters = np.where(np.fromiter(map(str.isalpha, text), bool, len(text)), np.arange(before, self._n_chars), -1)
+        if before:
+            letters[0] = max(letters[0], self._last_letters[before - 1])
+        self._last_letters[new] = np.maximum.accumulate(letters)
+        for window in self._windows:
+            start, end = max(0, before - window.length + 1), self._n_chars - window.length + 1
+            if start < end:
+                window.count(
+                    start,
+                    (self._sums[start + window.length : end + window.length] - self._sums[start:end])
+                    * inverses[start:end],
+                    self._last_letters[start + window.length - 1 : end + window.length - 1],
+                )
+
+    def _make_room(self) -> None:
+        """``_sums[n]`` is the hash of the first n characters; ``_last_letters[n]`` where the last letter up to n is."""
+        short = self._n_chars - len(self._last_letters)
+        if short > 0:
+            more = max(short, len(self._last_letters), 1024)
+            self._sums = np.concatenate([self._sums, np.zeros(more, np.uint64)])
+            self._last_letters = np.concatenate([self._last_letters, np.zeros(more, np.int64)])
+
+
+@dataclass(slots=True)
+class _Places:
+    """Of one substring: where it began last, how often without overlap, how many characters it covers."""
+
+    last: int
+    apart: int
+    n_apart: int
+    covered: int
+
+
+@dataclass(slots=True)
+class _Window:
+    """All substrings of one length. ``most_…``: the most characters that one covers, with letters and without."""
+
+    length: int
+    most_worded: int = 0
+    most_bare: int = 0
+    _places: dict[int, int | _Places] = field(default_factory=dict)
+    """By hash; of a substring that is there once only where it begins."""
+
+    def count(self, start: int, hashes: Hashes, last_letters: NDArray[np.int64]) -> None:
+        """The substrings that begin at ``start`` and after it, and where the last letter up to the end of each is."""
+        values = hashes.tolist()
+        if len(set(values)) == len(values) and self._places.keys().isdisjoint(values):  # as in most texts
+            self._places.update(zip(values, range(start, start + len(values)), strict=True))
+            return
+        for at, (hashed, last_letter) in enumerate(zip(values, last_letters.tolist(), strict=True), start):
+            self._count(hashed, at, has_letter=last_letter >= at)
+
+    def _count(self, hashed: int, start: int, *, has_letter: bool) -> None:
+        """Overlapping places cover no character twice."""
+        places = self._places.setdefault(hashed, start)
+        if places == start:
+            return
+        if isinstance(places, int):
+            places = self._places[hashed] = _Places(places, places, 1, self.length)
+        places.covered += min(self.length, start - places.last)
+        places.last = start
+        if start - places.apart >= self.length:
+            places.apart, places.n_apart = start, places.n_apart + 1
+        if places.n_apart < TIMES:
+            return
+        if has_letter:
+            self.most_worded = max(self.most_worded, places.covered)
+        else:
+            self.most_bare = max(self.most_bare, places.covered)
+
+
+def _powers(n: int) -> tuple[Hashes, Hashes]:
+    """The first ``n`` powers of ``_BASE`` and of its inverse, or some more."""
+    return _powers_of_two(max(10, (n - 1).bit_length()))
+
+
+@lru_cache
+def _powers_of_two(log: int) -> tuple[Hashes, Hashes]:
+    return _course(_BASE, 1 << log), _course(pow(_BASE, -1, 1 << 64), 1 << log)
+
+
+def _course(base: int, n: int) -> Hashes:
+    """1, base, base², …"""
+    return np.cumprod(np.array([1, *([base] * (n - 1))], np.uint64), dtype=np.uint64)

@@ -1,0 +1,96 @@
+"""Sample rollouts of some steps: a few groups with code, images, rewards and advantages.
+
+``<folder>/000001.json`` is a list of rollouts; images are small copies, once each, in ``<folder>/images``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from pipelines.records import Round
+from pipelines.records.digest import digest_bytes
+from train.rl.methods.base import RolloutOutcome
+from train.rl.rollouts.scoring import Scores
+
+LONGEST_SIDE = 320
+"""Of a small copy, in pixels."""
+PER_STEP = 8
+"""Rollouts of a step: a group, or the beginning of one."""
+EVERY = 10
+"""The first steps are all logged, then every tenth."""
+
+
+class SampleLog:
+    """Writes samples of one process's batches."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, scores: Scores, state: Any) -> None:
+        """``state`` is the trainer's: the step that is being made is its ``global_step`` + 1."""
+        step = state.global_step + 1
+        if step <= EVERY or step % EVERY == 0:
+            self.write(scores, step)
+
+    def write(self, scores: Scores, step: int) -> None:
+        """The first rollouts of a batch."""
+        columns = (scores.outcomes, scores.broken, scores.rewards, scores.parts, scores.advantages)
+        (self._folder / "images").mkdir(parents=True, exist_ok=True)
+        rollouts = [self._rollout(*rollout, step=step) for rollout in list(zip(*columns, strict=True))[:PER_STEP]]
+        (self._folder / f"{step:06d}.json").write_text(json.dumps(rollouts, indent=1, ensure_ascii=False))
+
+    def _rollout(
+        self,
+        outcome: RolloutOutcome,
+        broken: str | None,
+        reward: float | None,
+        parts: Mapping[str, float],
+        advantage: float,
+        *,
+        step: int,
+    ) -> dict[str, Any]:
+        sample = outcome.question.sample
+        return {
+            "step": step,
+            "sample_id": sample.sample_id,
+            "question": "\n".join([sample.question, *sample.choices]),
+            "gold": sample.answer,
+            "question_images": self._kept(outcome.question_images),
+            "mode": outcome.mode,
+            "protocol": outcome.protocol,
+            "rounds": [self._round(turn, outcome) for turn in outcome.rollout.rounds],
+            "final_thought": outcome.rollout.final_thought,
+            "answer": outcome.answer,
+            "unanswered": None if outcome.rollout.error is None else str(outcome.rollout.error),
+            "broken": broken,
+            "reward": reward,
+            "parts": dict(parts),
+            "advantage": advantage,
+        }
+
+    def _round(self, turn: Round, outcome: RolloutOutcome) -> dict[str, Any]:
+        observation = turn.observation
+        return {
+            "thought": turn.thought,
+            "code": turn.code,
+            "status": observation.status,
+            "text": observation.text,
+            "error": observation.error,
+            "images": self._kept([outcome.pixels[image.sha256] for image in observation.images]),
+        }
+
+    def _kept(self, images: Sequence[Image.Image]) -> list[str]:
+        names = []
+        for image in images:
+            small = image.convert("RGB")
+            small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+            name = f"{digest_bytes(small.tobytes())[:32]}.png"
+            if not (self._folder / "images" / name).exists():
+                small.save(self._folder / "images" / name)
+            names.append(name)
+        return names

@@ -1,0 +1,171 @@
+"""Watches a turn while it is generated: greedy inside code, stopped at its end and at repetition.
+
+GRPO-ATS (Thyme §4.3): temperature 0 inside code, the trainer's temperature outside. With transformers this is a logits
+processor that leaves only the most likely token; with vLLM, ``in_segments``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from tokenizers.decoders import DecodeStream
+from transformers import LogitsProcessor, StoppingCriteria
+
+from pipelines.models.protocols import ParsedTurn, Protocol
+from train.rl.rollouts.repetition import Repetition
+
+Ending = Literal["", "code", "said", "full", "repetition"]
+"""Why a turn has ended: complete code, the model's end token, the token limit, repetition."""
+
+
+class TurnWatcher:
+    """One turn of one rollout, token by token."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        protocol: Protocol,
+        *,
+        n_left: int,
+        ends: frozenset[int],
+        repetition: Repetition | None = None,
+        on_code: Callable[[str], None] | None = None,
+    ) -> None:
+        """``n_left`` tokens may be written; ``ends`` are the tokens that end a turn.
+
+        ``repetition`` goes on over all turns of a rollout. ``on_code`` receives complete code at once, so that it
+        can run while other turns of the batch are still generated.
+        """
+        self._backend, self._stream = tokenizer.backend_tokenizer, protocol.stream()
+        self._decoder = DecodeStream(skip_special_tokens=True)
+        self._n_left, self._ends, self._repetition, self._on_code = n_left, ends, repetition, on_code
+        self.n_tokens = 0
+        self.ending: Ending = "" if n_left > 0 else "full"
+
+    @property
+    def n_left(self) -> int:
+        """Tokens that may still be written."""
+        return self._n_left - self.n_tokens
+
+    @property
+    def in_code(self) -> bool:
+        """Whether the next token belongs to code."""
+        return self._stream.in_code
+
+    def see(self, token: int) -> None:
+        """The next token; nothing is looked at after the turn's ending."""
+        if self.ending:
+            return
+        self.n_tokens += 1
+        if token in self._ends:
+            self.ending = "said"
+        else:
+            self._read(self._decoder.step(self._backend, token) or "")
+        if not self.ending and self.n_left <= 0:
+            self.ending = "full"
+
+    def _read(self, text: str) -> None:
+        self._stream.feed(text)
+        if self._stream.ended:
+            self.ending = "code"
+            turn = self._stream.finish()
+            if self._on_code is not None and isinstance(turn, ParsedTurn) and turn.code is not None:
+                self._on_code(turn.code)
+        elif self._repetition is not None and self._repetition.feed(text):
+            self.ending = "repetition"
+
+
+class GreedyInCode(LogitsProcessor):
+    """Leaves only the most likely token of every row that is inside code."""
+
+    def __init__(self, watchers: Sequence[TurnWatcher]) -> None:
+        self._watchers = watchers
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """``scores`` is (rows, vocabulary)."""
+        rows = [row for row, watcher in enumerate(self._watchers) if watcher.in_code and not watcher.ending]
+        if rows:
+            best = scores[rows].argmax(dim=-1, keepdim=True)
+            scores[rows] = torch.full_like(scores[rows], -torch.inf).scatter(1, best, 0.0)
+        return scores
+
+
+class StopWhenOver(StoppingCriteria):
+    """Shows every new token to its row's watcher, and stops the rows whose turn is over."""
+
+    def __init__(self, watchers: Sequence[TurnWatcher]) -> None:
+        self._watchers = watchers
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
+        """(rows,) of bool."""
+        for watcher, token in zip(self._watchers, input_ids[:, -1].tolist(), strict=True):
+            watcher.see(token)
+        return torch.tensor([bool(watcher.ending) for watcher in self._watchers], device=input_ids.device)
+
+
+Logprobs = list[float | None]
+
+
+def in_segments(
+    engine: Any,
+    prompts: Sequence[list[int]],
+    images: Sequence[list[Any]] | None,
+    watchers: Sequence[TurnWatcher],
+    *,
+    stops: Sequence[str],
+    adaptive: bool,
+) -> tuple[list[list[int]], list[Logprobs]]:
+    """The next turn after each prompt, by TRL's ``VLLMGeneration``; ``stops`` are the tags that close code.
+
+    Requests of one kind (in code or not, same tag) go together.
+    """
+    ids: list[list[int]] = [[] for _ in prompts]
+    logprobs: list[Logprobs] = [[] for _ in prompts]
+    while going := [row for row, watcher in enumerate(watchers) if not watcher.ending]:
+        kinds: dict[tuple[bool, str], list[int]] = defaultdict(list)
+        for row in going:
+            kinds[watchers[row].in_code and adaptive, stops[row]].append(row)
+        for (greedy, stop), rows in kinds.items():
+            until = stop if greedy or not adaptive else stop.replace("</", "<", 1)
+            n_left = max(watchers[row].n_left for row in rows)
+            with _asked(engine, until=until, greedy=greedy, n_tokens=n_left):
+                _, generated, probabilities, _ = engine.generate(
+                    prompts=[prompts[row] + ids[row] for row in rows],
+                    images=None if images is None else [list(images[row]) or None for row in rows],
+                    num_generations=1,
+                )
+            for row, tokens, chances in zip(rows, generated, probabilities, strict=True):
+                n_read = _read(watchers[row], tokens)
+                ids[row] += tokens[:n_read]
+                logprobs[row] += [None if greedy else chance[0] for chance in chances[:n_read]]
+    return ids, logprobs
+
+
+def _read(watcher: TurnWatcher, tokens: Sequence[int]) -> int:
+    """How many of ``tokens`` belong to the turn; a request that gives none ends it."""
+    before = watcher.n_tokens
+    for token in tokens:
+        watcher.see(token)
+    if watcher.n_tokens == before and not watcher.ending:
+        watcher.ending = "said"
+    return watcher.n_tokens - before
+
+
+@contextmanager
+def _asked(engine: Any, *, until: str, greedy: bool, n_tokens: int) -> Iterator[None]:
+    """Within, the engine's requests end at ``until`` or after ``n_tokens``."""
+    names = ("temperature", "generation_kwargs", "max_completion_length")
+    before = {name: getattr(engine, name) for name in names}
+    engine.generation_kwargs = {**before["generation_kwargs"], "stop": [until], "include_stop_str_in_output": True}
+    engine.max_completion_length = n_tokens
+    if greedy:
+        engine.temperature = 0.0
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(engine, name, value)

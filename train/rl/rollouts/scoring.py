@@ -1,0 +1,246 @@
+"""What a batch of rollouts earned, and what is logged of it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, pstdev
+from typing import Any, Literal, NamedTuple
+
+import torch
+from trl.trainer.utils import split_pixel_values_by_grid, unsplit_pixel_values_by_grid
+
+from train.rl.methods import Judges, Method
+from train.rl.methods.base import RolloutOutcome
+from train.rl.settings import Scale
+
+Rewards = Sequence[float | None]
+"""Of one group; None is broken."""
+Why = Literal["broken", "no_spread", "outranked"]
+"""``broken``: no rollout of the group is whole. ``no_spread``: all that are get the same reward. ``outranked``: the
+group has less spread than those that were kept."""
+
+_SAME = 1e-9
+"""Rewards that differ by less are the same, added up in another order."""
+
+
+class GroupSelection(NamedTuple):
+    """Which groups are trained on, by their index."""
+
+    kept: tuple[int, ...]
+    """Those with the largest spread first; of equal ones the earlier first."""
+    filtered: Mapping[int, Why]
+    """All the others, and why."""
+    spreads: tuple[float, ...]
+    """The standard deviation of every group."""
+
+
+def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
+    """Every rollout's reward less the mean of its group (PyVision-RL eq. 2, CodeV §4.3, FIGR eq. 8).
+
+    ``scale="group"`` divides by the group's standard deviation, as GRPO does and PyVision-RL §3.4 advises against. A
+    group of equal rewards has advantages of 0 either way. Raises ``ValueError`` for rewards that are not finite.
+    """
+    whole = _whole(rewards)
+    spread = _spread(whole)
+    if not spread:
+        return [0.0] * len(rewards)
+    mean, divisor = fmean(whole), spread if scale == "group" else 1.0
+    return [0.0 if reward is None else (reward - mean) / divisor for reward in rewards]
+
+
+def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int) -> GroupSelection:
+    """Oversampling, filtering and ranking (PyVision-RL §3.3 and algorithm 1): the ``keep`` groups with most spread.
+
+    Groups go that have no whole rollout, or no spread among those that are whole; of the rest the ones with the
+    largest population standard deviation stay, which are neither too easy nor too hard. The algorithm adds up rollouts
+    (``B · G``), here it is groups (``B``): a group is never divided. Fewer are kept when fewer are left. Raises
+    ``ValueError`` for rewards that are not finite and a negative ``keep``.
+    """
+    if keep < 0:
+        raise ValueError(f"the number of groups to keep is at least 0; found {keep}")
+    whole = [_whole(group) for group in groups]
+    spreads = tuple(_spread(group) for group in whole)
+    filtered: dict[int, Why] = {
+        index: "no_spread" if group else "broken" for index, group in enumerate(whole) if not spreads[index]
+    }
+    ranked = sorted((index for index in range(len(groups)) if spreads[index]), key=lambda index: -spreads[index])
+    filtered |= dict.fromkeys(ranked[keep:], "outranked")
+    return GroupSelection(tuple(ranked[:keep]), dict(sorted(filtered.items())), spreads)
+
+
+def positive_with_negative_advantage(correct: Sequence[bool], advantages: Sequence[float]) -> float:
+    """Of all rollouts of a batch, those that are right and are trained away from (PyVision-RL figure 6); 0..1.
+
+    They come of rewards for more than the answer: right with few calls, in a group that is right with many.
+    """
+    pairs = list(zip(correct, advantages, strict=True))
+    return sum(right and advantage < 0 for right, advantage in pairs) / len(pairs) if pairs else 0.0
+
+
+def _whole(rewards: Rewards) -> list[float]:
+    whole = [float(reward) for reward in rewards if reward is not None]
+    if not all(map(math.isfinite, whole)):
+        raise ValueError(f"a reward is a finite number, or None for a broken rollout; found {list(rewards)}")
+    return whole
+
+
+def _spread(whole: Sequence[float]) -> float:
+    """The population standard deviation; 0 for rewards that are the same, and for none."""
+    return pstdev(whole) if whole and max(whole) - min(whole) > _SAME else 0.0
+
+
+Metrics = dict[str, list[float]]
+"""Values of a metric, over whatever it is a mean of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """One entry per rollout in every tuple, in groups; what is None was not scored, because its rollout broke."""
+
+    outcomes: tuple[RolloutOutcome, ...] = ()
+    broken: tuple[str | None, ...] = ()
+    rewards: tuple[float | None, ...] = ()
+    correct: tuple[float | None, ...] = ()
+    parts: tuple[Mapping[str, float], ...] = ()
+    advantages: tuple[float, ...] = ()
+
+    def with_advantages(self, size: int, *, scale: Scale) -> Scores:
+        """With every rollout's advantage in its group of ``size``."""
+        groups = [group_relative(self.rewards[at : at + size], scale=scale) for at in self._starts(size)]
+        return replace(self, advantages=tuple(advantage for group in groups for advantage in group))
+
+    def select_groups(self, size: int, *, keep: int) -> tuple[list[int], list[bool]]:
+        """``keep`` groups by algorithm 1 of PyVision-RL, and for each of their rollouts whether it is to be left out.
+
+        Where fewer groups are worth it, others fill their places and are left out of the loss.
+        """
+        groups = [self.rewards[at : at + size] for at in self._starts(size)]
+        chosen = oversample_filter_rank(groups, keep=keep)
+        filled = [*chosen.kept, *chosen.filtered][:keep]
+        spared = [
+            group not in chosen.kept or self.broken[group * size + i] is not None
+            for group in filled
+            for i in range(size)
+        ]
+        return filled, spared
+
+    def of_groups(self, groups: Sequence[int], size: int) -> Scores:
+        """The scores of these groups alone."""
+        rows = [group * size + place for group in groups for place in range(size)]
+        return Scores(
+            outcomes=tuple(self.outcomes[row] for row in rows),
+            broken=tuple(self.broken[row] for row in rows),
+            rewards=tuple(self.rewards[row] for row in rows),
+            correct=tuple(self.correct[row] for row in rows),
+            parts=tuple(self.parts[row] for row in rows),
+            advantages=tuple(self.advantages[row] for row in rows),
+        )
+
+    def rollout_metrics(self) -> Metrics:
+        """Means over rollouts, programs and turns."""
+        whole = [outcome for outcome, reason in zip(self.outcomes, self.broken, strict=True) if reason is None]
+        statuses = [turn.observation.status for outcome in self.outcomes for turn in outcome.rollout.rounds]
+        metrics: Metrics = {
+            "accuracy": [right for right in self.correct if right is not None],
+            "answered": [float(outcome.answer is not None) for outcome in whole],
+            "broken_rate": [float(reason is not None) for reason in self.broken],
+            "tool_calls": [float(outcome.n_calls) for outcome in self.outcomes],
+            "tool_use": [float(outcome.used_tool) for outcome in self.outcomes],
+            "executable_rate": [float(status == "ok") for status in statuses],
+            "turns": [float(len(outcome.turns)) for outcome in self.outcomes],
+            "tokens": [float(outcome.n_tokens) for outcome in self.outcomes],
+            "images_shown": [float(len(outcome.shown_images)) for outcome in self.outcomes],
+            "sandbox/seconds": [outcome.seconds for outcome in self.outcomes],
+        }
+        for parts in self.parts:
+            for name, value in parts.items():
+                metrics.setdefault(f"parts/{name}", []).append(value)
+        return metrics
+
+    def group_metrics(self, size: int, *, keep: int) -> Metrics:
+        """Means over groups, and the share of right rollouts that are trained away from."""
+        groups = [self.rewards[at : at + size] for at in self._starts(size)]
+        chosen = oversample_filter_rank(groups, keep=keep)
+        reasons = chosen.filtered.values()
+        right = [bool(correct) for correct in self.correct]
+        return {
+            "group_std": list(chosen.spreads),
+            "positive_with_negative_advantage": [positive_with_negative_advantage(right, self.advantages)],
+            **{
+                f"groups/{why}": [sum(reason == why for reason in reasons) / len(groups)]
+                for why in ("broken", "no_spread")
+            },
+        }
+
+    def _starts(self, size: int) -> range:
+        return range(0, len(self.rewards), size)
+
+
+async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Judges, *, size: int) -> Scores:
+    """The rewards of a batch, all groups at the same time. Raises ``JudgeDown``."""
+    broken = [outcome.failed(method.broken) for outcome in outcomes]
+    whole = [[row for row in range(at, at + size) if broken[row] is None] for at in range(0, len(outcomes), size)]
+    scored_groups = await asyncio.gather(
+        *(method.score([outcomes[row] for row in rows], judges) for rows in whole if rows)
+    )
+    by_row = {
+        row: score
+        for rows, group in zip([rows for rows in whole if rows], scored_groups, strict=True)
+        for row, score in zip(rows, group, strict=True)
+    }
+    scores = [by_row.get(row) for row in range(len(outcomes))]
+    return Scores(
+        outcomes=tuple(outcomes),
+        broken=tuple(broken),
+        rewards=tuple(score.reward if score else None for score in scores),
+        correct=tuple(score.correct if score else None for score in scores),
+        parts=tuple(score.parts if score else {} for score in scores),
+    )
+
+
+Batch = dict[str, Any]
+
+
+def with_advantages(batch: Batch, advantages: Sequence[float]) -> Batch:
+    """``batch`` with these advantages, one per row."""
+    before = batch["advantages"]
+    return {**batch, "advantages": torch.tensor(advantages, dtype=before.dtype, device=before.device)}
+
+
+def without_rows(batch: Batch, out: Sequence[bool]) -> Batch:
+    """``batch`` with the rows that are ``out`` masked: they are in no loss, no KL and no mean length."""
+    if not any(out):
+        return batch
+    loss_mask = batch["tool_mask"] if "tool_mask" in batch else torch.ones_like(batch["completion_mask"])
+    weights = torch.tensor([not dropped for dropped in out], dtype=loss_mask.dtype, device=loss_mask.device)
+    advantages = batch["advantages"] * weights.to(batch["advantages"].dtype)
+    return {**batch, "tool_mask": loss_mask * weights.unsqueeze(1), "advantages": advantages}
+
+
+def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
+    """The rows of these groups of ``size``, in this order, with their images."""
+    n_rows = batch["advantages"].shape[0]
+    rows = [group * size + place for group in groups for place in range(size)]
+    split = split_pixel_values_by_grid(batch)
+    chosen = dict(unsplit_pixel_values_by_grid({name: _rows(value, rows, n_rows) for name, value in split.items()}))
+    if "num_images" in chosen and not sum(chosen["num_images"]):
+        for name in ("pixel_values", "image_grid_thw", "num_images"):  # a model does not take no pixels for pixels
+            chosen.pop(name, None)
+    return chosen
+
+
+def n_trained(batch: Batch) -> torch.Tensor:
+    """How many tokens of a batch are in the loss."""
+    mask: torch.Tensor = batch["completion_mask"]
+    return (mask * batch["tool_mask"] if "tool_mask" in batch else mask).sum()
+
+
+def _rows(value: Any, rows: Sequence[int], n_rows: int) -> Any:
+    if isinstance(value, torch.Tensor) and value.ndim and value.shape[0] == n_rows:
+        return value[torch.tensor(rows, device=value.device)]
+    if isinstance(value, list) and len(value) == n_rows:
+        return [value[row] for row in rows]
+    return value

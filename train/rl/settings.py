@@ -1,0 +1,131 @@
+"""What determines a GRPO checkpoint besides its dataset and its model, and the terms that a paper names for it.
+
+``train.rl.methods.settings_of`` fills what is not set from the method's terms.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from train.runs import TrainError
+from train.runs.command_line import Flag, ProgramSettings
+
+Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
+"""What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
+vLLM inside the training process, on GPUs. ``vllm_server``: ``trl vllm-serve`` elsewhere; for one training process,
+because the rollouts of several processes differ in their number of turns, and all would call the server at once."""
+LossType = Literal["grpo", "dapo"]
+"""``grpo``: a mean over each rollout's tokens, then over rollouts. ``dapo``: over all tokens of the batch."""
+Rubric = Literal["strict", "paper"]
+"""The score of an image that is no evidence (``train.rl.judging.judges.MATCHES``)."""
+Scale = Literal["group", "none"]
+"""Whether advantages are divided by the group's standard deviation."""
+Schedule = Literal["linear", "cosine", "constant"]
+"""The learning rate after its peak: to 0 in a line, in half a cosine, or constant."""
+
+
+class MethodDefaults(ProgramSettings):
+    """A paper's training settings; the command line overrides each. Batch and steps are the user's."""
+
+    epochs: float = Field(default=1.0, ge=0.0, description="Passes over the prompts.")
+    generations: int = Field(ge=2, description="Rollouts per prompt.")
+    learning_rate: float = Field(ge=0.0, description="Peak of the schedule.")
+    beta: float = Field(default=0.0, ge=0.0, description="Weight of the KL divergence; 0 needs no reference model.")
+    loss_type: LossType = Field(
+        default="dapo", description="grpo: every rollout weighs the same; dapo: every token of the batch."
+    )
+    scale: Scale = Field(default="none", description="group: advantages are divided by the group's standard deviation.")
+    temperature: float = Field(default=1.0, ge=0.01, description="Of sampling.")
+    top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling; 1 is all.")
+    repetition_penalty: float = Field(default=1.0, ge=1.0, description="1 is none.")
+    adaptive_temperature: Annotated[bool, Flag(declaration="--ats/--no-ats")] = Field(
+        default=False, description="GRPO-ATS: temperature 0 inside code."
+    )
+    oversample: float = Field(
+        default=1.0, ge=1.0, description="Groups rolled out per trained group (PyVision-RL, algorithm 1)."
+    )
+    max_rounds: int = Field(ge=1, description="Limit of code executions per rollout.")
+
+
+class GrpoSettings(MethodDefaults):
+    """All that determines a GRPO checkpoint, besides dataset and model.
+
+    Raises ``TrainError`` where batch and groups do not fit together, and for a vLLM server with several processes.
+    """
+
+    filled_later: ClassVar[frozenset[str]] = frozenset([*MethodDefaults.model_fields, "protocol", "batch_size"])
+
+    method: Annotated[str, Flag(hidden=True)]
+    protocol: str = Field(description="thyme, pyvision or tool_call, for rl rows; default: the method's.")
+    max_steps: int = Field(default=-1, description="Stop after this many steps; -1: after the epochs.")
+    batch_size: int = Field(ge=1, description="Trained rollouts per batch and process; default: one group.")
+    accumulation: int = Field(default=1, ge=1, description="Batches per step: a larger batch without more memory.")
+    schedule: Schedule = Field(default="linear", description="Shape of the learning rate after its peak.")
+    epsilon: float = Field(default=0.2, ge=0.0, description="Clipping range of the probability ratio.")
+    max_tokens: int = Field(
+        default=4096, ge=1, description="Token limit of a rollout after the prompt, with observations."
+    )
+    lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
+    min_pixels: int | None = Field(default=None, ge=784, description="Scale smaller images up to this many pixels.")
+    max_pixels: int | None = Field(
+        default=None,
+        ge=784,
+        description="Scale larger images down to this many pixels; default: the model's own limit.",
+    )
+    engine: Engine = Field(
+        default="transformers", description="What generates: this process, or vLLM in it or in `trl vllm-serve`."
+    )
+    judge: Annotated[str, Flag(hidden=True)] = ""
+    """Model, votes and settings of the judge, as one text."""
+    seed: int = Field(default=0, description="Seed of sampling and of the order of prompts.")
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As JSON: part of the checkpoint's inputs."""
+        return self.model_dump()
+
+    @model_validator(mode="after")
+    def _has_whole_groups(self) -> Self:
+        generations, oversample = self.generations, self.oversample
+        n_trained = self.batch_size * self.accumulation
+        if n_trained % generations:
+            raise TrainError(
+                f"batch size x accumulation is {n_trained}, which is no multiple of {generations} generations: the "
+                "rollouts of a prompt must be in one batch"
+            )
+        oversampled = self.batch_size * oversample
+        if oversampled != round(oversampled) or round(oversampled) * self.accumulation % generations:
+            raise TrainError(
+                f"--oversample {oversample:g} of a batch of {self.batch_size} x {self.accumulation} gives no "
+                f"whole groups of {generations}; choose a batch size of which {oversample:g} times is a multiple of "
+                "them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_client(self) -> Self:
+        if self.engine == "vllm_server" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise TrainError(
+                "a vLLM server is called by all training processes at once, and their rollouts differ in their number "
+                "of turns: train in one process, or with --engine vllm_colocate"
+            )
+        return self
+
+
+class JudgeOptions(ProgramSettings):
+    """The judge of a training on the command line; what is not set comes from ``DARKROOM_JUDGE…``."""
+
+    url: Annotated[str, Flag(name="judge_url")] = Field(
+        default="", description="OpenAI-compatible endpoint of the judge; default: DARKROOM_JUDGE… of the environment."
+    )
+    model: Annotated[str, Flag(name="judge_model")] = Field(default="", description="The judge's name at --judge-url.")
+    n_votes: Annotated[int | None, Flag(name="judge_votes")] = Field(
+        default=None, ge=1, description="Votes per question; default: as in the environment, else 1."
+    )
+    rubric: Annotated[Rubric, Flag(name="judge_rubric")] = Field(
+        default="strict",
+        description="Score of an image that shows nothing of the question: 0 (strict), or 0.25 (paper).",
+    )

@@ -1,1 +1,0 @@
-"""Rollouts of a model in training: prompts, sandbox, sampling, what they came to, and which of them move the model."""

@@ -1,0 +1,204 @@
+"""The command line of the training programs: options from settings models, recipe files, readable errors, no network.
+
+    @takes_settings
+    def main(output: Path, settings: Annotated[Values, SftSettings]) -> None: ...     # --epochs, --batch-size, …
+
+Programs import the heavy libraries inside functions: `--help` answers at once, and ``ENVIRONMENT`` is set before these
+libraries read it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from types import EllipsisType
+from typing import Annotated, Any, ClassVar, get_args, get_type_hints
+
+import typer
+import yaml
+from pydantic import BaseModel, ConfigDict
+from pydantic.fields import FieldInfo
+
+from train.runs import TrainError
+from train.runs.supervisor import JobDirectory, attend, die_with_parent
+
+ENVIRONMENT = {
+    "HF_HUB_OFFLINE": "1",  # models and datasets are folders: nothing is ever downloaded
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TRL_EXPERIMENTAL_SILENCE": "1",  # GRPO with an environment is experimental in TRL 1.16; the pin holds it still
+}
+
+
+Values = dict[str, Any]
+"""Values of a settings model by field, as the command line and its files set them; unset optional fields are absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """In a field's ``Annotated``: how the command line writes it where that differs from its name and type."""
+
+    name: str = ""
+    """Of the option and its key in YAML files."""
+    type: Any = None
+    default: Any | EllipsisType = ...
+    declaration: str = ""
+    """As in ``--ats/--no-ats``."""
+    hidden: bool = False
+    """The program sets the field itself."""
+
+
+class ProgramSettings(BaseModel):
+    """Base of the settings of a training program. A field's description is its help text on every surface."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    filled_later: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose default is decided elsewhere: on the command line they have none."""
+
+
+def takes_settings(main: Callable[..., None]) -> Callable[..., None]:
+    """``main`` as typer takes it: a parameter ``Annotated[Values, Model]`` becomes an option for each of its fields."""
+    hints = get_type_hints(main, include_extras=True)
+    parameters: list[Parameter] = []
+    fields_of: dict[str, dict[str, str]] = {}
+    for parameter in signature(main).parameters.values():
+        model = _model_of(hints[parameter.name])
+        if model is None:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY))
+        else:
+            options = {name: _option(model, name) for name in model.model_fields}
+            visible = {name: option for name, option in options.items() if option is not None}
+            fields_of[parameter.name] = {option.name: name for name, option in visible.items()}
+            parameters += visible.values()
+
+    def command(**arguments: Any) -> None:
+        for name, fields in fields_of.items():
+            values = {field: arguments.pop(option) for option, field in fields.items()}
+            arguments[name] = {field: value for field, value in values.items() if value is not None}
+        main(**arguments)
+
+    command.__name__, command.__doc__ = main.__name__, main.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _model_of(hint: Any) -> type[ProgramSettings] | None:
+    models = (extra for extra in get_args(hint)[1:] if isinstance(extra, type) and issubclass(extra, ProgramSettings))
+    return next(models, None)
+
+
+def _option(model: type[ProgramSettings], name: str) -> Parameter | None:
+    """The typer option of a field, with its bounds; None for a field that the command line does not set."""
+    field = model.model_fields[name]
+    flag: Flag = next((extra for extra in field.metadata if isinstance(extra, Flag)), Flag())
+    if flag.hidden:
+        return None
+    is_open = name in model.filled_later
+    kind = flag.type or (field.annotation if not is_open else field.annotation | None)  # type: ignore[operator]
+    default = flag.default if flag.default is not ... else None if is_open else field.default
+    declaration = flag.declaration or (f"--{name.replace('_', '-')}" if field.annotation is bool else "")
+    bounds: dict[str, Any] = bounds_of(field)
+    option = typer.Option(*([declaration] if declaration else []), help=field.description, **bounds)
+    return Parameter(flag.name or name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
+
+
+def bounds_of(field: FieldInfo) -> dict[str, float]:
+    """``min`` and ``max`` of a number, as typer calls them."""
+    names = {"ge": "min", "le": "max"}
+    return {names[name]: getattr(bound, name) for bound in field.metadata for name in names if hasattr(bound, name)}
+
+
+def config_option(example: str) -> Any:
+    """The option ``--config``, a YAML file that sets other options."""
+    return typer.Option(
+        help=f"YAML file that sets any of these options, as in `{example}`; the command line takes precedence.",
+        callback=recipe_values,
+        is_eager=True,
+    )
+
+
+def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
+    """The callback of ``--config``: the file's values become the defaults of the options.
+
+    A list of objects is passed on as JSON.
+    """
+    if path is None:
+        return None
+    if not path.is_file():
+        raise typer.BadParameter(f"no file {path}")
+    entries = yaml.safe_load(path.read_text()) or {}
+    option_names = {parameter.name for parameter in context.command.params} - {"config"}
+    values = {str(name).replace("-", "_"): _as_option(value) for name, value in entries.items()}
+    if unknown := sorted(values.keys() - option_names):
+        raise typer.BadParameter(f"{path} has unknown keys {unknown}; known: {sorted(filter(None, option_names))}")
+    context.default_map = {**(context.default_map or {}), **values}
+    return path
+
+
+def _as_option(value: Any) -> Any:
+    is_objects = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+    return json.dumps(value) if is_objects else value
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Sets ``ENVIRONMENT``; a ``TrainError`` ends the program with its message and exit status 1, no traceback.
+
+    SIGTERM ends it in order: sandboxes are closed, and the job directory receives the reason.
+    """
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    # TRL 1.16 and PEFT 0.21 read the name that transformers 5.23 deprecates: no user can change that
+    warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+    exchange = JobDirectory.of_this_program()
+    with _ending_in_order(exchange):
+        try:
+            yield
+        except TrainError as error:
+            _leave(exchange, str(error))
+            typer.secho(f"error: {error}", fg="red", err=True)
+            raise typer.Exit(1) from error
+        except Exception as error:
+            _leave(exchange, f"{type(error).__name__}: {error}")
+            raise
+
+
+@contextmanager
+def _ending_in_order(exchange: JobDirectory | None) -> Iterator[None]:
+    """Ends this process in order on SIGTERM, on ``stop`` in the job directory, and with ``accelerate launch``."""
+
+    def end(number: int, _: object) -> None:
+        _leave(exchange, f"it was told to end ({signal.Signals(number).name})")
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    if "LOCAL_RANK" in os.environ:
+        die_with_parent(signal.SIGTERM)
+    try:
+        if exchange is not None:
+            attend(exchange, first=is_first_process())
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that writes and reports; ``accelerate launch`` and torchrun set ``RANK``."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def _leave(exchange: JobDirectory | None, words: str) -> None:
+    """The error message, for the starter of the job."""
+    if exchange is not None:
+        exchange.error.write_text(f"{words}\n")

@@ -1,0 +1,245 @@
+"""Sample rollouts of a training as a page beside the checkpoint, and the metadata of the checkpoint's asset page.
+
+Reads ``<output>/rollouts/<step>.json``, a list of rollouts with thumbnails in ``<output>/rollouts/images/``:
+
+{"step": 10, "sample_id": "…", "question": "…", "gold": "red", "mode": "free", "protocol": "thyme", "reward": 1.5,
+ "parts": {"accuracy": 1.0, …}, "advantage": 0.5, "broken": null, "answer": "red", "final_thought": "…",
+ "unanswered": null, "rounds": [{"thought", "code", "status", "text", "error", "images": ["<sha>.png"]}],
+ "question_images": ["<sha>.png"]}
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from PIL import Image
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from pipelines.publishing.html_page import data_url, html_page
+from train.runs import history
+from train.runs.history import CodeVersion
+
+FOLDER, IMAGES, PAGE = "rollouts", "images", "rollouts.html"
+N_EXAMPLES, N_TABLED = 3, 8
+SHOWN_INLINE = 1000
+"""Characters of Markdown from which Dagster's UI shows a link instead (1.13)."""
+_HERE = Path(__file__).parent
+_SIDE = 180
+
+Rollout = Mapping[str, Any]
+
+
+def read_rollouts(output: Path) -> list[Rollout]:
+    """All sample rollouts, the newest step first, the best rollout of a question before its others."""
+    files = sorted((output / FOLDER).glob("*.json"), reverse=True)
+    return [rollout for path in files for rollout in sorted(json.loads(path.read_text()), key=_rank)]
+
+
+def write_page(output: Path, *, title: str) -> None:
+    """Writes ``rollouts.html``: every rollout with question, images, code, observations, answer and reward."""
+    rollouts = read_rollouts(output)
+    if not rollouts:
+        return
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"code": _code, "number": _number, "signed": _signed}
+    template = environment.from_string((_HERE / "gallery.html.jinja").read_text(encoding="utf-8"))
+    by_step: dict[int, list[Rollout]] = {}
+    for rollout in rollouts:
+        by_step.setdefault(rollout["step"], []).append(rollout)
+    style = (_HERE / "gallery.css").read_text(encoding="utf-8") + HtmlFormatter(style="friendly").get_style_defs(
+        ".code"
+    )
+    body = Markup(template.render(title=title, steps=by_step, images=f"{FOLDER}/{IMAGES}"))
+    page = html_page(body, title=f"{title}: sample rollouts", style=style)
+    (output / PAGE).write_text(page, encoding="utf-8", errors="replace")
+
+
+def rollout_examples(rollouts: Sequence[Rollout], output: Path) -> list[str]:
+    """A few rollouts, each as one image and one line, short enough for the asset's page itself."""
+    return [_example(rollout, output) for rollout in _varied(rollouts, N_EXAMPLES)]
+
+
+def rollout_table(rollouts: Sequence[Rollout], output: Path) -> str:
+    """Some rollouts with their images and code as a Markdown table."""
+    head = ("step", "question", "image", "code", "observation", "answer", "reward", "advantage")
+    rows = [head, ["---"] * len(head), *(_row(rollout, output) for rollout in _varied(rollouts, N_TABLED))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
+    rounds = rollout["rounds"]
+    thumbnails = [_image(output, name, _SIDE) for turn in rounds for name in turn["images"][:1]][:2]
+    observations = "; ".join(_observation_text(turn) for turn in rounds)
+    return (
+        str(rollout["step"]),
+        _cell(rollout["question"], 200),
+        " ".join(_image(output, name, _SIDE) for name in rollout["question_images"][:1]),
+        _cell(" ⏎ ".join(turn["code"] for turn in rounds), 300, code=True),
+        f"{' '.join(thumbnails)} {_cell(observations, 120)}",
+        f"{_answer(rollout)} (gold: {_cell(rollout['gold'], 60)})",
+        f"{_number(rollout['reward'])} ({_parts(rollout)})",
+        _signed(rollout["advantage"]),
+    )
+
+
+def _example(rollout: Rollout, output: Path) -> str:
+    outcome = f"reward {_number(rollout['reward'])}, advantage {_signed(rollout['advantage'])}"
+    words = f"step {rollout['step']}: {_cell(rollout['question'], 140)} → **{_answer(rollout)}** · {outcome}"
+    names = [name for turn in rollout["rounds"] for name in turn["images"]] or list(rollout["question_images"])
+    for side in (128, 96, 72, 56, 40) if names else ():
+        line = f"{_image(output, names[-1], side, quality=35)}\n\n{words}"
+        if len(line) < SHOWN_INLINE:
+            return line
+    return words[: SHOWN_INLINE - 1]
+
+
+def _varied(rollouts: Sequence[Rollout], n: int) -> list[Rollout]:
+    """The first of each step and question, then others, so that one group does not fill the page."""
+    first: dict[tuple[int, str], Rollout] = {}
+    for rollout in rollouts:
+        first.setdefault((rollout["step"], rollout["sample_id"]), rollout)
+    chosen = list(first.values())
+    return [*chosen, *(rollout for rollout in rollouts if rollout not in chosen)][:n]
+
+
+def _rank(rollout: Rollout) -> tuple[str, float]:
+    return rollout["sample_id"], -(rollout["reward"] or 0.0)
+
+
+def _answer(rollout: Rollout) -> str:
+    if rollout["broken"] is not None:
+        return f"broken: {_cell(rollout['broken'], 60)}"
+    return _cell(rollout["answer"] or "no answer", 60)
+
+
+def _parts(rollout: Rollout) -> str:
+    return ", ".join(f"{name} {_number(value)}" for name, value in rollout["parts"].items())
+
+
+def _observation_text(turn: Mapping[str, Any]) -> str:
+    return f"{turn['status']}: {turn['error'] or turn['text'] or ''}".strip(": ")
+
+
+def _image(output: Path, name: str, side: int, *, quality: int = 60) -> str:
+    path = output / FOLDER / IMAGES / name
+    with Image.open(path) as image:
+        small = image.convert("RGB")
+    small.thumbnail((side, side), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    small.save(buffer, "WEBP", quality=quality)
+    return f"![]({data_url(buffer.getvalue(), 'image/webp')})"
+
+
+def _cell(text: str, most: int, *, code: bool = False) -> str:
+    words = " ".join(text.split())
+    words = words if len(words) <= most else f"{words[: most - 1]}…"
+    words = words.replace("|", "\\|")
+    return f"`{words.replace('`', chr(39))}`" if code and words else words.replace("<", "&lt;")
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3g}"
+
+
+def _signed(value: float | None) -> str:
+    return "none" if value is None else f"{value:+.3g}"
+
+
+def _code(text: str) -> Markup:
+    return Markup(highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)))
+
+
+PLOTTED_COLUMNS = (
+    "reward",
+    "accuracy",
+    "executable_rate",
+    "tool_calls",
+    "broken_rate",
+    "loss",
+    "mean_token_accuracy",
+    "entropy",
+    "sandbox/waiting_share",
+)
+"""Columns with an entry of their own, where a training has them; ``plots`` shows all."""
+
+
+def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: bytes) -> dict[str, Any]:
+    """The asset metadata of a ``training.json``: columns, steps, plots, rollouts, inputs and code version.
+
+    Images are Markdown with data URLs, since Dagster's UI serves no files. Markdown of a thousand characters and
+    more is shown behind a link.
+    """
+    steps = record["steps"]
+    there = history.number_columns(steps)
+    columns = [column, *(name for name in PLOTTED_COLUMNS if name in there and name != column)]
+    return {
+        **{f"final_{name}": _value(_last(steps, name), "float") for name in columns},
+        **{f"{name}_course": _value(_column_summary(steps, name), "md") for name in columns},
+        "plot": _value(history.embedded(figure, column), "md"),
+        **_panels(output),
+        "steps_table": _value(history.step_table(steps), "md"),
+        **_rollouts(output),
+        "steps": _value(record["n_steps"], "int"),
+        "seconds": _value(record["seconds"], "float"),
+        "checkpoint": _value(str(output.resolve()), "path"),
+        **_origin(record),
+    }
+
+
+def _last(steps: Sequence[Mapping[str, Any]], column: str) -> float | None:
+    """Dagster plots it from one materialisation to the next."""
+    values = _values(steps, column)
+    return float(values[-1]) if values else None
+
+
+def _column_summary(steps: Sequence[dict[str, Any]], column: str) -> str:
+    """A plot of a few hundred bytes and a line, short enough to be shown on the page itself."""
+    values = _values(steps, column)
+    if not values:
+        return "no step has it"
+    summary = f"{values[0]:.4g} → {values[-1]:.4g} (from {min(values):.4g} to {max(values):.4g})"
+    return f"{history.embedded(history.tiny_plot(steps, column), column)}\n\n{summary}"
+
+
+def _panels(output: Path) -> dict[str, Any]:
+    path = output / history.PANELS
+    return {"plots": _value(history.embedded(path.read_bytes(), "all columns"), "md")} if path.is_file() else {}
+
+
+def _rollouts(output: Path) -> dict[str, Any]:
+    rollouts = read_rollouts(output)
+    if not rollouts:
+        return {}
+    examples = rollout_examples(rollouts, output)
+    return {
+        **{f"rollout_{n}": _value(line, "md") for n, line in enumerate(examples, 1)},
+        "rollouts": _value(rollout_table(rollouts, output), "md"),
+        "rollouts_page": _value(str((output / PAGE).resolve()), "path"),
+    }
+
+
+def _origin(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Recipe, code and inputs, as far as ``training.json`` has them."""
+    entries = {"inputs": _value(record["inputs"]["digest"], "text")}
+    if "recipe" in record:
+        entries["recipe"] = _value(record["recipe"]["name"], "text")
+        entries["recipe_digest"] = _value(record["recipe"]["digest"], "text")
+    if "code" in record:
+        entries["git_commit"] = _value(CodeVersion(**record["code"]).in_words, "text")
+    return entries
+
+
+def _values(steps: Sequence[Mapping[str, Any]], column: str) -> list[float]:
+    return [step[column] for step in steps if history.is_number(step.get(column))]
+
+
+def _value(raw: Any, kind: str) -> dict[str, Any]:
+    return {"raw_value": raw, "type": kind if raw is not None else "null"}

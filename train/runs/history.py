@@ -1,0 +1,211 @@
+"""The record of a training, ``training.json``: its steps, inputs and code version, and the plots of its steps.
+
+{"program": "sft", "inputs": {"digest": "…", "dataset": {…}, "model": {…}, "arguments": {…}},
+ "recipe": {"name": "thyme", "digest": "…"}, "code": {"commit": "1a2b…", "dirty": false, "unknown": ""},
+ "steps": [{"step": 1, "epoch": 0.17, "loss": 6.31, …}], "n_steps": 12, "seconds": 9.8, "versions": {…}}
+
+``inputs.digest`` is the checkpoint's data version in Dagster; the recipe's digest covers every argument.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
+PANELS = "metrics.png"
+"""The plot of all columns, beside ``training.json``."""
+N_ACROSS = 4
+MOST_PANELS = 32
+Steps = Sequence[dict[str, Any]]
+_ROOT = Path(__file__).resolve().parents[2]
+_INK, _SOFT = "#2f6f4f", "#999999"
+_N_MARKED = 50
+_AXES = ("step", "epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The content of ``training.json``."""
+
+    program: str
+    inputs: dict[str, Any]
+    steps: list[dict[str, Any]]
+    n_steps: int
+    seconds: float
+    versions: dict[str, str]
+    recipe: dict[str, str]
+    code: dict[str, Any]
+
+    def write(self, path: Path) -> None:
+        """As indented JSON."""
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeVersion:
+    """The checked-out commit; without one, ``unknown`` gives the reason."""
+
+    commit: str | None
+    dirty: bool | None = None
+    """Whether the checkout has changed or untracked files: then the commit alone does not identify the code."""
+    unknown: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """For a person: ``1a2b3c4d5e6f, with uncommitted changes``."""
+        if self.commit is None:
+            return f"unknown: {self.unknown}"
+        return self.commit[:12] + (", with uncommitted changes" if self.dirty else "")
+
+
+def code_version(root: Path = _ROOT) -> CodeVersion:
+    """The git commit of the checkout at ``root``. Code that is installed elsewhere belongs to no commit."""
+    try:
+        top = _git(root, "rev-parse", "--show-toplevel")
+        if Path(top).resolve() != root.resolve():
+            return CodeVersion(None, unknown=f"{root} is no git checkout of its own")
+        return CodeVersion(_git(root, "rev-parse", "HEAD"), bool(_git(root, "status", "--porcelain")))
+    except FileNotFoundError:
+        return CodeVersion(None, unknown="git is not installed")
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.strip().splitlines()
+        return CodeVersion(None, unknown=lines[0] if lines else f"git exited with {error.returncode}")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    # no lock is taken: several trainings may read the same checkout at once
+    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def read_steps(log: Steps, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """The training steps of a trainer's log: step, epoch and the logged ones of ``columns``."""
+    names = ("step", "epoch", *columns)
+    return [{name: entry[name] for name in names if name in entry} for entry in log if "loss" in entry]
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of the libraries that train."""
+    return {name: version(name) for name in PACKAGES}
+
+
+def step_table(steps: Steps, *, most: int = 30) -> str:
+    """The steps as a Markdown table; of many steps, ``most`` evenly spaced ones."""
+    stride = max(1, -(-len(steps) // most))
+    rows = [*steps[:-1][::stride], *steps[-1:]]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row.get(name)) for name in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def embedded(png: bytes, alt: str) -> str:
+    """A PNG as a Markdown image that needs no file."""
+    return f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})"
+
+
+def number_columns(steps: Steps) -> list[str]:
+    """The columns that hold numbers, in the order of their first step."""
+    names = dict.fromkeys(name for step in steps for name in step if name not in _AXES)
+    return [name for name in names if any(is_number(step.get(name)) for step in steps)]
+
+
+def is_number(value: Any) -> bool:
+    """Whether a logged value is finite and can be plotted."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def column_plot(steps: Steps, column: str, *, title: str, epochs: bool = True) -> bytes:
+    """One column over the steps as a small PNG; dotted lines where an epoch ends."""
+    figure = _figure((5, 2.6))
+    axes = figure.subplots()
+    _draw(axes, steps, column, epochs=epochs)
+    axes.set(xlabel="step", ylabel=column, title=title)
+    return _png(figure)
+
+
+def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
+    """A small plot for every column (at most ``MOST_PANELS``), four in a row, as one PNG of few colours."""
+    plotted = list(columns)[:MOST_PANELS]
+    n_rows, n_across = max(1, -(-len(plotted) // N_ACROSS)), min(N_ACROSS, max(1, len(plotted)))
+    height = 1.6 * n_rows + 0.4
+    figure = _figure((2.5 * n_across, height), layout=None, dpi=80)
+    for number, column in enumerate(plotted, 1):
+        axes = figure.add_subplot(n_rows, n_across, number)
+        _draw(axes, steps, column, epochs=False)
+        axes.set_title(column, fontsize=8)
+        axes.tick_params(labelsize=6)
+    figure.subplots_adjust(0.06, 0.3 / height, 0.98, 1 - 0.6 / height, wspace=0.35, hspace=0.55)
+    figure.suptitle(title, fontsize=9)
+    return _few_colours(_png(figure))
+
+
+def tiny_plot(steps: Steps, column: str, *, size: tuple[int, int] = (240, 56)) -> bytes:
+    """One column as a black line on white, a PNG of some 400 bytes: short enough to be inlined on an asset page."""
+    from PIL import Image, ImageDraw
+
+    values = [float(step[column]) for step in steps if is_number(step.get(column))]
+    width, height = size
+    image = Image.new("1", size, 1)
+    if values:
+        low, span = min(values), (max(values) - min(values)) or 1.0
+        x_scale, y_scale = (width - 5) / max(1, len(values) - 1), (height - 5) / span
+        points = [(2 + n * x_scale, height - 3 - (value - low) * y_scale) for n, value in enumerate(values)]
+        draw = ImageDraw.Draw(image)
+        draw.line(points, fill=0, width=2)
+        draw.ellipse([points[-1][0] - 2, points[-1][1] - 2, points[-1][0] + 2, points[-1][1] + 2], fill=0)
+    buffer = BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def _figure(size: tuple[float, float], *, layout: Literal["constrained"] | None = "constrained", dpi: int = 100) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=dpi, layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    plotted = [step for step in steps if is_number(step.get(column))]
+    marker = "o" if len(plotted) < _N_MARKED else ""
+    xs, ys = [step["step"] for step in plotted], [step[column] for step in plotted]
+    axes.plot(xs, ys, color=_INK, marker=marker, markersize=2, linewidth=1)
+    for before, after in pairwise(plotted):
+        if epochs and int(before["epoch"] - 1e-6) != int(after["epoch"] - 1e-6):
+            axes.axvline(before["step"], color=_SOFT, linestyle=":", linewidth=1)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+
+
+def _few_colours(png: bytes) -> bytes:
+    from PIL import Image
+
+    buffer = BytesIO()
+    with Image.open(BytesIO(png)) as image:
+        image.convert("RGB").quantize(16).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def _png(figure: Any) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)

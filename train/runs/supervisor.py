@@ -1,0 +1,152 @@
+"""A job's directory, through which it and its starter communicate, and the supervisor that ends its processes.
+
+    python -m train.runs.supervisor PARENT COMMAND...
+
+PARENT is the process id of the starter. The command gets a process group of its own. On SIGTERM or SIGINT, or when the
+parent has ended (by SIGKILL, too), the command receives SIGTERM, and SIGKILL with its whole group after
+``GRACE_SECONDS``. Sandboxes, which leave the group, end with the program that opened them. The exit status is the
+command's; 128 and the signal's number where a signal ended it.
+
+A job directory (``DARKROOM_EXCHANGE``) lies on this machine or a shared file system:
+
+messages   Dagster Pipes: one JSON object a line, from the program's first process
+error      the error message of a program that failed (``JobDirectory.error`` has the file's name)
+alive      a number that grows while the program lives
+stop       created by the starter: the program must end, also when it starts later
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+VARIABLE = "DARKROOM_EXCHANGE"
+SECONDS = 2.0
+"""Between two heartbeats, and between two checks for ``stop``."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDirectory:
+    """The files of one folder."""
+
+    folder: Path
+
+    @classmethod
+    def of_this_program(cls) -> JobDirectory | None:
+        """The folder that the environment names."""
+        folder = os.environ.get(VARIABLE)
+        return cls(Path(folder)) if folder else None
+
+    @property
+    def messages(self) -> Path:
+        """What the program reports."""
+        return self.folder / "messages"
+
+    @property
+    def error(self) -> Path:
+        """Why it failed, in words for a person."""
+        return self.folder / "fault"
+
+    @property
+    def alive(self) -> Path:
+        """Its signs of life."""
+        return self.folder / "alive"
+
+    @property
+    def stop(self) -> Path:
+        """There when the program is to end."""
+        return self.folder / "stop"
+
+    def last_words(self) -> str:
+        """The error message of a failed program; empty without one."""
+        return self.error.read_text().strip() if self.error.is_file() else ""
+
+
+def attend(exchange: JobDirectory, *, first: bool) -> None:
+    """Starts a thread that writes heartbeats (in the ``first`` process) and ends this process once ``stop`` exists.
+
+    Where ``stop`` exists already, the job ends here, before it has written anything.
+    """
+    if exchange.stop.exists():
+        signal.raise_signal(signal.SIGTERM)
+    threading.Thread(target=_attend, args=(exchange, first), daemon=True, name="exchange").start()
+
+
+def _attend(exchange: JobDirectory, first: bool) -> None:
+    n_signs = 0
+    while not exchange.stop.exists():
+        n_signs += 1
+        if first:
+            exchange.alive.write_text(str(n_signs))
+        time.sleep(SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+GRACE_SECONDS = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Sends this process the signal when the thread that started it ends."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+
+
+def supervise(parent: int, command: Sequence[str]) -> int:
+    """Runs ``command`` and returns its exit status."""
+    signalled = _termination_signals()
+    try:
+        gone = os.pidfd_open(parent)
+    except ProcessLookupError:
+        return 128 + signal.SIGTERM
+    process = subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with_supervisor)
+    ended = os.pidfd_open(process.pid)
+    if os.getppid() != parent or _first_of(signalled, gone, ended) != ended:
+        process.terminate()
+        _first_of(ended, seconds=GRACE_SECONDS)
+    _kill_group(process.pid)  # before its leader is waited for: until then the number is not reused
+    status = process.wait()
+    return status if status >= 0 else 128 - status
+
+
+def _termination_signals() -> int:
+    """A file descriptor that becomes readable when SIGTERM or SIGINT arrives."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return read
+
+
+def _first_of(*descriptors: int, seconds: float | None = None) -> int | None:
+    """The first readable descriptor; None on timeout."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    ready = poll.poll(None if seconds is None else seconds * 1000)
+    return ready[0][0] if ready else None
+
+
+def _die_with_supervisor() -> None:
+    die_with_parent(signal.SIGKILL)
+
+
+def _kill_group(leader: int) -> None:
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # all have ended
+
+
+if __name__ == "__main__":
+    sys.exit(supervise(int(sys.argv[1]), sys.argv[2:]))
