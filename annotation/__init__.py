@@ -7,8 +7,10 @@
 What people submitted lies in a journal before anything is made of it; everything else is derived from there.
 """
 
+from sandbox.errors import UserError
 
-class AnnotationError(Exception):
+
+class AnnotationError(UserError):
     """The server, the campaign or the journal is not as it must be: what was found, and what to do."""
 
 

@@ -8,11 +8,15 @@ SandboxError
 """
 
 
+class UserError(Exception):
+    """What a user can fix, in any package: commands print its message and exit with status 1."""
+
+
 class SandboxError(Exception):
     """Every error that this package raises on purpose."""
 
 
-class SandboxUnavailable(SandboxError):
+class SandboxUnavailable(SandboxError, UserError):
     """A protection is missing; the message names it, the reason and the remedy. Nothing was started."""
 
 

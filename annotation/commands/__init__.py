@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from sandbox.errors import UserError
+
 if TYPE_CHECKING:
     from annotation.rounds.campaign import Campaign
     from annotation.rounds.journal import Journal
@@ -35,20 +37,23 @@ class OpenCampaign(NamedTuple):
 
 
 @contextmanager
+def errors_as_messages() -> Iterator[None]:
+    """Prints a ``UserError`` as one line and exits with status 1; other errors keep their traceback."""
+    try:
+        yield
+    except UserError as error:
+        message = Text.assemble(("error: ", "bold red"), str(error))
+        Console(stderr=True).print(message, soft_wrap=True)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
 def open_workspace() -> Iterator[Workspace]:
-    """Prints errors that a user can fix, and exits with status 1."""
-    from annotation import AnnotationError
-    from pipelines.models.serving.processes import ServingError
-    from pipelines.selection.decontamination import DecontaminationError
-    from pipelines.storage.tables import TableMissing
+    """The workspace that the environment names, with ``errors_as_messages``."""
     from pipelines.storage.workspace import Workspace
 
-    try:
-        with Workspace.from_environment() as workspace:
-            yield workspace
-    except (AnnotationError, DecontaminationError, ServingError, TableMissing) as error:
-        Console(stderr=True).print(Text.assemble(("error: ", "bold red"), str(error)))
-        raise typer.Exit(1) from error
+    with errors_as_messages(), Workspace.from_environment() as workspace:
+        yield workspace
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from assets.commands import CONSOLE, errors_as_messages, print_line, progress_bar
+from assets.commands import CONSOLE, open_workspace, print_line, progress_bar
 
 
 def calibrate(
@@ -33,9 +33,8 @@ def calibrate(
     from assets.graph.resources import PolicyResource
     from assets.terminal.reports import print_calibration
     from pipelines.generation.judge_calibration import calibrate_judge
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         settings = PolicyResource.from_environment("JUDGE")
         with progress_bar("rows") as progress:
             calibration = calibrate_judge(
@@ -62,9 +61,8 @@ def pre_annotate() -> None:
     from annotation.rounds.image_pool import materialize_pool
     from annotation.rounds.pre_annotations import PreAnnotationStage
     from assets.graph.resources import PolicyResource
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         campaign = Campaign.load(workspace.annotation)
         policy = PolicyResource.from_environment().for_pre_annotating(workspace)
         materialize_pool(workspace, campaign, workspace.annotation)

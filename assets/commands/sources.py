@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 from rich.table import Table
 
-from assets.commands import CONSOLE, errors_as_messages, print_line
+from assets.commands import CONSOLE, errors_as_messages, open_workspace, print_line
 from pipelines.sources.columns import BoxFrame, Columns
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def list_sources() -> None:
     Sources marked `files` keep images or videos beside their questions: download them, then add them with --path.
     """
     from pipelines.sources.catalog import Catalog, public_sources
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         CONSOLE.print(sources_table(public_sources(), Catalog(workspace.sources).configs()), highlight=False)
         print_line("Next: darkroom sources show NAME, darkroom sources add NAME")
 
@@ -58,9 +57,8 @@ def add(
     """
     from pipelines.sources import SourceError
     from pipelines.sources.catalog import Catalog, placed
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         config, catalog = placed(name, path, n_shards=shards), Catalog(workspace.sources)
         if name in catalog.configs():
             raise SourceError(f"{name} is added already; edit {catalog.folder / name}.yaml, or delete it first")
@@ -75,9 +73,8 @@ def show(name: Annotated[str, typer.Argument(help="A public dataset, or a source
     are benchmarks.
     """
     from pipelines.sources.catalog import Catalog, public_file
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         catalog = Catalog(workspace.sources)
         is_added = name in catalog.configs()
         text = (catalog.folder / f"{name}.yaml").read_text(encoding="utf-8") if is_added else public_file(name)

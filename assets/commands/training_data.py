@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assets.commands import CONSOLE, errors_as_messages, print_line, progress_bar
+from assets.commands import CONSOLE, errors_as_messages, open_workspace, print_line, progress_bar
 from train.examples.encoding import Layout
 
 if TYPE_CHECKING:
@@ -147,9 +147,8 @@ def export(
     from pipelines.publishing.layouts import LayoutError, layout_of
     from pipelines.publishing.layouts.export_source import find_source
     from pipelines.publishing.layouts.exporter import export as write
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(LayoutError), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         prompts = workspace.dataset("rl", "prompts")
         source = find_source(dataset, workspace.home / "datasets" / "sft", split=split, prompts=prompts)
         source = source.in_protocol(protocol, mode)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assets.commands import CONSOLE, errors_as_messages, print_line, progress_bar
+from assets.commands import CONSOLE, errors_as_messages, open_workspace, print_line, progress_bar
 
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
 _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum rows per family.")]
@@ -18,9 +18,8 @@ def summary() -> None:
     from assets.terminal.summary import print_summary
     from pipelines.generation.recipes import load_recipes
     from pipelines.sources.catalog import Catalog
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         partitions = list(Catalog(workspace.sources).partitions())
         print_summary(CONSOLE, workspace, list(load_recipes().values()), partitions)
 
@@ -40,9 +39,8 @@ def gallery(
     """
     from pipelines.publishing.dataset_reader import ALL, find_datasets
     from pipelines.publishing.gallery import read_rejects, write_gallery
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         reject_rows = None
         folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=rejects)
         if rejects:
@@ -94,9 +92,8 @@ def explain(
     from assets.terminal.explanation import print_candidates, print_explanation
     from pipelines.publishing.explain import RowAmbiguous
     from pipelines.publishing.explain import explain as explain_row
-    from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with open_workspace() as workspace:
         try:
             explanation = explain_row(workspace, row)
         except RowAmbiguous as error:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import httpx2
 
+from sandbox.errors import UserError
 from train.runs.supervisor import GRACE_SECONDS
 
 _ENDED = {"STOPPED", "SUCCEEDED", "FAILED"}
@@ -25,7 +26,7 @@ _UNREACHABLE_SECONDS = 600.0
 _LOG_CHARACTERS = 2000
 
 
-class LaunchError(Exception):
+class LaunchError(UserError):
     """A program could not be started, or failed: what happened, and what to do."""
 
 

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from assets.graph.stage_assets import shown_by
 from pipelines.storage.workspace import Workspace
+from sandbox.errors import UserError
 
 PID_TAG, HOST_TAG = "darkroom/pid", "darkroom/host"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -23,7 +24,7 @@ _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
 
 
-class MaterializationFailed(Exception):
+class MaterializationFailed(UserError):
     """A job failed: the asset and its error message."""
 
 

@@ -32,9 +32,10 @@ from pipelines.verification.judges.calibration_store import (
     stored_calibration,
 )
 from pipelines.verification.judges.labels import Label, Labels, label_reject, read_labels
+from sandbox.errors import UserError
 
 
-class JudgeUnknown(Exception):
+class JudgeUnknown(UserError):
     """There is no judged check of that name; says which there are."""
 
 

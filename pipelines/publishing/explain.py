@@ -20,6 +20,7 @@ from pipelines.rl.facts import STAGES as RL_STAGES
 from pipelines.rl.labels import VERIFICATIONS
 from pipelines.storage.tables import Tables
 from pipelines.storage.workspace import Workspace
+from sandbox.errors import UserError
 
 RL = "rl"
 """The history of a sample through the stages of RL data: one, whatever its families."""
@@ -30,11 +31,11 @@ _RL_TABLES = ("rl_candidates", *VERIFICATIONS, *RL_STAGES[1:], "suitability_revi
 _ORDER = (*SAMPLES, *STAGES, "sft_dataset", *_RL_TABLES)
 
 
-class RowUnknown(Exception):
+class RowUnknown(UserError):
     """No table holds such a row."""
 
 
-class RowAmbiguous(Exception):
+class RowAmbiguous(UserError):
     """Several rows match: ``candidates``."""
 
     def __init__(self, query: str, candidates: Sequence[Subject]) -> None:

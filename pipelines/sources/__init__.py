@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from pipelines.records import Truth
 from pipelines.records.reject_reasons import Reason
+from sandbox.errors import UserError
 
 
-class SourceError(Exception):
+class SourceError(UserError):
     """The whole source is wrong: a missing file, a mapping that does not fit. No row can be read."""
 
 

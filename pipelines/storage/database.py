@@ -6,12 +6,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from sandbox.errors import UserError
+
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
 _CREATING = 0x6461726B  # any number that no other program locks
 
 
-class LedgerUnavailable(Exception):
+class LedgerUnavailable(UserError):
     """The ledger's database cannot be opened."""
 
 

@@ -21,16 +21,17 @@ import pyarrow.parquet as pq
 from pipelines.records import Reject
 from pipelines.records.digest import digest, digest_bytes
 from pipelines.records.schemas import from_table, to_table
+from sandbox.errors import UserError
 
 R = TypeVar("R")
 _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"
 
 
-class TableMissing(Exception):
+class TableMissing(UserError):
     """A stage's input has not been materialised."""
 
 
-class TableStale(Exception):
+class TableStale(UserError):
     """A stage's input was made from something that has changed since; says what to materialise again."""
 
 

@@ -30,13 +30,14 @@ from pipelines.selection.stratified import mixture
 from pipelines.storage.images import ImageStore
 from pipelines.verification.checks.base import CheckFunction
 from pipelines.verification.checks.necessity import Necessity
+from sandbox.errors import UserError
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
 Writer = Literal["draft", "convert"]
 """Who writes a family's trajectories: the drafting policy, or the one that converts what was drafted."""
 
 
-class RecipeError(Exception):
+class RecipeError(UserError):
     """A recipe's file is wrong: which file, what was expected."""
 
 

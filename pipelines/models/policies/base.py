@@ -14,9 +14,10 @@ from typing import Any
 from pipelines.models.messages import Message
 from pipelines.models.tasks import Task
 from pipelines.records import Round, Usage
+from sandbox.errors import UserError
 
 
-class PolicyUnavailable(Exception):
+class PolicyUnavailable(UserError):
     """The policy cannot work at all, or no longer: no key, no or a broken endpoint, a spent budget. Says what to do."""
 
 

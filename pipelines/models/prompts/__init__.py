@@ -34,13 +34,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.records.answers import compatible
 from pipelines.records.digest import digest, digest_bytes
+from sandbox.errors import UserError
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _PART = re.compile(r"^# (system|user)$", re.MULTILINE)
 _JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=False, autoescape=False)
 
 
-class PromptError(Exception):
+class PromptError(UserError):
     """A prompt's file or its use is wrong: names the prompt, what was expected and what was found."""
 
 

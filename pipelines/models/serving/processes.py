@@ -22,11 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from sandbox.errors import UserError
+
 GATE = 'read -r _ && exec "$@" </dev/null'
 """Runs before the command: waits for a line, and ends without one (see ``PausedProcess``)."""
 
 
-class ServingError(Exception):
+class ServingError(UserError):
     """A server cannot be started, or did not stay up: the reason and what to do."""
 
 

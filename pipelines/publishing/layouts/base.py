@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipelines.publishing.dataset_reader import Kind
 from pipelines.publishing.layouts.text import with_placeholders
 from pipelines.publishing.layouts.turns import Row, Turn
+from sandbox.errors import UserError
 
 Media = Literal["paths", "bytes", "none"]
 """How images are stored: files beside the rows, inside them, or (a trainer of texts) not at all."""
@@ -23,7 +24,7 @@ IMAGE = pa.struct([("bytes", BYTES), ("path", TEXT)])
 MESSAGE = pa.struct([("role", TEXT), ("content", TEXT)])
 
 
-class LayoutError(Exception):
+class LayoutError(UserError):
     """The export cannot be made: what was expected, what was found, what to do. Nothing is written."""
 
 

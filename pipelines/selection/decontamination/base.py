@@ -10,12 +10,13 @@ from typing import Literal
 import pyarrow as pa
 
 from pipelines.records import ImageRef, Sample, Trajectory
+from sandbox.errors import UserError
 
 ContaminationKind = Literal["question", "phrase", "image", "near_image", "image_part"]
 """The same short question; shared runs of words; the same bytes; the same look; a part of one in the other."""
 
 
-class DecontaminationError(Exception):
+class DecontaminationError(UserError):
     """A benchmark, or the list of them, cannot be read: says which and why."""
 
 

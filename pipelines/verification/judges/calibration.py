@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sandbox.errors import UserError
+
 _N_RESAMPLES = 2000
 _LEAST_LABELS = 20
 MAJORITY = 0.505
@@ -22,7 +24,7 @@ Labels = NDArray[np.bool_]
 Rates = NDArray[np.float64]
 
 
-class CalibrationError(Exception):
+class CalibrationError(UserError):
     """There are too few labels, or none of one kind: what was found, what is needed."""
 
 

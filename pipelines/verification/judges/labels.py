@@ -24,11 +24,12 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pipelines.records import Reject
 from pipelines.records.reject_reasons import Reason, RowError, reject
+from sandbox.errors import UserError
 
 STAGE = "calibration"
 
 
-class LabelsUnreadable(Exception):
+class LabelsUnreadable(UserError):
     """The file cannot be read."""
 
 
