@@ -1,4 +1,4 @@
-"""What a layout is: how one row becomes a trainer's record, and what its README tells the user."""
+"""What a layout is: how one row becomes a trainer's record, and the facts of an export for its README."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Media = Literal["paths", "bytes", "none"]
 """How images are stored: files beside the rows, inside them, or (a trainer of texts) not at all."""
 KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id"}
 """The column that names a row."""
-ALL_ROUNDS, LAST_ROUND = "all_rounds", "last_round"
+Column = tuple[str, pa.DataType]
 TEXT, BYTES = pa.string(), pa.binary()
 IMAGE = pa.struct([("bytes", BYTES), ("path", TEXT)])
 MESSAGE = pa.struct([("role", TEXT), ("content", TEXT)])
@@ -42,7 +42,7 @@ class ExportRow:
     @property
     def loss(self) -> str:
         """``last_round`` when the loss excludes some of the model's own turns, else ``all_rounds``."""
-        return ALL_ROUNDS if all(turn.trained for turn in self.turns if turn.role == "assistant") else LAST_ROUND
+        return "all_rounds" if all(turn.trained for turn in self.turns if turn.role == "assistant") else "last_round"
 
     def messages(self) -> list[dict[str, Any]]:
         """The turns as messages of text, an image as ``<image>``."""
@@ -59,21 +59,18 @@ class ExportFacts:
     """Rows of every file, by its name."""
     n_rows: int
     n_images: int
-    n_rejected: int
+    reasons: Mapping[str, int]
+    """Rejected rows, by reason."""
     graders: Mapping[str, int] = field(default_factory=dict)
     """Prompts by the kind of their grader."""
     protocol: str = ""
     """Of prompts, with its mode; a trajectory names its own."""
     mode: str = ""
 
-    def file(self, group: str) -> str | None:
-        """The file of a group, when it has rows."""
-        return next((name for name in self.files if name.rpartition(".")[0] == f"{self.split}_{group}"), None)
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One trainer's form of the dataset."""
+    """One trainer's form of the dataset; ``readmes/<of>/<name>.md.jinja`` tells its user how to train on it."""
 
     name: str
     trainer: str
@@ -84,8 +81,6 @@ class Layout:
     media: Media
     render: Callable[[ExportRow], dict[str, Any]]
     """The record. Raises ``Unrenderable`` for what the trainer cannot hold."""
-    usage: Callable[[ExportFacts], str]
-    """Markdown for the README: the configuration to use, the loss that results, what is lost."""
     schema: pa.Schema | None = None
     """The columns of its parquet files; None: JSON lines."""
     of: Kind = "trajectories"
@@ -99,7 +94,17 @@ class Layout:
     """Files that the trainer reads besides, by name."""
 
 
-def hf_schema(columns: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:
+def sft_record(row: ExportRow, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The record of a trainer that reads messages and images."""
+    return {"trajectory_id": row.row["trajectory_id"], "messages": messages, "images": list(row.media)}
+
+
+def texts(*names: str) -> list[Column]:
+    """Columns of text."""
+    return [(name, TEXT) for name in names]
+
+
+def hf_schema(columns: Sequence[Column]) -> pa.Schema:
     """The schema with the key that `datasets` itself would write: without it, images read as plain structs."""
     features = {name: _feature(kind) for name, kind in columns}
     return pa.schema(columns, metadata={"huggingface": json.dumps({"info": {"features": features}})})

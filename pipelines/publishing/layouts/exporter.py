@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,22 +21,14 @@ from pipelines.publishing.layouts.export_source import ExportSource
 from pipelines.publishing.layouts.prompt_rows import grader_of, prompt
 from pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
 from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
+from pipelines.publishing.templates import render
 from pipelines.records.digest import digest, digest_bytes
+from pipelines.storage.atomic_write import replace_folder
 from pipelines.storage.stage import code_digest
 
 MARKER = ".darkroom.json"  # a hidden file: `datasets` must not take it for data
-
-
-_MEDIA = {
-    "paths": "Images lie in `images/`, each once, named by the sha256 of its bytes; paths are relative to this folder.",
-    "bytes": "Images are inside the rows, as the bytes that came in.",
-    "none": "There are no images.",
-}
-_ESCAPES = """\
-Text that a trainer or a tokenizer would take for something else has a blank in it: a literal `<image>` in a
-question is `< image>`, a literal `<|im_end|>` is `<| im_end|>`. `pipelines.publishing.layouts.text.unescaped` takes the
-blanks out again. Labels that a rule compares (`ground_truth`, `label`) are as they were.
-"""
+REWARD = Path(__file__).with_name("reward.py")
+_README = "layouts/readmes/readme.md.jinja"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +61,7 @@ def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
     part.mkdir()
     try:
         _write(dataset, layout, part, inputs)
-        _replace(out, part)
+        replace_folder(out, part)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return _exported(out, json.loads((out / MARKER).read_text()), reused=False)
@@ -138,7 +129,7 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
         files=dict(sorted(writer.n_rows.items())),
         n_rows=writer.n_rows.total(),
         n_images=writer.n_images,
-        n_rejected=writer.reasons.total(),
+        reasons=dict(writer.reasons),
         graders=dict(sorted(writer.graders.items())),
         protocol=dataset.protocol,
         mode=dataset.mode,
@@ -146,13 +137,15 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
     verify_written(folder, layout, facts)
     for name, text in layout.extra_files(facts).items():
         (folder / name).write_text(text)
-    (folder / "README.md").write_text(_readme(layout, facts, writer.reasons))
+    if layout.of == "prompts":
+        shutil.copyfile(REWARD, folder / REWARD.name)
+    (folder / "README.md").write_text(render(_README, layout=layout, facts=facts) + "\n")
     marker = {
         "layout": layout.name,
         "inputs": inputs,
         "n_rows": facts.n_rows,
         "n_images": facts.n_images,
-        "reasons": dict(writer.reasons),
+        "reasons": facts.reasons,
         "files": _sizes(folder),
     }
     (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
@@ -161,6 +154,7 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
 _CODE = (
     __package__,
     "pipelines.publishing.dataset_reader",
+    "pipelines.publishing.templates",
     "pipelines.models.messages",
     "pipelines.models.prompts",
     "pipelines.models.protocols",
@@ -203,46 +197,3 @@ def _require_ours(out: Path) -> None:
     marker = out / MARKER
     if not marker.is_file() or "layout" not in json.loads(marker.read_text()):
         raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")
-
-
-def _replace(out: Path, part: Path) -> None:
-    """Puts ``part`` where ``out`` is. Killed in between, the folder is absent, never partial."""
-    if out.exists():
-        old = out.with_name(f".{out.name}.{uuid4().hex}.part")
-        os.rename(out, old)
-        os.rename(part, out)
-        shutil.rmtree(old)
-    else:
-        os.rename(part, out)
-
-
-def _readme(layout: Layout, facts: ExportFacts, reasons: Mapping[str, int]) -> str:
-    """The README's text; FOLDER stands for the output folder."""
-    files = "\n".join(f"| `{name}` | {n} |" for name, n in facts.files.items())
-    rejects = "\n".join(f"| {reason} | {n} |" for reason, n in sorted(reasons.items()))
-    reject_table = (
-        f"Rows that this layout cannot hold are in `rejects.jsonl`, each with its reason:\n\n| reason | rows |\n"
-        f"| --- | --- |\n{rejects}\n"
-        if rejects
-        else "No row was rejected (`rejects.jsonl` is empty).\n"
-    )
-    return f"""\
-# {facts.dataset} for {layout.trainer}
-
-Layout `{layout.name}`: {layout.description}.
-{facts.n_rows} rows of the split `{facts.split}`, {facts.n_images} images in them.
-{_MEDIA[layout.media]}
-
-| file | rows |
-| --- | --- |
-{files}
-
-{reject_table}
-## Use
-
-`FOLDER` stands for the absolute path of this folder.
-
-{layout.usage(facts)}
-## Escapes
-
-{_ESCAPES}"""

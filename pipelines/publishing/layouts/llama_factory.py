@@ -10,10 +10,11 @@ the protocol has its own markers. Calls are ``gpt`` turns, not ``function_call``
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from pipelines.models.messages import Text
-from pipelines.publishing.layouts.base import ALL_ROUNDS, LAST_ROUND, ExportFacts, ExportRow, Layout
+from pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
 from pipelines.publishing.layouts.text import escaped
 
 _FROM = {"user": "human", "assistant": "gpt"}
@@ -33,41 +34,16 @@ def _render(row: ExportRow) -> dict[str, Any]:
 def _dataset_info(facts: ExportFacts) -> dict[str, str]:
     columns = {"messages": "conversations", "system": "system", "images": "images"}
     tags = {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt"}
-    groups = {group: facts.file(group) for group in (ALL_ROUNDS, LAST_ROUND)}
-    info: dict[str, Any] = {
-        f"darkroom_{group}": {"file_name": file, "formatting": "sharegpt", "columns": columns, "tags": tags}
-        for group, file in groups.items()
-        if file
+    info = {
+        f"darkroom_{Path(file).stem.removeprefix(f'{facts.split}_')}": {
+            "file_name": file,
+            "formatting": "sharegpt",
+            "columns": columns,
+            "tags": tags,
+        }
+        for file in facts.files
     }
     return {"dataset_info.json": json.dumps(info, indent=2) + "\n"}
-
-
-def _usage(facts: ExportFacts) -> str:
-    return """\
-```yaml
-dataset_dir: FOLDER
-media_dir: FOLDER
-template: qwen2_vl          # for Qwen3-VL: qwen3_vl_nothink
-cutoff_len: 32768           # what is longer is cut without a word
-dataset: darkroom_all_rounds
-mask_history: false
-```
-
-and, as a second run on the first one's checkpoint, the same with
-
-```yaml
-dataset: darkroom_last_round
-mask_history: true
-```
-
-(`dataset_info.json` names those of the two that have rows.)
-
-Loss: `mask_history` holds for a whole run, so the rows lie in two files by what their loss policy trains: all turns of
-the model, or the last one only. Each file with its line above is exact; both in one run are not.
-Observations cannot stand inside an answer (Thyme's own layout): they are human turns.
-Templates that reason (`qwen3_vl`) take `<think>` … `</think>` out of earlier turns and add empty ones: use `_nothink`.
-LLaMA-Factory drops a row that it cannot read with a warning and goes on; no row here gives it a reason to.
-"""
 
 
 LLAMA_FACTORY = Layout(
@@ -77,7 +53,6 @@ LLAMA_FACTORY = Layout(
     messages="conversations",
     media="paths",
     render=_render,
-    usage=_usage,
     by_loss=True,
     extra_files=_dataset_info,
 )

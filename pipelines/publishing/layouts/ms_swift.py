@@ -19,21 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.publishing.layouts.base import MESSAGE, TEXT, ExportFacts, ExportRow, Layout
-from pipelines.publishing.layouts.prompt_rows import FACTS, GRADED, about, graded, measured, prompt_layout
+from pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, sft_record
+from pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
 from pipelines.publishing.layouts.text import with_placeholders
 from pipelines.publishing.layouts.turns import Turn
 
-GRPO_SCHEMA = pa.schema(
-    [
-        ("sample_id", TEXT),
-        ("messages", pa.list_(MESSAGE)),
-        ("images", pa.list_(TEXT)),
-        ("solution", TEXT),
-        *GRADED,
-        *FACTS,
-    ]
-)
+GRPO_SCHEMA = pa.schema(prompt_columns(("messages", pa.list_(MESSAGE)), image=TEXT, answer="solution"))
 
 
 def _message(turn: Turn) -> dict[str, Any]:
@@ -54,58 +45,13 @@ def _inline(turns: tuple[Turn, ...]) -> list[dict[str, Any]]:
     return messages
 
 
-def _record(row: ExportRow, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"trajectory_id": row.row["trajectory_id"], "messages": messages, "images": list(row.media)}
-
-
-def _prompt(row: ExportRow) -> dict[str, Any]:
-    return {
-        "sample_id": row.row["sample_id"],
-        "messages": row.messages(),
-        "images": list(row.media),
-        "solution": row.row["answer"],
-        **graded(row.row),
-        **measured(row.row),
-    }
-
-
-def _usage(facts: ExportFacts) -> str:
-    return f"""\
-```
-ROOT_IMAGE_DIR=FOLDER swift sft --dataset FOLDER/{facts.split}.jsonl --loss_scale default --strict true …
-```
-
-Loss: exact, message by message, for both loss policies: every assistant message has `"loss"`, which goes before
-`--loss_scale`. `--loss_scale last_round` is not needed, and would not know rows whose every round is trained.
-The `<|im_end|>` of every turn but the last is never trained (ms-swift counts it to the next turn).
-`ROOT_IMAGE_DIR` makes the paths of `images` absolute; without it, start in FOLDER. `--strict true` stops at a row that
-cannot be read; without it ms-swift drops such rows. Models that think take earlier turns' `<think>` out unless they are
-told not to: `--preserve_thinking true`.
-"""
-
-
-def _grpo_usage(facts: ExportFacts) -> str:
-    return f"""\
-```
-ROOT_IMAGE_DIR=FOLDER swift rlhf --rlhf_type grpo --dataset FOLDER/{facts.split}.parquet --strict true
-    --external_plugins FOLDER/reward.py --reward_funcs darkroom --max_length 16384 …
-```
-
-{about(facts)}
-The answer is `solution`; every other column reaches the reward function by its name. `ROOT_IMAGE_DIR` makes the paths
-of `images` absolute; without it, start in FOLDER. Rounds with a tool need a scheduler of your own
-(`--multi_turn_scheduler`).
-"""
-
-
 MS_SWIFT = Layout(
     name="ms_swift",
     trainer="ms-swift",
     description="SFT; observations as user turns",
     messages="messages",
     media="paths",
-    render=lambda row: _record(row, [_message(turn) for turn in row.turns]),
-    usage=_usage,
+    render=lambda row: sft_record(row, [_message(turn) for turn in row.turns]),
 )
 MS_SWIFT_INLINE = Layout(
     name="ms_swift_inline",
@@ -113,17 +59,17 @@ MS_SWIFT_INLINE = Layout(
     description="SFT; one assistant turn in pieces with the observations inside, as Thyme has it",
     messages="messages",
     media="paths",
-    render=lambda row: _record(row, _inline(row.turns)),
-    usage=_usage,
+    render=lambda row: sft_record(row, _inline(row.turns)),
     in_pieces=True,
 )
-MS_SWIFT_GRPO = prompt_layout(
-    "ms_swift_grpo",
+MS_SWIFT_GRPO = Layout(
+    name="ms_swift_grpo",
     trainer="ms-swift",
     description="GRPO; prompts with solutions and graders",
     messages="messages",
     media="paths",
-    render=_prompt,
-    usage=_grpo_usage,
+    render=lambda row: prompt_record(row, messages=row.messages(), solution=row.row["answer"]),
     schema=GRPO_SCHEMA,
+    of="prompts",
+    prompts_only=True,
 )

@@ -9,42 +9,23 @@ reads no images at all: a row that shows one is rejected (``images_unsupported``
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from pipelines.publishing.layouts.base import (
-    ALL_ROUNDS,
-    BYTES,
-    LAST_ROUND,
-    MESSAGE,
-    TEXT,
-    ExportFacts,
-    ExportRow,
-    Layout,
-)
-from pipelines.publishing.layouts.prompt_rows import about, ground_truth, prompt_layout, without_videos
+from pipelines.publishing.layouts.base import BYTES, MESSAGE, ExportRow, Layout, texts
+from pipelines.publishing.layouts.prompt_rows import ground_truth, without_videos
 from pipelines.publishing.layouts.turns import Unfit, Unrenderable
 
-RL_SCHEMA = pa.schema(
-    [
-        ("trajectory_id", TEXT),
-        ("datasource", TEXT),
-        ("prompt", pa.list_(MESSAGE)),
-        ("label", TEXT),
-        ("images", pa.list_(BYTES)),
-    ]
-)
-PROMPTS_SCHEMA = pa.schema(
-    [
-        ("sample_id", TEXT),
-        ("datasource", TEXT),
-        ("prompt", pa.list_(MESSAGE)),
-        ("label", TEXT),
-        ("ground_truth", TEXT),
-        ("images", pa.list_(BYTES)),
-    ]
-)
+
+def _rl_schema(key: str, *labels: str) -> pa.Schema:
+    prompt, images = ("prompt", pa.list_(MESSAGE)), ("images", pa.list_(BYTES))
+    return pa.schema([*texts(key, "datasource"), prompt, *texts(*labels), images])
+
+
+RL_SCHEMA = _rl_schema("trajectory_id", "label")
+PROMPTS_SCHEMA = _rl_schema("sample_id", "label", "ground_truth")
 
 
 def _of_trajectory(row: ExportRow) -> dict[str, Any]:
@@ -71,50 +52,6 @@ def _texts(row: ExportRow) -> dict[str, Any]:
     return {"trajectory_id": row.row["trajectory_id"], "messages": row.messages()}
 
 
-def _rl_usage(facts: ExportFacts) -> str:
-    return f"""\
-```
---data.prompt_dataset FOLDER/{facts.split}.parquet --data.input_key prompt --data.label_key label
---data.image_key images --data.max_images_per_prompt 16 --data.apply_chat_template
-```
-
-Each row is a prompt (system, images, question) with its answer as the label; the trajectories themselves are not in
-this layout, and of several with one prompt the first is kept. Blanks and line ends beside an image are lost: OpenRLHF
-strips them. Tools and observations are your agent's (`--train.agent_func_path`): it needs an executor of its own.
-OpenRLHF leaves out an image that it cannot open, with a warning; every image here opens.
-"""
-
-
-def _sft_usage(facts: ExportFacts) -> str:
-    return f"""\
-```
---data.input_key messages --data.apply_chat_template
-    --data.dataset FOLDER/{facts.split}_{ALL_ROUNDS}.jsonl --data.multiturn     # first run
-    --data.dataset FOLDER/{facts.split}_{LAST_ROUND}.jsonl                      # second run, on its checkpoint
-```
-
-**OpenRLHF's SFT reads no images.** Rows that show one, in the question or in an observation, are in `rejects.jsonl`
-as `images_unsupported`; use another trainer for them.
-Loss: exact in two runs, one per file: with `--data.multiturn` every assistant turn is trained, without it the last.
-"""
-
-
-def _prompts_usage(facts: ExportFacts) -> str:
-    return f"""\
-```
---data.prompt_dataset FOLDER/{facts.split}.parquet --data.input_key prompt --data.label_key ground_truth
---data.image_key images --data.max_images_per_prompt 16 --data.apply_chat_template
---reward.remote_url FOLDER/reward.py
-```
-
-{about(facts)}
-They are in `ground_truth`, a JSON text: OpenRLHF hands one label to a reward function; `label` is the answer alone.
-OpenRLHF logs a fault of a reward function and goes on without the reward: read its log for `NeedsToolkit`. Blanks and
-line ends beside an image are lost: OpenRLHF strips them. Tools are your agent's (`--train.agent_func_path`), which then
-calls `reward.score` itself.
-"""
-
-
 OPENRLHF_RL = Layout(
     name="openrlhf_rl",
     trainer="OpenRLHF",
@@ -122,7 +59,6 @@ OPENRLHF_RL = Layout(
     messages="prompt",
     media="bytes",
     render=_of_trajectory,
-    usage=_rl_usage,
     schema=RL_SCHEMA,
     prompts_only=True,
 )
@@ -133,15 +69,6 @@ OPENRLHF_SFT = Layout(
     messages="messages",
     media="none",
     render=_texts,
-    usage=_sft_usage,
     by_loss=True,
 )
-OPENRLHF_PROMPTS = prompt_layout(
-    "openrlhf_rl",
-    trainer="OpenRLHF",
-    description="RL; prompts with labels",
-    messages="prompt",
-    render=_of_prompt,
-    usage=_prompts_usage,
-    schema=PROMPTS_SCHEMA,
-)
+OPENRLHF_PROMPTS = replace(OPENRLHF_RL, of="prompts", render=_of_prompt, schema=PROMPTS_SCHEMA)

@@ -1,4 +1,4 @@
-"""Layouts of the ``rl`` dataset: a row's prompt as turns, what a reward reads beside the answer, the reward file.
+"""Rows of the ``rl`` dataset: the prompt as turns, and what a reward reads beside the answer.
 
 The prompt is the protocol's own opening, with the choices below the question: what a rollout of Darkroom begins with.
 Nothing of what was measured is in it. What was not measured of a row is null.
@@ -7,13 +7,12 @@ Nothing of what was measured is in it. What was not measured of a row is null.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout, Media
+from pipelines.publishing.layouts.base import TEXT, Column, ExportRow, texts
 from pipelines.publishing.layouts.turns import (
     Row,
     Turn,
@@ -24,30 +23,20 @@ from pipelines.publishing.layouts.turns import (
     refs,
     require_types,
 )
-from pipelines.records import Grader, to_row
+from pipelines.records import Grader, TruthBox, to_row
+from pipelines.records.schemas import arrow_type
 
-_text, _float, _int = pa.string(), pa.float64(), pa.int64()
-GRADER = pa.struct([("kind", _text), ("tolerance", _float), ("unit", _text), ("is_ordered", pa.bool_())])
-BOX = pa.struct([("label", _text), *((side, _int) for side in ("x1", "y1", "x2", "y2", "image"))])
-GRADED: list[tuple[str, pa.DataType]] = [("question", _text), ("choices", pa.list_(_text)), ("grader", GRADER)]
+GRADED: list[Column] = [("question", TEXT), ("choices", pa.list_(TEXT)), ("grader", arrow_type(Grader))]
 """What a rule needs besides the answer."""
-FACTS: list[tuple[str, pa.DataType]] = [
-    ("category", _text),
-    ("difficulty", _text),
-    ("source", _text),
-    ("license", _text),
-    ("pass_rate", _float),
+FACTS: list[Column] = [
+    *texts("category", "difficulty", "source", "license"),
+    ("pass_rate", pa.float64()),
     ("suitable", pa.bool_()),
-    ("necessity_prior", _float),
-    ("boxes", pa.list_(BOX)),
-    ("protocol", _text),
-    ("mode", _text),
+    ("necessity_prior", pa.float64()),
+    ("boxes", pa.list_(arrow_type(TruthBox))),
+    *texts("protocol", "mode"),
 ]
 """What else a reward may read: shares in 0..1 (``necessity_prior`` -1..1), boxes in pixels of ``images[image]``."""
-REWARD_FILE = "reward.py"
-REWARD = Path(__file__).with_name(REWARD_FILE)
-ALONE = ("choice", "number", "text")
-"""The kinds of graders that ``reward.py`` implements itself."""
 
 
 def prompt(row: Row) -> tuple[Turn, ...]:
@@ -85,6 +74,17 @@ def ground_truth(row: Row) -> str:
     return json.dumps({"answer": row["answer"], **graded(row), **measured(row)}, ensure_ascii=False, sort_keys=True)
 
 
+def prompt_columns(messages: Column, *, image: pa.DataType, answer: str) -> list[Column]:
+    """The columns of ``prompt_record``."""
+    return [("sample_id", TEXT), messages, ("images", pa.list_(image)), (answer, TEXT), *GRADED, *FACTS]
+
+
+def prompt_record(row: ExportRow, **columns: Any) -> dict[str, Any]:
+    """The record of a trainer that hands every column to its rewards: messages and answer are ``columns``."""
+    images = list(row.media)
+    return {"sample_id": row.row["sample_id"], **columns, "images": images, **graded(row.row), **measured(row.row)}
+
+
 def grader_of(row: Row) -> Grader:
     """The row's grader. Raises ``Unrenderable`` (malformed_row)."""
     grader: Grader = record_of(Grader, row["grader"])
@@ -94,57 +94,3 @@ def grader_of(row: Row) -> Grader:
 def _about_a_video() -> Unrenderable:
     evidence = "the prompt is about a video that is in the sandbox only; a prompt alone loses it"
     return Unrenderable(Unfit.VIDEOS_UNSUPPORTED, evidence)
-
-
-def prompt_layout(
-    name: str,
-    *,
-    trainer: str,
-    description: str,
-    messages: str,
-    render: Callable[[ExportRow], dict[str, Any]],
-    usage: Callable[[ExportFacts], str],
-    schema: pa.Schema,
-    media: Media = "bytes",
-) -> Layout:
-    """A layout of prompts, with the reward file beside the rows."""
-    return Layout(
-        name=name,
-        trainer=trainer,
-        description=description,
-        messages=messages,
-        media=media,
-        render=render,
-        usage=usage,
-        schema=schema,
-        of="prompts",
-        prompts_only=True,
-        extra_files=lambda facts: {REWARD_FILE: REWARD.read_text()},
-    )
-
-
-def about(facts: ExportFacts) -> str:
-    """Markdown for every README of prompts."""
-    kinds = ", ".join(f"{kind} {n}" for kind, n in facts.graders.items())
-    more = [kind for kind in facts.graders if kind not in ALONE]
-    needs = (
-        f"`reward.py` alone grades {', '.join(ALONE)}, more strictly than Darkroom.\n"
-        f"Rows of the kinds {', '.join(more)} raise `NeedsToolkit` until `pip install darkroom-toolkit`:\n"
-        "its rules then grade all kinds."
-        if more
-        else "`reward.py` alone grades all of them, more strictly than Darkroom;\n"
-        "`pip install darkroom-toolkit` brings its rules."
-    )
-    judged = (
-        "\nA judged answer is compared by its words only: ask a judge with `pipelines.verification.grading.judged`."
-        if "judged" in more
-        else ""
-    )
-    return f"""\
-Each row is a prompt in the protocol {facts.protocol}, mode {facts.mode}: its system words, the images, the question
-with its choices, as Darkroom's own rollouts begin. Observations are made by your environment.
-Graders: {kinds}.
-{needs}{judged}
-`pass_rate`, `suitable`, `necessity_prior` and `difficulty` were measured before training, and are null where they were
-not; `boxes` are pixels of `images[image]`. None of them is in the prompt.
-"""

@@ -26,8 +26,8 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.models.messages import Part, Text
-from pipelines.publishing.layouts.base import IMAGE, TEXT, ExportFacts, ExportRow, Layout, hf_schema
-from pipelines.publishing.layouts.prompt_rows import FACTS, GRADED, about, graded, measured, prompt_layout
+from pipelines.publishing.layouts.base import IMAGE, TEXT, Column, ExportFacts, Layout, hf_schema, sft_record, texts
+from pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
 from pipelines.publishing.layouts.text import plain
 from pipelines.publishing.layouts.turns import Turn
 
@@ -41,24 +41,15 @@ DEFAULT_SYSTEM: Mapping[str, str] = {
 """The system turn that a model's stock template gives to a conversation without one; Qwen3-VL gives none."""
 
 
-def _messages(*flags: tuple[str, pa.DataType]) -> pa.DataType:
-    part = pa.struct([("type", TEXT), ("text", TEXT), *flags])
+def _messages(*flags: Column) -> pa.DataType:
+    part = pa.struct([*texts("type", "text"), *flags])
     return pa.list_(pa.struct([("role", TEXT), ("content", pa.list_(part))]))
 
 
 SFT_SCHEMA = hf_schema(
     [("trajectory_id", TEXT), ("messages", _messages(("train", pa.bool_()))), ("images", pa.list_(IMAGE))]
 )
-GRPO_SCHEMA = hf_schema(
-    [
-        ("sample_id", TEXT),
-        ("prompt", _messages()),
-        ("images", pa.list_(IMAGE)),
-        ("answer", TEXT),
-        *GRADED,
-        *FACTS,
-    ]
-)
+GRPO_SCHEMA = hf_schema(prompt_columns(("prompt", _messages()), image=IMAGE, answer="answer"))
 
 
 def chat_template(source: str, model_type: str) -> str:
@@ -103,44 +94,6 @@ def _content(turn: Turn) -> list[dict[str, Any]]:
     return [{**part, "train": turn.trained} for part in parts] if turn.role == "assistant" else parts
 
 
-def _record(row: ExportRow, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"trajectory_id": row.row["trajectory_id"], "messages": messages, "images": list(row.media)}
-
-
-def _prompt(row: ExportRow) -> dict[str, Any]:
-    return {
-        "sample_id": row.row["sample_id"],
-        "prompt": [{"role": turn.role, "content": content_parts(turn.parts)} for turn in row.turns],
-        "images": list(row.media),
-        "answer": row.row["answer"],
-        **graded(row.row),
-        **measured(row.row),
-    }
-
-
-def _usage(facts: ExportFacts) -> str:
-    return f"""\
-```python
-from datasets import load_dataset
-from trl import SFTConfig, SFTTrainer
-
-rows = load_dataset("parquet", data_files="FOLDER/{facts.split}.parquet", split="train")
-config = SFTConfig(
-    # reads the `train` flags; for Qwen2-VL and Qwen2.5-VL. For Qwen3-VL: chat_template_qwen3_vl.jinja
-    chat_template_path="FOLDER/chat_template.jinja",
-    assistant_only_loss=True,
-    max_length=None,  # the default cuts image tokens off
-)
-trainer = SFTTrainer(MODEL, args=config, train_dataset=rows)
-```
-
-Loss: exact, part by part, for both loss policies. With another chat template the flags are not read, and every word of
-every assistant turn is trained (in `trl_inline` the observations, too): write the flags into that template first.
-Nothing is lost in this layout. Of the escapes described below only those of special tokens are made: images are parts
-here, and a literal `<image>` in a text is text.
-"""
-
-
 def _template(facts: ExportFacts) -> dict[str, str]:
     source = TEMPLATE.read_text()
     return {
@@ -149,40 +102,13 @@ def _template(facts: ExportFacts) -> dict[str, str]:
     }
 
 
-def _grpo_usage(facts: ExportFacts) -> str:
-    return f"""\
-```python
-import sys
-
-sys.path.insert(0, "FOLDER")
-import reward
-from datasets import load_dataset
-from trl import GRPOConfig, GRPOTrainer
-
-rows = load_dataset("parquet", data_files="FOLDER/{facts.split}.parquet", split="train")
-config = GRPOConfig(max_completion_length=4096, num_generations=8)
-trainer = GRPOTrainer(MODEL, args=config, train_dataset=rows, reward_funcs=reward.trl_reward)
-```
-
-{about(facts)}
-With Darkroom's sandbox, rewards and settings of the papers: `python -m train.grpo` reads the rl dataset itself. In a
-trainer of yours: `environment_factory=train.rl.rollouts.environment.SandboxEnvironment`, which reads `sample_id`,
-`protocol` and `images` of the row, with `tokenizer.response_template = train.rl.rollouts.environment.RESPONSE_TEMPLATE`
-for thyme, in `train.rl.rollouts.environment.MixedGRPOTrainer`, which takes prompts with and without images in one batch
-(TRL 1.16 does not).
-Images are parts here, so a literal `<image>` in a question is text; of the escapes below only those of special tokens
-are made.
-"""
-
-
 TRL_TURNS = Layout(
     name="trl_turns",
     trainer="TRL",
     description="SFT; observations as user turns, as GRPO has them",
     messages="messages",
     media="bytes",
-    render=lambda row: _record(row, messages_of(row.turns)),
-    usage=_usage,
+    render=lambda row: sft_record(row, messages_of(row.turns)),
     schema=SFT_SCHEMA,
     extra_files=_template,
 )
@@ -192,17 +118,18 @@ TRL_INLINE = Layout(
     description="SFT; one assistant turn with the observations inside, as Thyme has it",
     messages="messages",
     media="bytes",
-    render=lambda row: _record(row, inline_messages(row.turns)),
-    usage=_usage,
+    render=lambda row: sft_record(row, inline_messages(row.turns)),
     schema=SFT_SCHEMA,
     extra_files=_template,
 )
-TRL_GRPO = prompt_layout(
-    "trl_grpo",
+TRL_GRPO = Layout(
+    name="trl_grpo",
     trainer="TRL",
     description="GRPO; prompts with graders and what was measured",
     messages="prompt",
-    render=_prompt,
-    usage=_grpo_usage,
+    media="bytes",
+    render=lambda row: prompt_record(row, prompt=messages_of(row.turns), answer=row.row["answer"]),
     schema=GRPO_SCHEMA,
+    of="prompts",
+    prompts_only=True,
 )

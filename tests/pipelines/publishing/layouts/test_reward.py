@@ -13,14 +13,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.publishing.layouts import PROMPT_LAYOUTS, reward
-from pipelines.publishing.layouts.exporter import export
-from pipelines.publishing.layouts.prompt_rows import ALONE, REWARD
+from pipelines.publishing.layouts.exporter import REWARD, export
 from pipelines.records import Grader, Sample, Truth, to_row
 from pipelines.records.answers import final_answer
 from pipelines.verification.grading import grade
 from tests.pipelines.publishing.layouts.rl_rows import WRONG
 from tests.pipelines.verification.grading.cases import KINDS, Said, said
 
+ALONE = ("choice", "number", "text")
+"""The kinds of graders that ``reward.py`` implements itself."""
 ADVERSARIAL = [one for kind in ALONE for group in ("wrong", "right", "refused") for one in said(kind, group)]
 
 
