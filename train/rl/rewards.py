@@ -1,6 +1,6 @@
 """Rewards of a rollout as pure functions: the formulas of the five papers, with their numbers.
 
-    thyme(result=1, consistency=1, format=1)                                        # 2.0
+    thyme(result=1, addition=1, format=1)                                           # 2.0
     pyvision(True, 3)                                                               # 1.3
     tapo(1.0, (1.0, 0.5, 0.0), weight_accuracy=1.0, weight_tool=0.5)                # 1.25
     necessity_rollout(1.0, instruction_following(True, "forced"))                   # 1.096
@@ -14,27 +14,19 @@ the code does. Advantages and the selection of groups are in ``rollouts/scoring.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pipelines.models.protocols import PROTOCOLS, ParsedTurn
 from pipelines.models.protocols.markup import Boxed, one_answer
 from pipelines.records import Grader, Sample
-from pipelines.records.answers import matches
 from pipelines.verification.grading import grade
 
 _THYME = re.compile(r"\s*<think>(.*?)</think>\s*<answer>(.*?)</answer>\s*", re.DOTALL)
 _PYVISION = re.compile(r".*<answer>(.*?)</answer>\s*", re.DOTALL)
 _SPANS = re.compile(r"<(/?)(think|answer)>")
-
-
-class _Form(NamedTuple):
-    code_end: re.Pattern[str]
-    """After which a turn with code is over."""
-    framed: Callable[[str], bool]
-    """Whether what no single turn shows is in order."""
 
 
 def formatted(text: str, *, protocol: str = "thyme") -> float:
@@ -46,53 +38,35 @@ def formatted(text: str, *, protocol: str = "thyme") -> float:
     answer is in one box, and ``<think>`` and ``<answer>``, which FIGR §3.2 names and its prompt does not, stand in
     pairs if they stand at all.
     """
-    form = FORMS[protocol]
-    *coded, last = _turns(text, form.code_end)
-    parse = PROTOCOLS[protocol].parse
-    read = [parse(turn) for turn in (*coded, last)]
-    whole = all(isinstance(turn, ParsedTurn) for turn in read)
-    ends = [turn.answer is not None for turn in read if isinstance(turn, ParsedTurn)]
-    return float(whole and ends == [False] * len(coded) + [True] and form.framed(text))
+    (closing_tag,) = PROTOCOLS[protocol].stop
+    code_ends = re.finditer(re.escape(closing_tag), text, re.IGNORECASE)
+    borders = [0, *(match.end() for match in code_ends), len(text)]
+    turns = [PROTOCOLS[protocol].parse(text[start:end]) for start, end in pairwise(borders)]
+    *coded, last = [isinstance(turn, ParsedTurn) and turn.answer is not None for turn in turns]
+    whole = all(isinstance(turn, ParsedTurn) for turn in turns)
+    return float(whole and last and not any(coded) and _IS_FRAMED[protocol](text))
 
 
-def _turns(text: str, code_end: re.Pattern[str]) -> list[str]:
-    """The turns, each with its end; the last one is what follows the last program."""
-    ends = [0, *(match.end() for match in code_end.finditer(text)), len(text)]
-    return [text[start:end] for start, end in pairwise(ends)]
+def _is_thyme(text: str) -> bool:
+    return _THYME.fullmatch(text) is not None and len(_SPANS.findall(text)) == 4
 
 
-def _thyme(text: str) -> bool:
-    match = _THYME.fullmatch(text)
-    return match is not None and len(_SPANS.findall(text)) == 4
-
-
-def _pyvision(text: str) -> bool:
+def _is_pyvision(text: str) -> bool:
     match = _PYVISION.fullmatch(text)
     return match is not None and isinstance(one_answer(match[1]), Boxed)
 
 
-def _tool_call(text: str) -> bool:
-    tags = [(tag[2], bool(tag[1])) for tag in _SPANS.finditer(text)]
-    pairs = list(zip(tags[::2], tags[1::2], strict=False))
-    balanced = all(opening == (name, False) and closes for opening, (name, closes) in pairs)
-    return balanced and not len(tags) % 2
+def _is_tool_call(text: str) -> bool:
+    tags = _SPANS.findall(text)
+    pairs = zip(tags[::2], tags[1::2], strict=False)
+    return not len(tags) % 2 and all(closing == ("/", name) and not slash for (slash, name), closing in pairs)
 
 
-FORMS: Mapping[str, _Form] = {
-    "thyme": _Form(re.compile(r"</code>", re.IGNORECASE), _thyme),
-    "pyvision": _Form(re.compile(r"</code>", re.IGNORECASE), _pyvision),
-    "tool_call": _Form(re.compile(r"</tool_call>", re.IGNORECASE), _tool_call),
-}
-"""By protocol."""
-
+_IS_FRAMED = {"thyme": _is_thyme, "pyvision": _is_pyvision, "tool_call": _is_tool_call}
+"""By protocol: whether what no single turn shows is in order."""
 
 Variant = Literal["paper", "code"]
 """The paper's formula, or its released code's."""
-
-
-def accuracy(answer: str | None, gold: str, *, choices: Sequence[str] = ()) -> float:
-    """1.0 when ``answer`` is ``gold`` by rule (Thyme §4.4, Result Reward, without the judge); no answer is wrong."""
-    return float(answer is not None and matches(answer, gold, choices))
 
 
 def correctness(answer: str | None, sample: Sample, grader: Grader | None = None) -> float:
@@ -103,37 +77,25 @@ def correctness(answer: str | None, sample: Sample, grader: Grader | None = None
     return float(answer is not None and grade(answer, sample, grader).right)
 
 
-def thyme(result: float, consistency: float, format: float) -> float:
-    """Thyme §4.4: ``r = result · (1 + 0.5 · consistency) + 0.5 · format``.
+def thyme(result: float, addition: float, format: float, *, weight: float = 0.5) -> float:
+    """Thyme §4.4: ``r = result · (1 + 0.5 · consistency) + 0.5 · format``; 0 to 2.
 
-    Consistency counts only where the result does, so that a coherent wrong answer gains nothing. With all in [0, 1] a
-    rollout gets 0 to 2; a result of -1 (``thyme_result``, variant code) stays -1, whatever the consistency.
+    The ablations of appendix C.5.2 put another ``addition``, in [0, 1], in the place of consistency: the code reward
+    (more code, no better answers), or a judge's score of the thinking (easy to exploit, worse than none). It counts
+    only where the result does: a wrong answer gains nothing, and a result of -1 (``thyme_result``, variant code) stays.
     """
-    return _with_addition(result, consistency, format)
+    return result + weight * max(result, 0.0) * addition + 0.5 * format
 
 
 def thyme_code(result: float, executed: float, format: float, *, variant: Variant = "paper") -> float:
-    """Thyme appendix C.5.2 with the code reward in the place of consistency; ``executed`` is ``executed_share``.
-
-    The paper gives every addition the weight 0.5; the code gives this one 0.1 (``CODE_WEIGHT``). The paper found
-    more code, much of it needless, and no better answers.
-    """
-    return _with_addition(result, executed, format, weight=0.5 if variant == "paper" else 0.1)
-
-
-def thyme_process(result: float, process: float, format: float) -> float:
-    """Thyme appendix C.5.2 with the process reward in the place of consistency: a judge's score of the thinking, 0..1.
-
-    The paper found it easy to exploit, and worse than no addition.
-    """
-    return _with_addition(result, process, format)
+    """``thyme`` with ``executed_share`` as the addition: its weight is 0.5, in the code 0.1 (``CODE_WEIGHT``)."""
+    return thyme(result, executed, format, weight=0.5 if variant == "paper" else 0.1)
 
 
 def thyme_result(correct: bool | None, *, variant: Variant = "paper") -> float:
     """Thyme's result reward: 1 for a right answer, else 0; ``correct`` is None where there is no answer.
 
-    The code (``VQA_NORM=1``, its default) gives -1 for an answer that its judge finds wrong, and 0 for none at all: no
-    answer pays more than a wrong one.
+    The code (``VQA_NORM=1``, its default) gives -1 for a wrong answer, so that no answer pays more.
     """
     return 1.0 if correct else -1.0 if correct is not None and variant == "code" else 0.0
 
@@ -146,8 +108,7 @@ def executed_share(n_executed: int, n_programs: int) -> float:
 def pyvision(correct: bool, n_tool_calls: int, *, n_failed: int = 0, variant: Variant = "paper") -> float:
     """PyVision-RL eq. 1: ``R = R_acc + 0.1 · n_tc · 1{R_acc = 1}``; 0, or 1 and 0.1 for every call.
 
-    ``n_failed`` of the calls ended in an error. The paper means productive calls, so they earn nothing; the code pays
-    for every call.
+    ``n_failed`` of the calls ended in an error: no productive calls, so they earn nothing; the code pays for them.
     """
     n_paid = n_tool_calls - n_failed if variant == "paper" else n_tool_calls
     return 1.0 + 0.1 * n_paid if correct else 0.0
@@ -158,9 +119,8 @@ def tapo(
 ) -> float:
     """CodeV eqs. 5 and 6: ``R = λ_acc · r_acc + λ_tool · mean(r_t)`` over the rounds with code (0 if none).
 
-    ``tool_scores`` is one per round with code: the judge's 0..1, or less than 0 for a redline. The paper has both λ in
-    [0, 1] without naming them, and demands ``|λ_tool| < |λ_acc|``, which is enforced: ``ValueError``. ``format`` is
-    added as it is: eq. 5 has none, but figure 9 shows one of at most 0.3.
+    ``tool_scores`` is one per round with code: the judge's 0..1, or less than 0 for a redline. ``format`` is added as
+    it is (eq. 5 has none, figure 9 at most 0.3). Raises ``ValueError`` unless ``|λ_tool| < |λ_acc|``, as demanded.
     """
     if not abs(weight_tool) < abs(weight_accuracy):
         raise ValueError(
@@ -173,9 +133,8 @@ def tapo(
 def instruction_following(used_tool: bool, mode: str, *, b1: float = 1.2, c1: float = 1.0) -> float:
     """Look Less, Reason More eq. 5: ``+b1`` for a rollout that did as its prompt said, else ``-c1`` (table A2).
 
-    ``mode`` is ``forced`` or ``forbidden``; ``ValueError`` for any other: a free rollout has no instruction. Read
-    literally, eq. 5 rewards a rollout for *one* step of the allowed kind, and every rollout has a step without a tool,
-    so that ``forbidden`` could not be disobeyed. The text means the whole rollout, as does this function.
+    The whole rollout must obey, as the paper's text says: by eq. 5 alone *one* step would do, and every rollout has one
+    without a tool. Raises ``ValueError`` for a ``mode`` other than ``forced`` and ``forbidden``.
     """
     if mode not in ("forced", "forbidden"):
         raise ValueError(f"instructions are followed in the modes forced and forbidden; found {mode!r}")
@@ -183,10 +142,7 @@ def instruction_following(used_tool: bool, mode: str, *, b1: float = 1.2, c1: fl
 
 
 def necessity(accuracy_with: float, accuracy_without: float) -> bool:
-    """Look Less, Reason More eq. 4: tools are needed where they answer better; as good without is not needed.
-
-    Both are means over the question's rollouts, with the tool forced and forbidden.
-    """
+    """Look Less, Reason More eq. 4: tools are needed where they answer better, in the mean of a question."""
     return accuracy_without < accuracy_with
 
 
@@ -207,9 +163,8 @@ def alignment(
     """
     if not (b2 > b3 > 0 and c3 > c2 > 0):
         raise ValueError(f"alignment needs b2 > b3 > 0 and c3 > c2 > 0; found b2={b2}, b3={b3}, c2={c2}, c3={c3}")
-    if used_tool == necessary:
-        return b2 if correct else -c2
-    return b3 if correct else -c3
+    right, wrong = (b2, c2) if used_tool == necessary else (b3, c3)
+    return right if correct else -wrong
 
 
 def consistency_penalty(used_tool_flags: Sequence[bool], *, gamma: float = 0.1) -> float:
@@ -224,28 +179,21 @@ def consistency_penalty(used_tool_flags: Sequence[bool], *, gamma: float = 0.1) 
 
 
 def necessity_rollout(accuracy: float, instruction: float, *, weight: float = 0.08) -> float:
-    """Look Less, Reason More eq. 8, for forced and forbidden rollouts: ``r_correct + λ_instr · r_instr`` (table A2).
-
-    ``instruction`` is ``instruction_following``; -0.08 to 1.096.
-    """
+    """Look Less, Reason More eq. 8, not free: ``r_correct + λ_instr · r_instr`` (table A2); -0.08 to 1.096."""
     return accuracy + weight * instruction
 
 
 def adaptive_rollout(accuracy: float, aligned: float, consistency: float, *, weight: float = 0.05) -> float:
-    """Look Less, Reason More eq. 9, for free rollouts: ``r_correct + λ_align · r_align + r_cons`` (table A2).
-
-    ``aligned`` is ``alignment``, ``consistency`` is ``consistency_penalty``; -0.075 to 1.08.
-    """
+    """Look Less, Reason More eq. 9, free: ``r_correct + λ_align · r_align + r_cons`` (table A2); -0.075 to 1.08."""
     return accuracy + weight * aligned + consistency
 
 
 def figr(correct: bool, formatted: bool, *, suitable: bool | None, executed: bool, variant: Variant = "paper") -> float:
     """FIGR eqs. 4 to 6 and 11: ``R = R_acc + R_fmt + R_vis``; 0 to 3.
 
-    ``R_vis`` is 1.0 for a right answer with an executed drawing where one was held to be ``suitable``, 0.2 where not,
-    or where it is unknown (None), else 0. The code computes ``0.8 · acc + 0.2 · fmt + 1.2 · vis``, -0.2 to 2.0, with
-    ``fmt`` -1 for a rollout without a box and 0 for one with it. There ``executed`` means that a call gave exactly one
-    image where drawing is suitable, and that any call ran elsewhere; where it is unknown, that earns all.
+    ``R_vis`` of a right answer with an executed drawing is 1.0 where one is ``suitable``, 0.2 where not or unknown
+    (None). The code computes ``0.8 · acc + 0.2 · fmt + 1.2 · vis``, -0.2 to 2.0: ``fmt`` is -1 without a box, else 0;
+    ``executed`` means exactly one image of a call where drawing is suitable, else any call; unknown earns all.
     """
     visual = 0.0
     if correct and executed:
@@ -253,7 +201,3 @@ def figr(correct: bool, formatted: bool, *, suitable: bool | None, executed: boo
     if variant == "code":
         return 0.8 * correct + 0.2 * (0.0 if formatted else -1.0) + 1.2 * visual
     return float(correct) + float(formatted) + visual
-
-
-def _with_addition(result: float, addition: float, format: float, *, weight: float = 0.5) -> float:
-    return result + weight * max(result, 0.0) * addition + 0.5 * format

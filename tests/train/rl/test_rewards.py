@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from pipelines.records import Grader, Sample, Truth
 from train.rl.rewards import (
-    accuracy,
     adaptive_rollout,
     alignment,
     consistency_penalty,
@@ -20,7 +19,6 @@ from train.rl.rewards import (
     tapo,
     thyme,
     thyme_code,
-    thyme_process,
     thyme_result,
 )
 
@@ -32,16 +30,16 @@ UNIT = st.floats(0, 1)
     [(1, 1, 1, 2.0), (1, 0, 1, 1.5), (1, 1, 0, 1.5), (1, 0, 0, 1.0), (0, 1, 1, 0.5), (0, 1, 0, 0.0), (1, 0.5, 1, 1.75)],
 )
 def test_the_reward_is_the_formula_of_thyme(result, consistency, form, reward):
-    assert thyme(result=result, consistency=consistency, format=form) == reward
+    assert thyme(result, consistency, form) == reward
 
 
 def test_consistency_earns_nothing_for_a_wrong_answer():
-    assert thyme(result=0, consistency=1, format=1) == thyme(result=0, consistency=0, format=1)
+    assert thyme(0, 1, 1) == thyme(0, 0, 1)
 
 
 @pytest.mark.parametrize(("result", "executed", "form", "reward"), [(1, 1, 1, 2.0), (1, 0.5, 1, 1.75), (0, 1, 1, 0.5)])
 def test_the_ablations_put_another_reward_in_the_place_of_consistency(result, executed, form, reward):
-    assert thyme_code(result, executed, form) == thyme_process(result, executed, form) == reward
+    assert thyme_code(result, executed, form) == thyme(result, executed, form) == reward
 
 
 def test_thymes_code_weighs_its_code_reward_by_a_tenth():
@@ -213,7 +211,8 @@ def test_figr_is_its_paper_and_its_code(correct, well, suitable, executed, paper
     ],
 )
 def test_an_answer_is_right_when_it_says_the_gold_answer(answer, gold, choices, right):
-    assert accuracy(answer, gold, choices=choices) == right
+    sample = Sample("s", "test", "1", "", (), "Which?", choices, gold, Truth(), "colour")
+    assert correctness(answer, sample) == right
 
 
 @pytest.mark.parametrize(

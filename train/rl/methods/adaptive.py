@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from train.rl import rewards
 from train.rl.judging.judges import Judges
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, correct_of
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, rate
 from train.rl.settings import MethodDefaults
 from train.runs import TrainError
 
@@ -38,8 +38,7 @@ class AdaptiveMethod(Method):
 
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
         """Eqs. 4 to 9. Necessity is measured of this group alone: a stored one was worse (§5.3.3 and figure 3)."""
-        correct = await correct_of(group, judges)
-        rated = list(zip(group, correct, strict=True))
+        rated = await rate(group, judges)
         with_tools, without = (_accuracy(rated, mode) for mode in ("forced", "forbidden"))
         steady = rewards.consistency_penalty([outcome.used_tool for outcome in group if outcome.mode == "free"])
         necessary = rewards.necessity(with_tools, without)

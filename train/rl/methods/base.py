@@ -1,13 +1,11 @@
 """The interface of a method of reinforcement learning: its settings, the rollouts it scores, and their scores.
 
-A method is one paper's; each has a module beside this one. Judges' scores of a rollout, which several methods use, and
-what replaces them without a judge, stand at the end.
+A method is one paper's; each has a module beside this one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,14 +13,10 @@ from typing import ClassVar
 from PIL import Image
 
 from pipelines.generation.rollout import Rollout
-from pipelines.models.tasks import question_text
-from pipelines.records import Grader, ImageRef, Round, Sample
+from pipelines.records import Grader, ImageRef, Sample
 from pipelines.records.digest import digest_bytes
 from train.rl import rewards
-from train.rl.judging import judges as judge
-from train.rl.judging.judges import Judges
-from train.rl.judging.redlines import redlines
-from train.rl.judging.redlines import tool_scores as scores_of
+from train.rl.judging.judges import Judges, answer
 from train.rl.settings import MethodDefaults
 
 
@@ -125,7 +119,7 @@ class RolloutScore:
     parts: Mapping[str, float]
 
 
-class Method(ABC):
+class Method:
     """One paper's method; its options are the fields of its class."""
 
     name: ClassVar[str]
@@ -146,65 +140,26 @@ class Method(ABC):
         """The mode of every rollout of a group. Raises ``TrainError`` for a size that cannot be divided so."""
         return ("free",) * n_rollouts
 
-    @abstractmethod
     async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
         """The rewards of all rollouts of one prompt, broken ones left out. Raises ``JudgeDown``."""
+        rated = await rate(group, judges)
+        return list(await asyncio.gather(*(self.score_one(outcome, correct, judges) for outcome, correct in rated)))
+
+    async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
+        """The reward of one rollout; a method that compares those of a group has a ``score`` of its own."""
+        raise NotImplementedError
 
 
-async def correctness(judges: Judges, outcome: RolloutOutcome) -> float:
-    """1.0 for the right answer: by its grader's rule, else, where no rule has the last word, by its meaning."""
+async def rate(group: Sequence[RolloutOutcome], judges: Judges) -> list[tuple[RolloutOutcome, float]]:
+    """The rollouts of a group with 1.0 for a right answer, else 0.0; judges are asked at the same time."""
+    correct = await asyncio.gather(*(_correctness(outcome, judges) for outcome in group))
+    return list(zip(group, correct, strict=True))
+
+
+async def _correctness(outcome: RolloutOutcome, judges: Judges) -> float:
+    """By its grader's rule, else, where no rule has the last word, by its meaning."""
     sample, grader = outcome.question.sample, outcome.question.grader
     right = await asyncio.to_thread(rewards.correctness, outcome.answer, sample, grader)
     if right or judges.policy is None:
         return right
-    opinion = await judge.answer(outcome.answer, sample, judges.policy, grader=grader, n_votes=judges.n_votes)
-    return opinion.score
-
-
-async def consistency(judges: Judges, outcome: RolloutOutcome) -> float:
-    """Whether the answer follows from the thoughts; 0 without a judge."""
-    if judges.policy is None:
-        return 0.0
-    question = question_text(outcome.question.sample)
-    opinion = await judge.consistency(
-        outcome.thought, outcome.answer or "", question, judges.policy, n_votes=judges.n_votes
-    )
-    return opinion.score
-
-
-async def process(judges: Judges, outcome: RolloutOutcome) -> float:
-    """How good the thinking is; 0 without a judge."""
-    if judges.policy is None:
-        return 0.0
-    question = question_text(outcome.question.sample)
-    return (await judge.process(outcome.thought, question, judges.policy, n_votes=judges.n_votes)).score
-
-
-async def tool_scores(judges: Judges, outcome: RolloutOutcome) -> tuple[float, ...]:
-    """One score per round: a redline's, else the evidence of its best image; 0 without a judge."""
-    crossed_by_round = redlines(outcome.rollout.rounds, outcome.question_refs)
-    questions = [
-        None if crossed else _evidence(judges, outcome, turn)
-        for crossed, turn in zip(crossed_by_round, outcome.rollout.rounds, strict=True)
-    ]
-    answers = iter(await asyncio.gather(*(question for question in questions if question is not None)))
-    return scores_of(crossed_by_round, [None if question is None else next(answers) for question in questions])
-
-
-async def _evidence(judges: Judges, outcome: RolloutOutcome, turn: Round) -> float | None:
-    if judges.policy is None or judges.images is None or not turn.observation.images:
-        return None
-    policy, question = judges.policy, outcome.question.sample.question
-    images = [judges.images.add_pixels(outcome.pixels[image.sha256]) for image in turn.observation.images]
-    opinions: Sequence[judge.Opinion] = await asyncio.gather(
-        *(
-            judge.evidence(question, picture, policy, n_votes=judges.n_votes, rubric=judges.rubric)
-            for picture in dict.fromkeys(images)
-        )
-    )
-    return max(opinion.score for opinion in opinions)
-
-
-async def correct_of(group: Sequence[RolloutOutcome], judges: Judges) -> list[float]:
-    """The correctness of every rollout of a group, asked at the same time."""
-    return list(await asyncio.gather(*(correctness(judges, outcome) for outcome in group)))
+    return (await answer(outcome.answer, sample, judges.policy, grader=grader, n_votes=judges.n_votes)).score

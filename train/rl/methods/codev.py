@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
+from pipelines.records import Round
 from train.rl import rewards
-from train.rl.judging.judges import Judges
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, correct_of, tool_scores
+from train.rl.judging.judges import Judges, evidence
+from train.rl.judging.redlines import redlines, tool_scores
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from train.rl.settings import MethodDefaults
+
+WEIGHT_ACCURACY, WEIGHT_TOOL = 1.0, 0.5
+"""The paper demands |tool| < |accuracy| and names neither; of a format (figure 9: at most 0.3) eq. 5 knows nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeVMethod(Method):
-    """The paper demands |weight_tool| < |weight_accuracy| and names neither; figure 9 shows a format of at most 0.3."""
-
-    weight_accuracy: float = 1.0
-    weight_tool: float = 0.5
-    weight_format: float = 0.0
+    """Every round with code has a tool score: a redline's, else the evidence of its best image."""
 
     name: ClassVar[str] = "codev"
     says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
@@ -29,21 +29,33 @@ class CodeVMethod(Method):
     terms: ClassVar[MethodDefaults] = MethodDefaults(learning_rate=1e-6, generations=8, max_rounds=4)
     wants_judge: ClassVar[str] = "whether a picture is evidence for the question (without: redlines alone)"
 
-    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+    async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """CodeV eqs. 5 and 6."""
-        correct = await correct_of(group, judges)
-        tools = await asyncio.gather(*(tool_scores(judges, outcome) for outcome in group))
-        return [self._scored(*rollout) for rollout in zip(group, correct, tools, strict=True)]
-
-    def _scored(self, outcome: RolloutOutcome, correct: float, tools: Sequence[float]) -> RolloutScore:
-        formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
-        reward = rewards.tapo(
-            correct,
-            tools,
-            weight_accuracy=self.weight_accuracy,
-            weight_tool=self.weight_tool,
-            format=self.weight_format * formatted,
+        rounds = outcome.rollout.rounds
+        crossed = redlines(rounds, outcome.question_refs)
+        judged = await asyncio.gather(
+            *(_evidence(judges, outcome, None if found else turn) for found, turn in zip(crossed, rounds, strict=True))
         )
-        redlined = sum(score < 0 for score in tools) / len(tools) if tools else 0.0
-        parts = {"accuracy": correct, "tool": fmean(tools) if tools else 0.0, "redlines": redlined, "format": formatted}
+        tools = tool_scores(crossed, judged)
+        reward = rewards.tapo(correct, tools, weight_accuracy=WEIGHT_ACCURACY, weight_tool=WEIGHT_TOOL)
+        parts = {
+            "accuracy": correct,
+            "tool": fmean(tools) if tools else 0.0,
+            "redlines": sum(score < 0 for score in tools) / len(tools) if tools else 0.0,
+            "format": rewards.formatted(outcome.text, protocol=outcome.protocol),
+        }
         return RolloutScore(reward, correct, parts)
+
+
+async def _evidence(judges: Judges, outcome: RolloutOutcome, turn: Round | None) -> float | None:
+    if turn is None or not turn.observation.images or judges.policy is None or judges.images is None:
+        return None
+    policy, question = judges.policy, outcome.question.sample.question
+    images = [judges.images.add_pixels(outcome.pixels[image.sha256]) for image in turn.observation.images]
+    opinions = await asyncio.gather(
+        *(
+            evidence(question, image, policy, n_votes=judges.n_votes, rubric=judges.rubric)
+            for image in dict.fromkeys(images)
+        )
+    )
+    return max(opinion.score for opinion in opinions)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from train.rl import rewards
 from train.rl.judging.judges import Judges
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, correct_of
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from train.rl.settings import MethodDefaults
 
 
@@ -26,25 +25,16 @@ class FigrMethod(Method):
         learning_rate=1e-6, generations=8, max_rounds=3, temperature=0.7, loss_type="grpo"
     )
 
-    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+    async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """FIGR eqs. 4 to 6 and 11."""
-        correct = await correct_of(group, judges)
-        return [self._scored(outcome, right) for outcome, right in zip(group, correct, strict=True)]
-
-    def _scored(self, outcome: RolloutOutcome, correct: float) -> RolloutScore:
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
         suitable = outcome.question.suitable
         has_drawing = self._executed(outcome)
         reward = rewards.figr(
             bool(correct), bool(formatted), suitable=suitable, executed=has_drawing, variant=self.variant
         )
-        parts = {
-            "accuracy": correct,
-            "format": formatted,
-            "drawn": float(has_drawing),
-            "visual": reward - correct - formatted,
-        }
-        return RolloutScore(reward, correct, parts)
+        visual = {"drawn": float(has_drawing), "visual": reward - correct - formatted}
+        return RolloutScore(reward, correct, {"accuracy": correct, "format": formatted, **visual})
 
     def _executed(self, outcome: RolloutOutcome) -> bool:
         """A drawing; the released code wants exactly one where drawing is suitable, and any program elsewhere."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from train.rl import rewards
 from train.rl.judging.judges import Judges
-from train.rl.methods.base import RUN_OUT, Method, RolloutOutcome, RolloutScore, correct_of
+from train.rl.methods.base import RUN_OUT, Method, RolloutOutcome, RolloutScore
 from train.rl.settings import MethodDefaults
 
 
@@ -29,12 +28,8 @@ class PyVisionMethod(Method):
         """Algorithm 1: timeout, runtime death or execution error."""
         return RUN_OUT | {"error", "blocked"} if self.variant == "paper" else RUN_OUT
 
-    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+    async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """PyVision-RL eq. 1."""
-        correct = await correct_of(group, judges)
-        return [self._scored(outcome, right) for outcome, right in zip(group, correct, strict=True)]
-
-    def _scored(self, outcome: RolloutOutcome, correct: float) -> RolloutScore:
         n_failed = outcome.n_calls - outcome.n_ok
         reward = rewards.pyvision(bool(correct), outcome.n_calls, n_failed=n_failed, variant=self.variant)
         return RolloutScore(reward, correct, {"accuracy": correct, "tool_bonus": reward - correct})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from pipelines.models.tasks import question_text
 from train.rl import rewards
-from train.rl.judging.judges import Judges
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, consistency, correct_of, process
+from train.rl.judging.judges import Judges, consistency, process
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from train.rl.settings import MethodDefaults
 
 Addition = Literal["consistency", "code", "process", "none"]
@@ -38,26 +37,9 @@ class ThymeMethod(Method):
     )
     wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
 
-    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+    async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """Thyme §4.4."""
-        correct = await correct_of(group, judges)
-        added = await asyncio.gather(
-            *(self._added(outcome, right, judges) for outcome, right in zip(group, correct, strict=True))
-        )
-        return [
-            self._scored(outcome, right, extra) for outcome, right, extra in zip(group, correct, added, strict=True)
-        ]
-
-    async def _added(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> float:
-        if not correct:  # it would count for nothing
-            return 0.0
-        if self.addition == "code":
-            return rewards.executed_share(outcome.n_ok, outcome.n_calls)
-        if self.addition == "consistency":
-            return await consistency(judges, outcome)
-        return await process(judges, outcome) if self.addition == "process" else 0.0
-
-    def _scored(self, outcome: RolloutOutcome, correct: float, added: float) -> RolloutScore:
+        added = await self._added(outcome, judges) if correct else 0.0  # it would count for nothing
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
         is_correct = None if outcome.answer is None else bool(correct)
         result = rewards.thyme_result(is_correct, variant=self.variant)
@@ -66,3 +48,14 @@ class ThymeMethod(Method):
         else:
             reward = rewards.thyme(result, added, formatted)
         return RolloutScore(reward, correct, {"result": result, self.addition: added, "format": formatted})
+
+    async def _added(self, outcome: RolloutOutcome, judges: Judges) -> float:
+        if self.addition == "code":
+            return rewards.executed_share(outcome.n_ok, outcome.n_calls)
+        if self.addition == "none" or judges.policy is None:
+            return 0.0
+        question = question_text(outcome.question.sample)
+        if self.addition == "process":
+            return (await process(outcome.thought, question, judges.policy, n_votes=judges.n_votes)).score
+        answer = outcome.answer or ""
+        return (await consistency(outcome.thought, answer, question, judges.policy, n_votes=judges.n_votes)).score
