@@ -1,7 +1,10 @@
 """One training step whose rollouts follow a script: real generation, known words."""
 
+import re
+from itertools import groupby
+from typing import NamedTuple
+
 from tests.train.conftest import CROP
-from train.examples.loss_mask import segments
 
 FIRST_TURNS = [
     f"<think>I crop.\n<code>\n```python\n{CROP}\n```\n</code><|im_end|>",
@@ -64,3 +67,18 @@ def rollout_segments(processor, batch, row):
     n_tokens = int(batch["completion_mask"][row].sum())
     labels = ids.masked_fill(~mask, -100)
     return segments(processor.tokenizer, ids[:n_tokens].tolist(), labels[:n_tokens].tolist())
+
+
+class Segment(NamedTuple):
+    """A run of tokens that are all trained or all not; ``<|image_pad|>×16`` stands for sixteen image tokens."""
+
+    text: str
+    trained: bool
+
+
+def segments(tokenizer, ids, labels):
+    """Tokens grouped by whether they have a label."""
+    runs = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] != -100)
+    decoded = [(tokenizer.decode([token for token, _ in run]), trained) for trained, run in runs]
+    pads, length = re.compile(r"(?:<\|image_pad\|>)+"), len("<|image_pad|>")
+    return [Segment(pads.sub(lambda run: f"<|image_pad|>×{len(run[0]) // length}", text), on) for text, on in decoded]

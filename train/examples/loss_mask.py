@@ -7,12 +7,11 @@ counted.
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import typer
 from jinja2 import Environment, StrictUndefined
@@ -24,15 +23,12 @@ from pipelines.publishing.layouts.turns import Row
 from train.examples.encoding import IGNORED, RowReader
 from train.runs import TrainError
 
-_PADS = re.compile(r"(?:<\|image_pad\|>)+")
-_PAD_LENGTH = len("<|image_pad|>")
-
-
-class Segment(NamedTuple):
-    """A run of tokens that are all trained or all not; ``<|image_pad|>×16`` stands for sixteen image tokens."""
-
-    text: str
-    trained: bool
+Kind = Literal["trained", "not", "image"]
+"""Of a token. ``image``: it stands for a part of an image."""
+THUMBNAIL = 320
+"""Longest side of an image on the page, in pixels."""
+_TEMPLATE = Path(__file__).with_name("mask.html.jinja")
+_STYLES: dict[Kind, str] = {"trained": "bold green", "not": "dim", "image": "cyan"}
 
 
 class Piece(NamedTuple):
@@ -40,8 +36,21 @@ class Piece(NamedTuple):
 
     text: str
     ids: tuple[int, ...]
-    trained: bool
-    of_image: bool
+    kind: Kind
+
+
+class Run(NamedTuple):
+    """Pieces of one kind."""
+
+    kind: Kind
+    pieces: list[Piece]
+
+    @property
+    def text(self) -> str:
+        """What is read; ``<|image_pad|>×16`` stands for sixteen image tokens."""
+        if self.kind == "image":
+            return f"<|image_pad|>×{len(self.pieces)}"
+        return "".join(piece.text for piece in self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +78,16 @@ class LossMask:
         """All tokens, in order."""
         return list(_pieces(self))
 
+    @property
+    def runs(self) -> list[Run]:
+        """All pieces, in order."""
+        return [Run(kind, list(pieces)) for kind, pieces in groupby(_pieces(self), key=lambda piece: piece.kind)]
+
 
 def mask_of(row: Row, reader: RowReader, model: Path) -> LossMask:
     """The row with its tokens and labels."""
     batch = reader.read([row])
     return LossMask(row, reader, model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
-
-
-def inspect_mask(row: Row, reader: RowReader) -> list[Segment]:
-    """The row as segments of tokens, in order."""
-    batch = reader.read([row])
-    return segments(reader.processor.tokenizer, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
-
-
-def segments(tokenizer: Any, ids: list[int], labels: list[int]) -> list[Segment]:
-    """Tokens grouped by whether they have a label."""
-    runs = groupby(zip(ids, labels, strict=True), key=lambda pair: pair[1] != IGNORED)
-    decoded = [(tokenizer.decode([token for token, _ in run]), trained) for trained, run in runs]
-    return [Segment(_PADS.sub(lambda pads: f"<|image_pad|>×{len(pads[0]) // _PAD_LENGTH}", t), on) for t, on in decoded]
 
 
 def _pieces(mask: LossMask) -> Iterator[Piece]:
@@ -96,13 +97,14 @@ def _pieces(mask: LossMask) -> Iterator[Piece]:
         held.append(token)
         text, ends = decode(held), following is None or (following == IGNORED) != (label == IGNORED)
         if "\ufffd" not in text or ends:  # part of a character decodes to a replacement character
-            yield Piece(text, tuple(held), label != IGNORED, token == image)
+            kind: Kind = "image" if token == image else "not" if label == IGNORED else "trained"
+            yield Piece(text, tuple(held), kind)
             held = []
 
 
 def row_at(dataset: Sequence[Path], index: int) -> Row:
     """One row of dataset folders. Raises ``TrainError`` when there are not so many."""
-    from train.examples.datasets import open_dataset
+    from train.examples.datasets import open_dataset  # reads the environment, which ``guarded`` sets
 
     rows = open_dataset(*dataset)
     if not 0 <= index < len(rows):
@@ -113,8 +115,6 @@ def row_at(dataset: Sequence[Path], index: int) -> Row:
 
 def show(mask: LossMask, html: Path | None) -> None:
     """Prints a mask, or writes it as a page."""
-    from rich.console import Console
-
     if html is None:
         print_mask(mask, Console())
     else:
@@ -123,31 +123,11 @@ def show(mask: LossMask, html: Path | None) -> None:
         typer.echo(html.resolve())
 
 
-THUMBNAIL = 320
-"""Longest side of an image on the page, in pixels."""
-_TEMPLATE = Path(__file__).with_name("mask.html.jinja")
-_STYLES = {"trained": "bold green", "not": "dim", "image": "cyan"}
-
-
-class Run(NamedTuple):
-    """Pieces of one kind: ``trained``, ``not``, ``image``."""
-
-    kind: str
-    pieces: list[Piece]
-
-    @property
-    def text(self) -> str:
-        """What is read; tokens of an image by their number."""
-        if self.kind == "image":
-            return f"<|image_pad|>×{len(self.pieces)}"
-        return "".join(piece.text for piece in self.pieces)
-
-
 def print_mask(mask: LossMask, console: Console) -> None:
     """Trained text green, all else dim; where there are no colours, trained text stands in ⟦ ⟧."""
     coloured = console.is_terminal and not console.no_color
     text = Text()
-    for run in _runs(mask):
+    for run in mask.runs:
         marked = run.kind == "trained" and not coloured
         text.append(f"⟦{run.text}⟧" if marked else run.text, style=_STYLES[run.kind])
     console.print(_heading(mask), style="bold", highlight=False, soft_wrap=True)
@@ -160,19 +140,8 @@ def page(mask: LossMask) -> str:
     """HTML: every token with its id, images at their tokens."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     images = iter(mask.row["images"] or [])
-    runs = [(run, _thumbnail(next(images)) if run.kind == "image" else "") for run in _runs(mask)]
+    runs = [(run, _thumbnail(next(images)) if run.kind == "image" else "") for run in mask.runs]
     return environment.from_string(_TEMPLATE.read_text()).render(mask=mask, heading=_heading(mask), runs=runs)
-
-
-def _runs(mask: LossMask) -> Iterator[Run]:
-    for kind, pieces in groupby(mask.pieces, key=_kind):
-        yield Run(kind, list(pieces))
-
-
-def _kind(piece: Piece) -> str:
-    if piece.of_image:
-        return "image"
-    return "trained" if piece.trained else "not"
 
 
 def _heading(mask: LossMask) -> str:

@@ -10,8 +10,9 @@ from PIL import Image
 from rich.console import Console
 
 from pipelines.records import ImageRef, to_row
+from tests.train.scripted import segments
 from train.examples.encoding import IGNORED, RowReader
-from train.examples.loss_mask import inspect_mask, mask_of, page, print_mask
+from train.examples.loss_mask import mask_of, page, print_mask
 from train.models.loading import load_processor, template
 from train.tiny import ARCHITECTURES, LINE_SPLIT, QWEN_SPLIT, build
 
@@ -70,6 +71,11 @@ def processors(tmp_path_factory):
     return found
 
 
+def segments_of(row, reader):
+    batch = reader.read([row])
+    return segments(reader.processor.tokenizer, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
+
+
 def expected_characters(text, row, layout):
     """For each character of a rendered row whether it is trained, from nothing but the text."""
     turns = list(re.finditer(r"<\|im_start\|>assistant\n(.*?<\|im_end\|>)", text, re.DOTALL))
@@ -125,8 +131,7 @@ def test_a_batch_is_read_as_its_rows_are(processors, arch, layout, protocol):
 def test_with_observations_trained_all_after_the_question_is_but_images(processors, layout, protocol):
     reader = RowReader(processors["qwen3_vl", "words"], template("sft", "qwen3_vl"), layout, train_observations=True)
     for loss_policy in ("last_round", "all_rounds"):
-        segments = inspect_mask(row_of(protocol, 3, loss_policy, 1), reader)
-        before, *after = segments
+        before, *after = segments_of(row_of(protocol, 3, loss_policy, 1), reader)
         assert before.text.endswith("<|im_start|>assistant\n")
         assert not before.trained
         assert [s.text for s in after if not s.trained] == [f"<|vision_start|>{PAD}×{n}<|vision_end|>" for n in (6, 8)]
@@ -142,8 +147,8 @@ def test_every_token_is_in_one_piece_that_is_text(processors):
     assert [token for piece in mask.pieces for token in piece.ids] == list(mask.ids)
     assert "\ufffd" not in "".join(piece.text for piece in mask.pieces)
     assert any(len(piece.ids) > 1 for piece in mask.pieces)
-    assert sum(len(piece.ids) for piece in mask.pieces if piece.trained) == mask.n_trained
-    assert sum(piece.of_image for piece in mask.pieces) == mask.n_of_images
+    assert sum(len(piece.ids) for piece in mask.pieces if piece.kind == "trained") == mask.n_trained
+    assert sum(piece.kind == "image" for piece in mask.pieces) == mask.n_of_images
 
 
 def test_a_page_shows_every_token_and_the_images_where_their_tokens_are(processors):
@@ -181,7 +186,7 @@ def reader(request, model, tinies):
 
 
 def trained(row, reader):
-    return "".join(s.text for s in inspect_mask(row, reader) if s.trained)
+    return "".join(s.text for s in segments_of(row, reader) if s.trained)
 
 
 def test_the_loss_policy_decides_how_many_programs_of_a_shipped_row_are_trained(rows, reader):
@@ -190,10 +195,10 @@ def test_the_loss_policy_decides_how_many_programs_of_a_shipped_row_are_trained(
 
 def test_every_image_is_one_run_of_image_tokens(rows, reader):
     for row in rows:
-        text = "".join(s.text for s in inspect_mask(row, reader))
+        text = "".join(s.text for s in segments_of(row, reader))
         assert text.count(f"{PAD}×") == len(row["images"])
 
 
 def test_special_tokens_in_a_question_are_read_as_text(rows, reader):
-    text = "".join(s.text for s in inspect_mask(rows[6], reader))
+    text = "".join(s.text for s in segments_of(rows[6], reader))
     assert "How wide is <image> <| image_pad|> in pixels?<| im_end|>" in text

@@ -6,14 +6,6 @@
 CodeV names invalid coordinates, repeated crops that change nothing, reading and saving images as a scratchpad, and
 errors of the sandbox that could have been avoided, and gives no rule and no number for any. The rules here are strict:
 what they cannot decide is no redline. Whether a crop is too large, or of the wrong thing, is for the judge.
-
-``noop_kind`` finds code that does nothing to the images that it reads, from its text alone: code that calls nothing but
-what reads, shows, saves and writes text. Unknown calls count as work, as does anything from an earlier round.
-
-    noop_kind("plt.imshow(image_clue_0)\\nplt.show()")                               # NoopKind.SHOWS
-    noop_kind("Image.open(image_path).save('a.png')\\nprint('a.png')")               # NoopKind.SAVES
-    noop_kind("Image.open(image_path).crop((0, 0, 9, 9)).save('a.png')")             # NoopKind.CUTS
-    noop_kind("Image.open(image_path).rotate(90).save('a.png')")                     # None
 """
 
 from __future__ import annotations
@@ -23,6 +15,9 @@ import builtins
 import re
 from collections.abc import Sequence
 from enum import Enum, StrEnum, auto
+from pathlib import Path
+
+import yaml
 
 from pipelines.models.parsing import parsed
 from pipelines.records import ImageRef, Observation, Round
@@ -41,45 +36,43 @@ class NoopKind(Enum):
     """It crops and does nothing else: a no-op where the crop is the whole image, which the text does not show."""
 
 
-_READS = frozenset({"open", "imread"})
-_SHOWS = frozenset({"imshow", "show", "display"})
-_SAVES = frozenset({"save", "imwrite", "savefig"})
-_CUTS = frozenset({"crop", "crop_image_normalized"})
-_BLANKS = frozenset({"new", "zeros", "ones", "full"})
-_WRITES = frozenset({"text", "multiline_text", "putText", "Draw", "truetype", "load_default", "textbbox", "textlength"})
-_PIXELS = frozenset({"copy", "load", "seek", "convert", "cvtColor", "array", "asarray", "fromarray", "close"})
-_FRAMES = frozenset(
-    {"figure", "subplots", "add_subplot", "subplots_adjust", "tight_layout", "gcf", "gca", "axis", "axes"}
-)
-_LABELS = frozenset({"set_axis_off", "title", "set_title", "suptitle", "xticks", "yticks"})
-_TEXTS = frozenset({"format", "join", "split", "strip", "time", "uuid4"})
-_PATHS = frozenset({"basename", "dirname", "splitext", "exists", "makedirs", "getsize", "getcwd", "listdir"})
-_KEEPS = _PIXELS | _FRAMES | _LABELS | _TEXTS | _PATHS
-"""Calls that do not change the image."""
+_CALLS = {
+    kind: frozenset(names.split())
+    for kind, names in yaml.safe_load(Path(__file__).with_name("noop_calls.yaml").read_text()).items()
+}
+_READS, _SHOWS, _SAVES, _CUTS = (_CALLS[kind] for kind in ("reads", "shows", "saves", "cuts"))
+_BUILTINS = frozenset(dir(builtins))
 _RECOLOURS = re.compile(r"2(?:GRAY|HSV|HLS|LAB|Lab|YUV|YCrCb|LUV|XYZ)")
 _SAME_MODES = frozenset({"RGB", "RGBA"})
 _INPUT = re.compile(r"image_(?:path|clue)(?:_\d+)?|crop_image_normalized")
 _SIZE = re.compile(r"image_size(?:_\d+)?")
-_GIVEN = frozenset({"np", "cv2", "plt", "Image", "math", "re", "json", "os", "random", "display", *dir(builtins)})
-_DOES = frozenset({"getattr", "setattr", "exec", "eval", "compile", "__import__", "map", "filter"})
-"""Builtins that may call anything."""
+_GIVEN = _BUILTINS | {"np", "cv2", "plt", "Image", "math", "re", "json", "os", "random", "display"}
 
 
 def noop_kind(code: str) -> NoopKind | None:
-    """The kind of a no-op; None for code that works, does not parse, or cannot be decided."""
+    """What code does that changes nothing in its images; None if it works, does not parse, or cannot be decided.
+
+    The text alone decides: unknown calls count as work, as does anything from an earlier round.
+
+        noop_kind("plt.imshow(image_clue_0)\\nplt.show()")                       # NoopKind.SHOWS
+        noop_kind("Image.open(image_path).crop((0, 0, 9, 9)).save('a.png')")     # NoopKind.CUTS
+        noop_kind("Image.open(image_path).rotate(90).save('a.png')")             # None
+    """
     tree = parsed(code)
     if tree is None:
         return None
     nodes = list(ast.walk(tree))
     names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     inputs = {name for name in names if _INPUT.fullmatch(name)}
-    called = _called(nodes) - _defined(nodes)
-    unknown = names - inputs - _GIVEN - _bound(nodes)
-    if not all(map(_SIZE.fullmatch, unknown)) or names & _DOES:
+    defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    called = {_name(node.func) for node in nodes if isinstance(node, ast.Call)} - defined
+    unknown = names - inputs - _GIVEN - _assigned(nodes) - defined
+    if not all(map(_SIZE.fullmatch, unknown)) or names & _CALLS["hides"]:
         return None  # an earlier round's, or hidden
-    if called & _BLANKS and called & _WRITES and not inputs and not called & _READS:
-        return NoopKind.NOTES if not _beyond(called, _KEEPS | _SHOWS | _SAVES | _BLANKS | _WRITES) else None
-    if _beyond(called, _KEEPS | _READS | _SHOWS | _SAVES | _CUTS) or any(map(_works, nodes)):
+    idle = _BUILTINS | _CALLS["keeps"] | _SHOWS | _SAVES
+    if called & _CALLS["blanks"] and called & _CALLS["writes"] and not inputs and not called & _READS:
+        return NoopKind.NOTES if called <= idle | _CALLS["blanks"] | _CALLS["writes"] else None
+    if not called <= idle | _READS | _CUTS or any(map(_works, nodes)):
         return None
     if called & _CUTS or any(map(_slices_pixels, nodes)):
         return NoopKind.CUTS if inputs and not _computes_pixels(called, nodes) else None
@@ -90,32 +83,18 @@ def noop_kind(code: str) -> NoopKind | None:
     return NoopKind.SHOWS if called & _SHOWS and inputs else None
 
 
-def _called(nodes: list[ast.AST]) -> set[str]:
-    return {_name(node.func) for node in nodes if isinstance(node, ast.Call)}
-
-
 def _name(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else "?"
 
 
-def _beyond(called: set[str], harmless: frozenset[str]) -> set[str]:
-    return called - harmless - frozenset(dir(builtins))
-
-
-def _defined(nodes: list[ast.AST]) -> set[str]:
-    return {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-
-
-def _bound(nodes: list[ast.AST]) -> set[str]:
-    """Names that the code itself assigns."""
-    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    bound |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+def _assigned(nodes: list[ast.AST]) -> set[str]:
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
     imports = [alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
-    bound |= {alias.asname or alias.name.partition(".")[0] for alias in imports}
-    return bound | _defined(nodes)
+    return names | {alias.asname or alias.name.partition(".")[0] for alias in imports}
 
 
 def _works(node: ast.AST) -> bool:
@@ -152,11 +131,10 @@ def _computes_pixels(called: set[str], nodes: list[ast.AST]) -> bool:
 def _is_text(node: ast.AST) -> bool:
     """``"crop" + ".png"`` and ``"%d" % n``."""
     sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
-    return any(isinstance(side, ast.JoinedStr) or _is_string(side) for side in sides)
-
-
-def _is_string(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return any(
+        isinstance(side, ast.JoinedStr) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+        for side in sides
+    )
 
 
 SLACK_PIXELS = 2
@@ -183,18 +161,14 @@ class Redline(StrEnum):
 
 
 def redlines(rounds: Sequence[Round], images: Sequence[ImageRef]) -> tuple[tuple[Redline, ...], ...]:
-    """The redlines of every round of one rollout, most rounds having none; ``images`` are the question's.
-
-    Images are the same when their digests are: both sides must have been digested in one way.
-    """
+    """The redlines of every round of one rollout; ``images`` are the question's, digested as those of the rounds."""
     known_digests = {image.sha256 for image in images}
     failures: set[str] = set()
     by_round = []
     for turn in rounds:
-        observation = turn.observation
-        by_round.append(tuple(_of_images(turn, images, known_digests)) + tuple(_of_errors(turn, failures)))
-        known_digests |= {image.sha256 for image in observation.images}
-        if observation.status != "ok":
+        by_round.append((*_of_images(turn, images, known_digests), *_of_errors(turn, failures)))
+        known_digests |= {image.sha256 for image in turn.observation.images}
+        if turn.observation.status != "ok":
             failures |= _failure(turn)
     return tuple(by_round)
 
@@ -204,9 +178,9 @@ def tool_scores(
 ) -> tuple[float, ...]:
     """The tool score ``r_t`` of every round, for CodeV's eq. 6: a redline's, else the judge's, else 0.
 
-    ``judged`` has a score per round, None without one, or is empty. CodeV says of a redline that its score
-    is negative, and not how much: -0.5 costs half of what a clear crop earns. Raises ``ValueError`` for one that is not
-    negative, and for scores of another number of rounds.
+    ``judged`` has a score or None per round, or is empty. CodeV wants a negative score of a redline, without a number:
+    -0.5 costs half of what a clear crop earns. Raises ``ValueError`` for a redline's score from 0 on, and for scores of
+    another number of rounds.
     """
     if redline >= 0:
         raise ValueError(f"a redline's score is negative; found {redline}")
@@ -224,14 +198,13 @@ def _of_images(turn: Round, images: Sequence[ImageRef], known_digests: set[str])
     if observation.status != "ok":
         return crossed
     if idle in (NoopKind.SAVES, NoopKind.NOTES):
-        crossed.append(Redline.SCRATCHPAD)
-    elif observation.images and (
-        idle is NoopKind.SHOWS or (idle is NoopKind.CUTS and _are_whole(observation.images, images))
-    ):
-        crossed.append(Redline.WHOLE_IMAGE)
-    elif observation.images and known_digests.issuperset(image.sha256 for image in observation.images):
-        crossed.append(Redline.SAME_IMAGE)
-    return crossed
+        return [*crossed, Redline.SCRATCHPAD]
+    if not observation.images:
+        return crossed
+    if idle is NoopKind.SHOWS or (idle is NoopKind.CUTS and _are_whole(observation.images, images)):
+        return [*crossed, Redline.WHOLE_IMAGE]
+    was_shown = known_digests.issuperset(image.sha256 for image in observation.images)
+    return [*crossed, Redline.SAME_IMAGE] if was_shown else crossed
 
 
 def _of_errors(turn: Round, failures: set[str]) -> list[Redline]:
@@ -273,18 +246,19 @@ def _is_far(before: str, after: str) -> bool:
 
 
 def _are_whole(outputs: Sequence[ImageRef], images: Sequence[ImageRef]) -> bool:
-    return all(any(_is_as_large(output, image) for image in images) for output in outputs)
-
-
-def _is_as_large(output: ImageRef, image: ImageRef) -> bool:
-    return abs(output.width - image.width) <= SLACK_PIXELS and abs(output.height - image.height) <= SLACK_PIXELS
+    """Whether every output is as large as one of the question's images, but for rounding."""
+    sizes = [(image.width, image.height) for image in images]
+    return all(
+        any(
+            abs(output.width - width) <= SLACK_PIXELS and abs(output.height - height) <= SLACK_PIXELS
+            for width, height in sizes
+        )
+        for output in outputs
+    )
 
 
 def _failure(turn: Round) -> set[str]:
-    """The keys of a failure, for comparison with later ones: the code without comments and blanks, and its error.
-
-    A reached limit is no error of the code, so no later round repeats it.
-    """
+    """The code without comments and blanks, and its error; a reached limit is no error of the code."""
     observation, tree = turn.observation, parsed(turn.code)
     program = "program " + (" ".join(turn.code.split()) if tree is None else ast.dump(tree))
     raised = _PLACE.sub("", observation.error or "").strip() if observation.status == "error" else ""
