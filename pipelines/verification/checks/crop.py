@@ -6,7 +6,6 @@ target, and little else, is checked on the last crop.
 
 from __future__ import annotations
 
-import re
 from difflib import SequenceMatcher
 
 from pipelines.models.parsing import literal_boxes
@@ -14,6 +13,7 @@ from pipelines.records import ImageRef, Round
 from pipelines.records.geometry import Box
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.hint_phrases import PHRASES
 from pipelines.vision.crop_localization import CropLocation, locate_crop
 
 
@@ -102,13 +102,6 @@ MAX_REPETITION = 0.9
 """Thoughts that are more alike than this say the same."""
 
 _MIN_WORDS = 6
-_PLANNED = re.compile(
-    r"\b(?:on purpose|deliberate(?:ly)?|intentional(?:ly)?|as (?:told|instructed|asked|planned|requested)"
-    r"|instruct(?:ed|ions?)|(?:i|we) (?:was|were|am|are) (?:told|given|asked)"
-    r"|(?:second|exact|next|correct) region (?:is|was)"
-    r"|worked example|ground[ -]?truth|the prompt)\b",
-    re.IGNORECASE,
-)
 
 
 @check()
@@ -168,7 +161,7 @@ def second_round_is_explained(case: Case) -> CheckResult:
         return failed(Flaw.NOT_EXPLAINED, f"nothing is said of the first result: {second!r}", score=0.0)
     if 1 - new > MAX_REPETITION:
         return failed(Flaw.NOT_EXPLAINED, "it repeats the thought of round 1", score=new)
-    if mention := _PLANNED.search(second):
+    if mention := PHRASES["planned"].search(second):
         return failed(Flaw.HINT_MENTIONED, f"the thought of round 2 says {mention[0]!r}", score=new)
     return passed(score=new)
 

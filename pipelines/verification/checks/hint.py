@@ -7,35 +7,18 @@ from a solution must not mention that solution.
 
 from __future__ import annotations
 
-import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
 
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from pipelines.verification.checks.hint_phrases import hint_name, hint_phrase, reads_file_name
+from pipelines.verification.checks.hint_phrases import PHRASES, hint_name, hint_phrase, reads_file_name, tokens
+from pipelines.verification.grading.numeric import ONES, TENS
 
 _NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _ONLY_NUMBERS = re.compile(r"[\d\s.,;:()\[\]x-]+")
-_ONES: tuple[str, ...] = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
-_ONES += ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _LEAST = 10
 _FRACTION_DIGITS = (2, 3, 4, 5)
 
@@ -74,15 +57,10 @@ def _numbers_of_hint(value: object, case: Case) -> Iterator[float]:
         return
     numbers = [float(number) for number in _NUMBER.findall(str(value))]
     yield from numbers
-    if len(numbers) == 1:
-        yield from _as_angle(numbers[0])
+    if len(numbers) == 1 and 0 < numbers[0] < 360:
+        yield 360 - numbers[0]
     if len(numbers) == 4:
         yield from _as_box(numbers, case)
-
-
-def _as_angle(angle: float) -> Iterator[float]:
-    if 0 < angle < 360:
-        yield 360 - angle
 
 
 def _as_box(corners: Sequence[float], case: Case) -> Iterator[float]:
@@ -103,15 +81,12 @@ def _public(case: Case) -> set[float]:
 
 
 def _words(number: int) -> str:
-    if number >= 1000:
-        rest = number % 1000
-        return f"{_words(number // 1000)} thousand{f' {_words(rest)}' if rest else ''}"
-    if number >= 100:
-        rest = number % 100
-        return f"{_ONES[number // 100]} hundred{f' {_words(rest)}' if rest else ''}"
+    for size, name in ((1000, "thousand"), (100, "hundred")):
+        if number >= size:
+            return f"{_words(number // size)} {name}{f' {_words(number % size)}' if number % size else ''}"
     if number >= 20:
-        return _TENS[number // 10 - 2] + (f"-{_ONES[number % 10]}" if number % 10 else "")
-    return _ONES[number]
+        return TENS[number // 10 - 2] + (f"-{ONES[number % 10]}" if number % 10 else "")
+    return ONES[number]
 
 
 @check(version=2)
@@ -128,10 +103,6 @@ def hint_stays_hidden(case: Case) -> CheckResult:
         if leaked := sorted({*secret.intersection(numbers_in(text)), *spelled_in(text, secret)}):
             numbers = ", ".join(f"{number:g}" for number in leaked)
             return failed(Flaw.HINT_NUMBER, f"{where} repeats {numbers} from the hint")
-    return _code_verdict(case)
-
-
-def _code_verdict(case: Case) -> CheckResult:
     for n, turn in enumerate(case.trajectory.rounds, 1):
         if name := hint_name(turn.code):
             return failed(Flaw.HINT_MENTIONED, f"the program of round {n} has the name {name!r}")
@@ -149,35 +120,19 @@ def _prose(case: Case) -> Iterator[tuple[str, str]]:
 
 def _comments(code: str) -> Iterator[str]:
     """Comments, and texts that stand alone or explain a function."""
-    try:
-        previous = tokenize.NEWLINE
-        for token in tokenize.generate_tokens(io.StringIO(code).readline):
-            stands_alone = previous in (tokenize.NEWLINE, tokenize.INDENT, tokenize.NL, tokenize.ENCODING)
-            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and stands_alone):
-                yield token.string
-            previous = token.type
-    except (tokenize.TokenError, IndentationError, SyntaxError):
-        return  # what the tokenizer could read has been yielded; code that does not parse fails `executes`
-
-
-_GIVEN = r"(?:given|provided|supplied|reference|original|long|longer|worked|draft|existing|above|earlier|previous)"
-_WORK = r"(?:solution|derivation|proof|write-?up|answer key|model answer)"
-_TELLTALE = re.compile(
-    rf"\b{_GIVEN}[ -]{_WORK}s?\b|\b{_WORK}s? (?:(?:that )?(?:is|was|were|are|has been) )?"
-    r"(?:given|provided|supplied|above)\b(?! by\b)"
-    r"|\b(?:according to|as (?:in|shown in|stated in|per)|based on|following|convert(?:ed|ing)?|rewrit\w+)"
-    rf" the {_WORK}\b"
-    rf"|\bthe {_WORK} (?:says|states|claims|notes|above)\b"
-    r"|\b(?:I was|I am|we are|we were|as) told\b|\bground[ -]truth\b|\b(?:known|expected|given) answer\b",
-    re.IGNORECASE,
-)
+    previous = tokenize.NEWLINE
+    for token in tokens(code):
+        stands_alone = previous in (tokenize.NEWLINE, tokenize.INDENT, tokenize.NL, tokenize.ENCODING)
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and stands_alone):
+            yield token.string
+        previous = token.type
 
 
 @check()
 def solution_stays_hidden(case: Case) -> CheckResult:
     """No thought and no line of a program speaks of a solution or an answer that was there before."""
     for where, text in _thoughts_and_code(case):
-        if mention := _TELLTALE.search(text):
+        if mention := PHRASES["solution"].search(text):
             return failed(Flaw.HINT_MENTIONED, f"{where} says {mention[0]!r}")
     return passed()
 

@@ -8,72 +8,31 @@ to a source outside the image.
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
+from collections.abc import Iterator
 
 from pipelines.models.parsing import parsed
+from pipelines.verification.grading.word_lists import read_words
 
-_FACT = (
-    r"(?:bounding[ -]?box(?:es)?|bbox(?:es)?|box(?:es)?|region|area|crop|coordinate|coord|rectangle|location|position"
-    r"|angle|rotation|degree|orientation|hint|annotation|answer|solution|value|label|operation)s?"
-)
-_GIVEN = (
-    r"(?:provided|given|supplied|specified|known|annotated|labell?ed|pre-?defined|stated|prescribed|disclosed|handed)"
-)
-_KIND = r"(?:(?:bounding|crop|rotation|target|exact|correct|reference)[ ])"
-_DOCUMENT = (
-    r"(?:hint|metadata|meta-data|exif(?:[ ]data)?|annotations?|ground[ -]?truth|file[ -]?name|file[ ]path|path|prompt"
-    r"|instructions?|system[ ]message|dataset|data[ ]set|gt)"
-)
-_SOURCE = rf"(?:{_DOCUMENT}|labels?)"
-"""A label may also be a thing in the image, which may well say something."""
-_TELLS = r"(?:says?|suffix|tells?|states?|indicates?|suggests?|reveals?|contains?|gives?|mentions?|encodes?)"
-_TOLD = re.compile(
-    rf"""
-      ground[ -]?truth
-    | \b gt[ ] {_FACT} \b
-    # "the provided box", "the box that was given"
-    | \b {_GIVEN}[ ] {_KIND}? {_FACT} \b (?![ ](?:office|of[ ]choices))
-    | \b {_FACT}[ ] (?:that[ ]|which[ ])? (?:(?:is|are|was|were|has[ ]been|have[ ]been|had[ ]been)[ ])?
-      (?:(?:i|we)[ ](?:was|were)[ ])? (?:already[ ])? {_GIVEN} \b
-    # "according to the file name", "the metadata says"
-    | \b (?:according[ ]to|as[ ]per|going[ ]by|judging[ ]by|thanks[ ]to)[ ](?:the[ ]|its[ ]|this[ ])? {_SOURCE} \b
-    | \b {_DOCUMENT}[ ] (?:clearly[ ]|also[ ])? {_TELLS} \b
-    | \b (?:derived|read|taken|inferred|known|extracted|obtained|comes?|came)[ ] from[ ] (?:the[ ]|its[ ])? {_SOURCE} \b
-    # "I was told", "as instructed", "the user gave"
-    | \b (?:i|we)[ ] (?:was|were|have[ ]been|had[ ]been|am|are|'ve[ ]been)[ ]
-      (?:told|informed|given|instructed|provided|advised|handed) \b
-    | \b (?:i|we)[ ] (?:already[ ])? (?:know|knew)[ ] (?:in[ ]advance|beforehand|from[ ]the[ ](?:{_SOURCE}|start))
-    | \b as[ ] (?:(?:i[ ]was|we[ ]were|you)[ ])? (?:told|instructed|informed|provided|specified|directed|advised) \b
-    | \b (?:you|the[ ]user|the[ ]prompt|the[ ]task|they)[ ] (?:have[ ]|has[ ])?
-      (?:told|gave|given|provided|supplied|specified|handed|informed) \b
-    # the order to keep it secret, repeated
-    | \b (?:don't|do[ ]not|must[ ]not|should[ ]not|shouldn't|not[ ]allowed[ ]to|not[ ]supposed[ ]to|avoid|without)[ ]
-      (?:mention|mentioning|reveal|revealing|disclose|disclosing)[ ]
-    | \b pretend\b | \b as[ ]if[ ](?:i|we)[ ](?:had[ ])?(?:inferred|found|discovered|guessed)
-    | \b (?:privileged|secret|hidden|confidential)[ ] (?:information|info|knowledge|{_FACT}) \b
-    | \b (?:reference|draft|existing|worked|sample)[ ] solution \b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_NAME = re.compile(
-    r"(?:^|_)(?:gt|groundtruth|ground_truth|truth|hint|hinted|given|provided|supplied|privileged|oracle|annotation|"
-    r"annotated|told)(?:_|\d|$)|(?:^|_)(?:true|real|known|actual|correct|exact|right)_"
-    r"(?:angle|box|bbox|region|rotation|degrees?|deg|coords?|coordinates|crop|answer)(?:_|\d|$)",
-    re.IGNORECASE,
-)
+PHRASES = {
+    name: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE) for name, patterns in read_words(__file__).items()
+}
+"""``told`` and ``name`` are of hints, ``solution`` of a solution that was there before, ``planned`` of a plan."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(r"image_path(?:_\d+)?|video_path(?:_\d+)?")
 
 
 def hint_phrase(text: str) -> str | None:
     """The words by which a text refers to a hint; None when there are none."""
-    match = _TOLD.search(" ".join(text.split()))
+    match = PHRASES["told"].search(" ".join(text.split()))
     return match[0].strip() if match else None
 
 
 def hint_name(code: str) -> str | None:
     """A variable, function, argument or attribute of the code whose name says that its value was given; else None."""
-    return next((name for name in _names(code) if _NAME.search(_CAMEL.sub("_", name))), None)
+    return next((name for name in _names(code) if PHRASES["name"].search(_CAMEL.sub("_", name))), None)
 
 
 def reads_file_name(code: str) -> bool:
@@ -83,46 +42,42 @@ def reads_file_name(code: str) -> bool:
         return False
     numbers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in ("int", "float")]
     names = {name.id for call in numbers for name in ast.walk(call) if isinstance(name, ast.Name)}
-    return any(_PATHS.fullmatch(name) or name in _from_paths(tree) for name in names)
+    variables = _from_paths(tree)
+    return any(_PATHS.fullmatch(name) or name in variables for name in names)
+
+
+def tokens(code: str) -> Iterator[tokenize.TokenInfo]:
+    """The tokens of code, as far as it can be read: code that does not parse fails ``executes``."""
+    try:
+        yield from tokenize.generate_tokens(io.StringIO(code).readline)
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return
 
 
 def _from_paths(tree: ast.AST) -> set[str]:
     """Variables that are assigned from an input's path, also by way of others."""
     variables: set[str] = set()
-    for _ in range(3):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and any(
-                isinstance(name, ast.Name)
-                and (_PATHS.fullmatch(name.id) or name.id in variables)
-                and not _opened(node.value)
-                for name in ast.walk(node.value)
-            ):
-                variables |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    assignments = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and not _opened(node.value)]
+    for node in assignments * 3:
+        names = [name.id for name in ast.walk(node.value) if isinstance(name, ast.Name)]
+        if any(_PATHS.fullmatch(name) or name in variables for name in names):
+            variables |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return variables
 
 
 def _opened(value: ast.expr) -> bool:
     """`Image.open(image_path)`, `cv2.imread(image_path)`: what comes of it is the image."""
-    return any(
-        isinstance(node, ast.Call) and _called(node) in ("open", "imread", "VideoReader") for node in ast.walk(value)
-    )
+    calls = [_called(node) for node in ast.walk(value) if isinstance(node, ast.Call)]
+    return any(call in ("open", "imread", "VideoReader") for call in calls)
 
 
 def _called(call: ast.Call) -> str:
-    function = call.func
-    return (
-        function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
-    )
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
 def _names(code: str) -> list[str]:
     tree = parsed(code)
     if tree is None:
         return re.findall(r"[A-Za-z_]\w*", code)
-    names: list[str] = []
-    for node in ast.walk(tree):
-        for field in ("id", "attr", "arg", "name"):
-            value = getattr(node, field, None)
-            if isinstance(value, str):
-                names.append(value)
-    return names
+    values = [getattr(node, field, None) for node in ast.walk(tree) for field in ("id", "attr", "arg", "name")]
+    return [value for value in values if isinstance(value, str)]

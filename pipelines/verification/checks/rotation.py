@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import tokenize
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pipelines.models.parsing import parsed
 from pipelines.records.geometry import Box
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.hint_phrases import tokens
 from pipelines.vision.registration import degrees_between, pose_of
 
 MAX_RESIDUAL = 3.0
@@ -112,7 +112,7 @@ def _secrets(case: Case) -> set[str]:
 def _prose(case: Case) -> Iterator[tuple[str, str]]:
     for n, turn in enumerate(case.trajectory.rounds, 1):
         yield f"the thought of round {n}", turn.thought
-        for token in _tokens(turn.code):
+        for token in tokens(turn.code):
             if token.type == tokenize.COMMENT:
                 yield f"a comment of round {n}", token.string
     yield "the final thought", case.trajectory.final_thought
@@ -121,18 +121,11 @@ def _prose(case: Case) -> Iterator[tuple[str, str]]:
 def _spelled(case: Case) -> Iterator[tuple[str, str]]:
     """Names and texts of the code, and what it printed: file names among them."""
     for n, turn in enumerate(case.trajectory.rounds, 1):
-        for token in _tokens(turn.code):
+        for token in tokens(turn.code):
             if token.type == tokenize.NAME:
                 yield f"a name in round {n}", token.string
         yield from ((f"a text in round {n}", text) for text in _texts(turn.code))
         yield f"what round {n} printed", turn.observation.text
-
-
-def _tokens(code: str) -> Iterator[tokenize.TokenInfo]:
-    try:
-        yield from tokenize.generate_tokens(io.StringIO(code).readline)
-    except (tokenize.TokenError, IndentationError, SyntaxError):
-        return  # what the tokenizer could read has been yielded; code that does not parse fails `executes`
 
 
 def _texts(code: str) -> Iterator[str]:

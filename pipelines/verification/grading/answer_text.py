@@ -15,25 +15,16 @@ import unicodedata
 from collections import Counter
 
 from pipelines.records.answers import compatible
+from pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS = 400
 """Longer answers are compared letter by letter only: no final answer is that long."""
 
-_LEAD = re.compile(
-    r"\A(?:(?:so|thus|therefore|hence)[, ]+)?(?:the )?(?:final |correct |right )?(?:answer|result)"
-    r"(?: is(?: therefore)?:?|:| =)\s+(?=\S)",
-    re.IGNORECASE,
-)
-_WRAPPED = (
-    re.compile(r"\A\\boxed\s*\{(.*)\}\Z", re.DOTALL),
-    re.compile(r"\A\$\$(.+)\$\$\Z", re.DOTALL),
-    re.compile(r"\A\$([^$]+)\$\Z", re.DOTALL),
-    re.compile(r"\A\\\((.+)\\\)\Z", re.DOTALL),
-    re.compile(r"\A\\\[(.+)\\\]\Z", re.DOTALL),
-    re.compile(r"\A\*\*([^*]+)\*\*\Z", re.DOTALL),
-    re.compile(r"\A\\(?:text|mathrm|textbf|mathbf)\s*\{([^{}]*)\}\Z"),
-    re.compile(r"""\A["“”'‘’`]([^"“”'‘’`]*)["“”'‘’`]\Z"""),
-)
+_DATA = read_words(__file__)
+_LEAD = re.compile(_DATA["lead"], re.IGNORECASE)
+_WRAPPED = [re.compile(pattern, re.DOTALL) for pattern in _DATA["wrapped"]]
+_HEDGES = re.compile(rf"\b{any_of(_DATA['hedges'])}\b|\?")
+_TURNS = re.compile(rf"\b{any_of(_DATA['turns'])}\b|n't\b")
 _MAX_LAYERS = 6
 _MINUS = str.maketrans({"\u2212": "-", "\u2013": "-", "\uff0d": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " "})
 
@@ -66,18 +57,6 @@ def _balanced(text: str) -> bool:
         if depth < 0:
             return False
     return depth == 0
-
-
-_HEDGES = re.compile(
-    r"\b(?:or|either|maybe|perhaps|possibly|probably|presumably|might|may be|could be|alternatively|not sure|unsure"
-    r"|uncertain|i guess|i think|unclear|unless|if not|and/or|whichever|depends"
-    r"|(?:one|some|any|all|none|either) of (?:the (?:above|options|choices)|them|these|those)"
-    r"|hard to say|cannot tell|can't tell|likely)\b|\?"
-)
-_TURNS = re.compile(
-    r"\b(?:not|no|never|none|nor|neither|without|except|cannot|wrong|false|incorrect|untrue|mistaken|opposite|contrary"
-    r"|instead of|rather than|anything but|but|far from|fails? to|denies|isnt|arent|wasnt|doesnt|dont)\b|n't\b"
-)
 
 
 def hedging_words(text: str) -> Counter[str]:

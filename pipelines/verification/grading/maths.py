@@ -13,51 +13,15 @@ from dataclasses import dataclass
 
 from pipelines.verification.grading.math_worker import Comparison, maths_process
 from pipelines.verification.grading.quantity import read_quantity, same_quantity
+from pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_CHARS, MAX_TOKENS, MAX_DEPTH = 200, 100, 8
 MAX_DIGITS, MAX_POWERS, MAX_EXPONENT = 20, 6, 999
 
-_FUNCTIONS = frozenset(
-    ["sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "log", "ln", "exp"]
-)
-_COMMANDS = _FUNCTIONS | frozenset(
-    [
-        "frac",
-        "dfrac",
-        "tfrac",
-        "pi",
-        "infty",
-        "cdot",
-        "times",
-        "div",
-        "le",
-        "leq",
-        "ge",
-        "geq",
-        "lt",
-        "gt",
-        "ne",
-        "neq",
-        "cup",
-        "cap",
-        "circ",
-        "left",
-        "right",
-        "theta",
-        "alpha",
-        "beta",
-        "lambda",
-        "mu",
-        "phi",
-    ]
-)
-_TEX_OF = {
-    "**": "^", "*": r"\cdot ", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "≤": r"\le ", "≥": r"\ge ",
-    "≠": r"\ne ", "∞": r"\infty ", "π": r"\pi ", "θ": r"\theta ", "∪": r"\cup ", "²": "^{2}", "³": "^{3}",
-    "√": r"\sqrt ",
-    "times": r"\cdot ", "dfrac": r"\frac ", "tfrac": r"\frac ", "leq": r"\le ", "geq": r"\ge ", "lt": "<", "gt": ">",
-    "neq": r"\ne ", "left": "", "right": "", "inf": r"\infty ", "oo": r"\infty ", "pi": r"\pi ",
-}  # fmt: skip
+_DATA = read_words(__file__)
+_FUNCTIONS = frozenset(_DATA["functions"])
+_COMMANDS = _FUNCTIONS | frozenset(_DATA["commands"])
+_TEX_OF: dict[str, str] = _DATA["tex_of"]
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:\.\d+)?|\.\d+)|\\(?P<command>[a-zA-Z]+)|(?P<brace>\\[{}])|\\(?:[,;:!]|\s)|(?P<word>[a-zA-Z]+)"
     r"|(?P<sign>\*\*|[-+*/^_(){}\[\]|,=<>×·⋅÷≤≥≠∞πθ∪²³√])|\s+",
@@ -170,12 +134,7 @@ def _is_small(tex: str) -> bool:
     return small and not tower and deepest <= MAX_DEPTH and tex.count("^") <= MAX_POWERS
 
 
-_FORM = re.compile(
-    r"simplif|factor|expand|lowest terms|standard form|scientific notation"
-    r"|as an? (?:\w+ )?(?:fraction|decimal|product|sum)|mixed number|rationali[sz]e|in the form|base[- ]\d"
-    r"|binary|hexadecimal|decimal place|significant|nearest|round",
-    re.IGNORECASE,
-)
+_FORM = re.compile(any_of(_DATA["asks_for_a_form"]), re.IGNORECASE)
 _LIST = re.compile(r"\A[^(){}\[\]]*,[^(){}\[\]]*\Z")
 
 

@@ -10,18 +10,15 @@ import re
 from fractions import Fraction
 
 from pipelines.verification.grading.quantity import UNITS, Quantity, Unit, read_quantity, same_quantity
+from pipelines.verification.grading.word_lists import read_words
 
 PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS = {word: n for n, word in enumerate(f"{_ONES} eighteen nineteen".split())}
-_WORDS |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)}
+ONES, TENS = read_words(__file__).values()
+_VALUES = {word: n for n, word in enumerate(ONES)} | {word: 10 * n for n, word in enumerate(TENS, 2)}
 _SPELLED = re.compile(
-    rf"\A(?P<minus>minus\s+)?(?:(?P<tens>{'|'.join(_TENS.split())})[-\s](?P<ones>{'|'.join(_ONES.split()[1:10])})"
-    rf"|(?P<alone>{'|'.join(sorted(_WORDS, key=len, reverse=True))}))(?![\w-])",
+    rf"\A(?P<minus>minus\s+)?(?:(?P<tens>{'|'.join(TENS)})[-\s](?P<ones>{'|'.join(ONES[1:10])})"
+    rf"|(?P<alone>{'|'.join(sorted(_VALUES, key=len, reverse=True))}))(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -59,11 +56,7 @@ def in_digits(text: str) -> str:
     match = _SPELLED.match(text)
     if match is None:
         return text
-    number = (
-        _WORDS[match["tens"].casefold()] + _WORDS[match["ones"].casefold()]
-        if match["tens"]
-        else _WORDS[match["alone"].casefold()]
-    )
+    number = sum(_VALUES[match[part].casefold()] for part in ("tens", "ones", "alone") if match[part])
     return f"{'-' if match['minus'] else ''}{number}{text[match.end() :]}"
 
 

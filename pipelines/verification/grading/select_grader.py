@@ -22,29 +22,16 @@ from pipelines.verification.grading.lists import elements
 from pipelines.verification.grading.maths import read_expression
 from pipelines.verification.grading.numeric import is_named
 from pipelines.verification.grading.quantity import read_quantity
+from pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
 
-_CORNERS = re.compile(r"\b(?:bounding box(?:es)?|bbox|coordinates|corners|x1)\b", re.I)
-_PLACE = re.compile(r"\b(?:box|where|locat\w+|region|position)\b", re.I)
-_ORDER = re.compile(
-    r"\bin (?:the |which |what )?(?:\w+ )?(?:order|sequence)\b|\border(?:ed)?\b|\bsort(?:ed)?\b|\brank(?:ed|ing)?\b"
-    r"|\b(?:left|right|top|bottom|first|last|small\w+|larg\w+|low\w+|high\w+|old\w+|young\w+|short\w+|tall\w+|inner\w*"
-    r"|outer\w*|near\w+|far\w*|long\w*) to (?:the )?\w+"
-    r"|\b(?:counter)?-?clockwise\b|\b(?:a|de)scending\b|\balphabetical\w*\b|\bchronolog\w+\b|\brespectively\b"
-    r"|\bstep by step\b|\bone after (?:the other|another)\b",
-    re.I,
+_DATA = read_words(__file__)
+_CORNERS, _PLACE, _ONE_THING, _READ, _MATHS, _ASKS_FOR_MATHS = (
+    re.compile(_DATA[name], re.IGNORECASE)
+    for name in ("corners", "place", "one_thing", "read", "maths", "asks_for_maths")
 )
-_ONE_THING = re.compile(
-    r"\b(?:when|where|date|address|city|place|title|headline|say|says|said|read|reads|written|text|inscription|quote"
-    r"|slogan|name of the)\b",
-    re.I,
-)
-_READ = re.compile(r"ocr|text|document", re.I)
-_MATHS = re.compile(r"math|algebra|geometry|calculus|equation", re.I)
-_ASKS_FOR_MATHS = re.compile(
-    r"\b(?:equation|expression|solve|simplify|factor|derivative|expand|in terms of)\b|\$|\\", re.I
-)
+_ORDER = re.compile(any_of(_DATA["order"]), re.IGNORECASE)
 _WRITTEN_AS_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π∞≤≥²³×·÷]")
 _SEQUENCE = re.compile(r"\A\[.*\]\Z", re.DOTALL)
 _TUPLE = re.compile(r"\A[(\[][^()\[\]]*[)\]]\Z")

@@ -1,0 +1,44 @@
+r"""Word lists and patterns that are data: a TOML file beside the module that uses it, read once.
+
+    [parts]
+    judge = ['judge', 'grader']            # as a pattern: any of them
+    order = 'ask the @judge@'              # names an earlier part
+
+    [addresses]
+    "speaks to the judge" = ['\bdear @judge@\b']
+
+A stage's digest holds these files as it holds the modules (``pipelines/storage/stage.py``).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def read_words(module: str) -> dict[str, Any]:
+    """The entries of the file beside ``module`` (its ``__file__``), without ``parts``, which are filled in.
+
+    Raises ``KeyError`` for a part that is not there.
+    """
+    words = tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+    parts: dict[str, str] = {}
+    for name, part in words.pop("parts", {}).items():
+        parts[name] = _filled(any_of(part) if isinstance(part, list) else part, parts)
+    return {name: _filled(entry, parts) for name, entry in words.items()}
+
+
+def any_of(patterns: Sequence[str]) -> str:
+    """One pattern that matches what any of them matches; earlier ones come first."""
+    return f"(?:{'|'.join(patterns)})"
+
+
+def _filled(entry: Any, parts: dict[str, str]) -> Any:
+    if isinstance(entry, str):
+        return re.sub(r"@(\w+)@", lambda name: parts[name[1]], entry)
+    if isinstance(entry, list):
+        return [_filled(element, parts) for element in entry]
+    return {name: _filled(element, parts) for name, element in entry.items()} if isinstance(entry, dict) else entry
