@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
+from functools import partial
+from random import Random
 
+from pipelines.demo import data_beside
 from pipelines.demo.oracle.family_script import answer_turn, family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import PyVision
 from pipelines.records import Sample, VideoRef
 from pipelines.records.samples import TemporalSegment, temporal_segments
 
+_SAYS = data_beside(__file__)
 N_OVERVIEW = 8
 MAX_CLOSE = 12
 """Frames spread evenly, and at most around the temporal segments."""
 
 
 def _overview(turn: CompletionRequest) -> str:
-    code = _OVERVIEW.format(video=_video(turn.task.sample), n=N_OVERVIEW, columns=N_OVERVIEW // 2)
-    return PyVision().write_round(random.Random(turn.seed).choice(_FIRST), code, first=True)
+    code = _SAYS["code"]["overview"].format(video=_video(turn.task.sample), n=N_OVERVIEW, columns=N_OVERVIEW // 2)
+    return PyVision().write_round(Random(turn.seed).choice(_SAYS["first"]), code, first=True)
 
 
 def _closer(turn: CompletionRequest) -> str:
     sample = turn.task.sample
-    numbers = _close_frames(sample)
+    video, numbers = _video(sample), _close_frames(sample)
     columns = min(3, len(numbers))
     rows = -(-len(numbers) // columns)
-    code = _CLOSER.format(video=_video(sample), numbers=numbers, rows=rows, columns=columns)
-    part = _part(numbers, sample.videos[_video(sample)])
-    return PyVision().write_round(random.Random(turn.seed).choice(_NEXT).format(part=part), code, first=False)
-
-
-def _answer(turn: CompletionRequest) -> str:
-    return answer_turn(turn, PyVision(), _SHOWS)
+    code = _SAYS["code"]["closer"].format(video=video, numbers=numbers, rows=rows, columns=columns)
+    thought = Random(turn.seed).choice(_SAYS["next"]).format(part=_part(numbers, sample.videos[video]))
+    return PyVision().write_round(thought, code, first=False)
 
 
 def _video(sample: Sample) -> int:
@@ -63,51 +62,4 @@ def _part(numbers: list[int], video: VideoRef) -> str:
     return "near the start" if middle < 1 / 3 else "towards the end" if middle > 2 / 3 else "around the middle"
 
 
-script = family_script(_overview, _closer, _answer)
-
-
-_FIRST = (
-    "I cannot see the video yet, so I sample frames evenly over its whole length to learn what happens in it.",
-    "First an overview: how long the video is, and a few frames spread over all of it.",
-    "Let me start with evenly spaced frames, to find the part that the question is about.",
-)
-_NEXT = (
-    "The overview tells me where to look, but it is too coarse to be sure. I show more frames {part}, larger.",
-    "What the question asks about must be {part}. I look at frames from there at a size at which details can be read.",
-    "These frames are too far apart to decide. I sample again {part} and draw the frames larger.",
-)
-_SHOWS = (
-    "Now the frames show it clearly: {seen}.",
-    "Together with the overview these frames settle the question: {seen}.",
-    "With these frames there is no doubt left. It is {seen}.",
-)
-_OVERVIEW = """\
-import matplotlib.pyplot as plt
-import numpy as np
-
-n_frames = len(video_clue_{video})
-print(n_frames, "frames,", video_clue_{video}.get_avg_fps(), "per second")
-numbers = np.linspace(0, n_frames - 1, {n}).astype(int)
-frames = video_clue_{video}.get_batch(numbers).asnumpy()
-figure, axes = plt.subplots(2, {columns}, figsize=(12, 5))
-for axis, number, frame in zip(axes.flat, numbers, frames):
-    axis.imshow(frame)
-    axis.set_title(f"frame {{number}}")
-    axis.axis("off")
-plt.tight_layout()
-plt.show()"""
-_CLOSER = """\
-import matplotlib.pyplot as plt
-
-numbers = {numbers}
-frames = video_clue_{video}.get_batch(numbers).asnumpy()
-height, width = frames.shape[1:3]
-size = (4 * {columns}, (4 * height / width + 0.3) * {rows})
-figure, axes = plt.subplots({rows}, {columns}, figsize=size, squeeze=False)
-for axis in axes.flat:
-    axis.axis("off")
-for axis, number, frame in zip(axes.flat, numbers, frames):
-    axis.imshow(frame)
-    axis.set_title(f"frame {{number}}")
-plt.tight_layout()
-plt.show()"""
+script = family_script(_overview, _closer, partial(answer_turn, protocol=PyVision(), phrases=_SAYS["shows"]))

@@ -9,11 +9,13 @@ without tools, which stands in for a model so that necessity is measured without
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
+from random import Random
 
+from pipelines.demo import data_beside
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.policies.embedded import Script
+from pipelines.models.protocols import Thyme
 from pipelines.models.protocols.base import Protocol
 from pipelines.models.tasks import spelled_answer
 from pipelines.records import Sample
@@ -22,6 +24,7 @@ from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.vision.image_transform import Operation
 
+_SAYS = data_beside(__file__)
 SMALL_SHARE = 0.01
 """A target below this share of an image with a side over ``LARGE_SIDE`` pixels cannot be made out."""
 
@@ -66,12 +69,11 @@ def obstacles(sample: Sample) -> tuple[Operation, ...]:
 
 def operation_plan(turn: CompletionRequest) -> str:
     """The decision on the operation, as JSON (``pipelines/generation/operation_planning.py``)."""
-    operations = obstacles(turn.task.sample)
-    if not operations:
-        return json.dumps({"issue": _ISSUES[Operation.NONE], "operation": int(Operation.NONE)})
+    operations = obstacles(turn.task.sample) or (Operation.NONE,)
     operation = Operation.COMBINED if len(operations) > 1 else operations[0]
-    issue = " ".join(_ISSUES[obstacle] for obstacle in operations)
-    return json.dumps({"issue": issue, "operation": int(operation), "primary": int(operations[0])})
+    issue = " ".join(_SAYS["issues"][obstacle.name.lower()] for obstacle in operations)
+    plan = {"issue": issue, "operation": int(operation)}
+    return json.dumps(plan if operation is Operation.NONE else plan | {"primary": int(operations[0])})
 
 
 def no_tool_baseline(turn: CompletionRequest) -> str:
@@ -84,16 +86,8 @@ def no_tool_baseline(turn: CompletionRequest) -> str:
         return f"<answer>{sample.answer}</answer>"
     if sample.choices:
         letters = [split_choice(choice)[0] for choice in sample.choices]
-        return f"<answer>{random.Random(turn.seed).choice(letters)}</answer>"
+        return f"<answer>{Random(turn.seed).choice(letters)}</answer>"
     return "<answer>I cannot tell</answer>"
-
-
-_ISSUES = {
-    Operation.NONE: "What the question asks about fills enough of the image to be seen as it is.",
-    Operation.DIRECTION: "The image is not the right way up.",
-    Operation.LIGHTING: "The grey levels lie so close together that hardly anything stands out.",
-    Operation.REGION: "What the question asks about is a tiny part of a large image.",
-}
 
 
 READABLE_SIDE = 480
@@ -103,9 +97,14 @@ READABLE_SIDE = 480
 def answer_turn(turn: CompletionRequest, protocol: Protocol, phrases: Sequence[str], *, label: str = "") -> str:
     """The final turn: one of ``phrases`` with the slots ``label`` and ``seen``, the choice by name, the answer."""
     sample = turn.task.sample
-    phrase = random.Random(turn.seed).choice(phrases)
+    phrase = Random(turn.seed).choice(phrases)
     thought = phrase.format(label=label or label_of(sample), seen=spelled_answer(sample))
     return protocol.write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=not turn.rounds)
+
+
+def one_of_each(rng: Random, *parts: Sequence[str]) -> str:
+    """A phrase of each part, in their order."""
+    return " ".join(rng.choice(phrases) for phrases in parts)
 
 
 def label_of(sample: Sample, *, unnamed: str = "detail in question") -> str:
@@ -142,35 +141,18 @@ def enlargement(region: Box, *, readable_side: int = READABLE_SIDE) -> int:
     return min(8, max(1, round(readable_side / max(region.width, region.height))))
 
 
-def crop_code(region: Box, *, label: str, rng: random.Random) -> str:
+def crop_turn(turn: CompletionRequest, hint: str, rng: Random, thought: str, *, part: str = "", **slots: str) -> str:
+    """A turn that crops the region of the hint named ``hint``: ``thought`` with the slots ``label`` and ``place``.
+
+    The code calls the region ``part``, or by the target's name.
+    """
+    sample, region = turn.task.sample, region_from_text(turn.task.hint[hint])
+    label = label_of(sample)
+    words = thought.format(label=label, place=place_of(region, sample), **slots)
+    return Thyme().write_round(words, crop_code(region, label=part or label, rng=rng), first=not turn.rounds)
+
+
+def crop_code(region: Box, *, label: str, rng: Random) -> str:
     """Code that crops and enlarges ``region``, saves the crop and prints its path."""
-    return rng.choice((_PIL_CODE, _CV2_CODE)).format(
-        label=label, box=tuple(region), scale=enlargement(region), **region._asdict()
-    )
-
-
-_PIL_CODE = """\
-from PIL import Image
-import random
-
-image = Image.open(image_path).convert("RGB")
-# the part with the {label}
-crop_box = {box}
-crop = image.crop(crop_box)
-# enlarge it so that small details become readable
-crop = crop.resize((crop.width * {scale}, crop.height * {scale}), Image.LANCZOS)
-processed_path = f"/mnt/data/temp_processed_images/crop_{{random.randint(1000, 9999)}}.png"
-crop.save(processed_path)
-print(processed_path)"""
-_CV2_CODE = """\
-import cv2
-import random
-
-image = cv2.imread(image_path)
-# cut out the {label} and its surroundings
-x1, y1, x2, y2 = {x1}, {y1}, {x2}, {y2}
-crop = image[y1:y2, x1:x2]
-crop = cv2.resize(crop, None, fx={scale}, fy={scale}, interpolation=cv2.INTER_CUBIC)
-processed_path = f"/mnt/data/temp_processed_images/crop_{{random.randint(1000, 9999)}}.png"
-cv2.imwrite(processed_path, crop)
-print(processed_path)"""
+    code: str = rng.choice(_SAYS["crop_code"])
+    return code.format(label=label, box=tuple(region), scale=enlargement(region), **region._asdict())

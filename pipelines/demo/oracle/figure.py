@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import random
+from random import Random
 
+from pipelines.demo import data_beside
 from pipelines.demo.oracle.family_script import family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import ToolCall
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.records.samples import reference_solution
 
+_SAYS = data_beside(__file__)
+
 
 def _draw_or_answer(turn: CompletionRequest) -> str:
-    solution, rng = reference_solution(turn.task.sample), random.Random(turn.task.seed)
-    why, shows = rng.choice(_DRAW), rng.choice(_SHOWS)
+    solution, rng = reference_solution(turn.task.sample), Random(turn.task.seed)
+    why, shows = rng.choice(_SAYS["draw"]), rng.choice(_SAYS["shows"])
     if not solution.drawn:
         raise RowError(Reason.UNSUITABLE, "the source knows no drawing of this problem; only a model can make one")
     if not turn.rounds:
@@ -23,16 +26,3 @@ def _draw_or_answer(turn: CompletionRequest) -> str:
 
 
 script = family_script(_draw_or_answer)
-
-
-_DRAW = (
-    "I draw it to scale and look.",
-    "A picture makes this plain, so I plot it.",
-    "Let me sketch it accurately and read it off.",
-    "It is easy to slip here without a figure; I draw one.",
-)
-_SHOWS = (
-    "The figure shows {seen}, and the printed value agrees: {answer}.",
-    "In the drawing one sees {seen}. That makes {answer}.",
-    "Looking at the figure, {seen} can be read off: {answer}.",
-)

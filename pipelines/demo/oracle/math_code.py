@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import random
+from random import Random
 
+from pipelines.demo import data_beside
 from pipelines.demo.oracle.family_script import family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 from pipelines.models.protocols.markup import write_box
 from pipelines.records.samples import reference_solution
+
+_SAYS = data_beside(__file__)
 
 
 def _solution(turn: CompletionRequest) -> str:
@@ -20,31 +23,14 @@ def _solution(turn: CompletionRequest) -> str:
 
 def _compute_or_answer(turn: CompletionRequest) -> str:
     """A computation, for every other problem a second one that checks it, then the answer."""
-    solution, rng, n = reference_solution(turn.task.sample), random.Random(turn.task.seed), len(turn.rounds)
-    codes = solution.programs[: rng.choice((1, 2))]
-    if n < len(codes):
-        thought = f"{solution.idea} {rng.choice(_COMPUTE)}" if not n else rng.choice(_VERIFY).format(seen=solution.seen)
-        return Thyme().write_round(thought, codes[n], first=not n)
-    answer = turn.task.sample.answer
-    return Thyme().write_answer(rng.choice(_CONCLUDE).format(seen=solution.seen, answer=answer), answer, first=not n)
+    solution, rng, n = reference_solution(turn.task.sample), Random(turn.task.seed), len(turn.rounds)
+    codes, answer = solution.programs[: rng.choice((1, 2))], turn.task.sample.answer
+    if n >= len(codes):
+        thought = rng.choice(_SAYS["conclude"]).format(seen=solution.seen, answer=answer)
+        return Thyme().write_answer(thought, answer, first=not n)
+    if n:
+        return Thyme().write_round(rng.choice(_SAYS["verify"]).format(seen=solution.seen), codes[n], first=False)
+    return Thyme().write_round(f"{solution.idea} {rng.choice(_SAYS['compute'])}", codes[n], first=True)
 
 
 script = family_script(_compute_or_answer, plan=_solution)
-
-
-_COMPUTE = (
-    "I will let a few lines of Python do it.",
-    "A short program settles it.",
-    "Rather than do this by hand, I compute it.",
-    "I write that down as code and run it.",
-)
-_VERIFY = (
-    "That should be {seen}. I check it before I answer.",
-    "I have {seen}; a quick check shows whether it holds.",
-    "Before I rely on this, I verify it.",
-)
-_CONCLUDE = (
-    "The output gives {seen}: {answer}.",
-    "So {seen} is {answer}.",
-    "The program found {answer}, which is {seen} that was asked for.",
-)

@@ -96,8 +96,9 @@ def test_an_edited_check_makes_verdicts_stale_and_no_draft(sources):
     assert stale_after(sources, "pipelines/verification/checks/answer.py") == {"Verdicts"}
 
 
-def test_an_edited_annex_makes_the_embedded_policys_rows_stale_alone(sources):
-    assert stale_after(sources, "pipelines/demo/oracle") == {"oracle"}
+@pytest.mark.parametrize("place", ["pipelines/demo/oracle", "pipelines/demo/oracle/crop.toml"])
+def test_an_edited_annex_makes_the_embedded_policys_rows_stale_alone(sources, place):
+    assert stale_after(sources, place) == {"oracle"}
 
 
 def test_what_people_are_asked_makes_their_tables_stale(sources):
