@@ -18,11 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-
-_SUFFIX = "variable_suffix"
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 
 class SettingsError(Exception):
@@ -31,30 +27,19 @@ class SettingsError(Exception):
 
 def setting(suffix: str | None, default: Any, *, description: str, **constraints: Any) -> Any:
     """A field that the variable ``<prefix><suffix>`` sets; None for a field that no variable sets."""
-    return Field(default, description=description, json_schema_extra={_SUFFIX: suffix}, **constraints)
+    return Field(default, description=description, json_schema_extra={"variable_suffix": suffix}, **constraints)
 
 
-class EnvironmentSettings(BaseSettings):
+class EnvironmentSettings(BaseModel):
     """Base of all settings models; fields are declared with ``setting``."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid")
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The arguments alone (see the module's docstring)."""
-        return (init_settings,)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
     def variables(cls, prefix: str) -> dict[str, str]:
         """The environment variable of each field that has one."""
-        suffixes = {name: _suffix(field) for name, field in cls.model_fields.items()}
+        extras = {name: field.json_schema_extra for name, field in cls.model_fields.items()}
+        suffixes = {name: extra.get("variable_suffix") for name, extra in extras.items() if isinstance(extra, dict)}
         return {name: f"{prefix}{suffix}" for name, suffix in suffixes.items() if suffix is not None}
 
     @classmethod
@@ -63,45 +48,15 @@ class EnvironmentSettings(BaseSettings):
 
         Raises ``SettingsError`` for the first value that does not fit its field.
         """
-        source = EnvironmentSource(cls, environment, (prefix, *fallbacks))
+        variables: dict[str, str] = {}
+        for each in reversed((prefix, *fallbacks)):
+            variables |= {field: name for field, name in cls.variables(each).items() if environment.get(name)}
         try:
-            return cls(**{**defaults, **source()})
+            return cls(**{**defaults, **{field: environment[name] for field, name in variables.items()}})
         except ValidationError as error:
             first = error.errors()[0]
-            name = source.variable_of(str(first["loc"][0])) or prefix
+            name = variables.get(str(first["loc"][0]), prefix)
             raise SettingsError(f"{name} is {first['input']!r}: {first['msg']}") from error
-
-
-class EnvironmentSource(PydanticBaseSettingsSource):
-    """Reads each field from the first of its variables that is set; ``prefixes`` are tried in order."""
-
-    def __init__(
-        self, settings_cls: type[EnvironmentSettings], environment: Mapping[str, str], prefixes: tuple[str, ...]
-    ) -> None:
-        super().__init__(settings_cls)
-        self._environment = environment
-        self._variables = [settings_cls.variables(prefix) for prefix in prefixes]
-
-    def variable_of(self, field: str) -> str | None:
-        """The variable that sets ``field``; None where none is set."""
-        names = (variables[field] for variables in self._variables if field in variables)
-        return next((name for name in names if self._environment.get(name)), None)
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """The text of the variable, the field's name, and that the text is no JSON."""
-        variable = self.variable_of(field_name)
-        return (None if variable is None else self._environment[variable]), field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        """The texts by field, without fields that no variable sets."""
-        texts = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
-        return {name: text for name, text in texts.items() if text is not None}
-
-
-def _suffix(field: FieldInfo) -> str | None:
-    extra = field.json_schema_extra
-    suffix = extra.get(_SUFFIX) if isinstance(extra, dict) else None
-    return suffix if isinstance(suffix, str) else None
 
 
 class WorkspaceSettings(EnvironmentSettings):
