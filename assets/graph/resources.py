@@ -33,7 +33,7 @@ class WorkspaceResource(dg.ConfigurableResource):
         return Workspace.from_environment()
 
 
-class PolicyResource(EndpointSettings, dg.ConfigurableResource):  # type: ignore[misc]  # two kinds of `model_config`
+class PolicyResource(EndpointSettings, dg.ConfigurableResource):
     """Who writes, converts or judges.
 
     ``oracle`` is embedded and needs nothing: it writes from the truth, and judges by measured rules. ``openai`` asks

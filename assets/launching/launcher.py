@@ -22,7 +22,7 @@ Kind = Literal["local", "ray", "slurm", "kubernetes"]
 PREFIX = "DARKROOM_LAUNCH"
 
 
-class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):  # type: ignore[misc]  # two kinds of `model_config`
+class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):
     """Where training runs.
 
     ``local``: on this machine. ``ray``: as a job of a Ray cluster. ``slurm`` and ``kubernetes``: the job is written
