@@ -41,6 +41,11 @@ def message(role: Role, *parts: Part | str) -> Message:
     return Message(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 
+def opening_messages(system: str, images: Iterable[ImageRef], user: str) -> tuple[Message, Message]:
+    """A system message, and one of the user: the images, then the text."""
+    return message("system", system), message("user", *map(ImagePart, images), user)
+
+
 def as_json(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     """Messages with images as their sha256, for the ledger's keys."""
     return [

@@ -15,24 +15,39 @@ thoughts and answers are stripped of whitespace.
 
 from __future__ import annotations
 
-import typing
+from abc import ABC, abstractmethod
 
-from pipelines.models.messages import Message, Part
-from pipelines.models.protocols.markup import Malformed, ParsedTurn, excerpt, tag
+from pipelines.models.messages import ImagePart, Message, Part, Text, joined
+from pipelines.models.protocols.markup import Malformed, ParsedTurn, excerpt, lines, tag, without_stray_tags
 from pipelines.records import ImageRef, Observation, VideoRef
 from pipelines.records.reject_reasons import Reason, RowError
 
 
-class Protocol(typing.Protocol):
-    """One way of thinking with images."""
+class Protocol(ABC):
+    """One way of thinking with images. A subclass says which tags there are, how a conversation opens, and how a turn
+    is read and written."""
 
     name: str
-    stop: tuple[str, ...]
-    """Strings after which a turn ends. A server may cut them off or ignore them; ``parse`` accepts both."""
-    modes: tuple[str, ...]
+    container: str
+    """The tag that code stands in; its end is the end of a turn."""
+    marker: str
+    """The tag around an observation, which only the sandbox may write."""
+    tags: tuple[str, ...]
+    """The tags that no thought or answer holds."""
+    modes: tuple[str, ...] = ("free",)
     """The system prompts (``free``: the policy decides whether to write code); the first is the default."""
-    setup: str
+    setup = ""
     """Code to run in the session before the policy's first code, not recorded; empty for none."""
+    caption = ""
+    """What stands before an image of an observation; ``{}`` is its number."""
+    one_only = False
+    """Whether a second container directly after the first is malformed."""
+    takes_videos = False
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Strings after which a turn ends. A server may cut them off or ignore them; ``parse`` accepts both."""
+        return (f"</{self.container}>",)
 
     def opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
@@ -41,30 +56,61 @@ class Protocol(typing.Protocol):
 
         Raises ``RowError`` (not_applicable) for videos in a protocol without them, ``ValueError`` for an unknown mode.
         """
-        ...
+        if mode not in self.modes:
+            raise ValueError(f"{self.name} has the modes {', '.join(self.modes)}; found {mode!r}")
+        if videos and not self.takes_videos:
+            raise RowError(Reason.NOT_APPLICABLE, f"{self.name} shows no videos; the sample has {len(videos)}")
+        return self._opening(question, images, videos, mode)
 
     def parse(self, text: str) -> ParsedTurn | Malformed:
         """The parts of a turn. Text after its end is ignored, as if a stop string had cut it off."""
-        ...
+        turn = self._read(lines(text))
+        return without_stray_tags(turn, *self.tags) if isinstance(turn, ParsedTurn) else turn
 
     def stream(self) -> TurnStream:
         """A parser for one turn that arrives in pieces."""
-        ...
+        return TurnStream(self)
 
     def write_round(self, thought: str, code: str, *, first: bool) -> str:
         """A turn with code, as text; inverse of ``parse``.
 
         Raises ``RowError`` (malformed_turn) for text that no turn can contain, such as a thought with ``<code>`` in it.
         """
-        ...
+        return self._checked(ParsedTurn(lines(thought).strip(), code=lines(code)), first)
 
     def write_answer(self, thought: str, answer: str, *, first: bool) -> str:
         """The last turn, as text; raises as ``write_round`` does. ``first``: it is also the only one."""
-        ...
+        return self._checked(ParsedTurn(lines(thought).strip(), answer=lines(answer).strip()), first)
 
     def wrap(self, observation: Observation) -> tuple[Part, ...]:
-        """An observation as the policy reads it, markers included."""
-        ...
+        """An observation as the policy reads it: output, error, images in the order in which they were shown."""
+        texts = (observation.text.strip(), observation.error or "")
+        parts: list[Part] = [Text(f"<{self.marker}>\n"), *(Text(f"{text}\n") for text in texts if text)]
+        for number, image in enumerate(observation.images, start=1):
+            parts += [Text(self.caption.format(number)), ImagePart(image), Text("\n")]
+        return joined([*parts, Text(f"</{self.marker}>")])
+
+    def _checked(self, turn: ParsedTurn, first: bool) -> str:
+        text = self._written(turn, first)
+        parsed = self.parse(text)
+        if parsed == turn:
+            return text
+        why = parsed.evidence if isinstance(parsed, Malformed) else f"it would be read otherwise: {excerpt(text)}"
+        raise RowError(Reason.MALFORMED_TURN, f"{self.name} cannot hold these words: {why}")
+
+    @abstractmethod
+    def _opening(
+        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
+    ) -> tuple[Message, ...]:
+        """As ``opening``, of what the protocol takes."""
+
+    @abstractmethod
+    def _read(self, text: str) -> ParsedTurn | Malformed:
+        """The parts of a turn whose line ends are ``\\n``; stray tags are found later."""
+
+    @abstractmethod
+    def _written(self, turn: ParsedTurn, first: bool) -> str:
+        """The text that ``_read`` reads as ``turn``."""
 
 
 def render(protocol: Protocol, parsed: ParsedTurn, *, first: bool) -> str:
@@ -74,32 +120,14 @@ def render(protocol: Protocol, parsed: ParsedTurn, *, first: bool) -> str:
     return protocol.write_answer(parsed.thought, parsed.answer or "", first=first)
 
 
-def checked(protocol: Protocol, text: str, turn: ParsedTurn) -> str:
-    """``text``, if it parses as ``turn``. Raises ``RowError`` (malformed_turn) otherwise."""
-    parsed = protocol.parse(text)
-    if parsed == turn:
-        return text
-    why = parsed.evidence if isinstance(parsed, Malformed) else f"it would be read otherwise: {excerpt(text)}"
-    raise RowError(Reason.MALFORMED_TURN, f"{protocol.name} cannot hold these words: {why}")
-
-
-def check_opening(protocol: Protocol, mode: str, videos: tuple[VideoRef, ...] = ()) -> None:
-    """Raises ``ValueError`` for a mode that ``protocol`` lacks, ``RowError`` (not_applicable) for ``videos``."""
-    if mode not in protocol.modes:
-        raise ValueError(f"{protocol.name} has the modes {', '.join(protocol.modes)}; found {mode!r}")
-    if videos:
-        raise RowError(Reason.NOT_APPLICABLE, f"{protocol.name} shows no videos; the sample has {len(videos)}")
-
-
 class TurnStream:
     """A parser of one turn in pieces; ``finish`` returns what ``parse`` returns for the joined pieces.
 
     Each piece is scanned once, with the few characters before it in which a tag may have begun.
     """
 
-    def __init__(self, protocol: Protocol, *, container: str, one_only: bool = False) -> None:
-        """Code is inside the tag ``container``; ``one_only``: a second one directly after it is malformed."""
-        self._protocol, self._container, self._one_only = protocol, container, one_only
+    def __init__(self, protocol: Protocol) -> None:
+        self._protocol, self._container = protocol, protocol.container
         self._text, self._position = "", 0
         self._closed_at: int | None = None
         self.in_code = False
@@ -115,7 +143,7 @@ class TurnStream:
         while self._closed_at is None and self._step():
             pass
         if self._closed_at is not None:
-            self.ended = not (self._one_only and self._may_repeat(self._text[self._closed_at :].lstrip()))
+            self.ended = not (self._protocol.one_only and self._may_repeat(self._text[self._closed_at :].lstrip()))
 
     def finish(self) -> ParsedTurn | Malformed:
         """The turn so far."""

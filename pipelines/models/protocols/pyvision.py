@@ -21,38 +21,38 @@ from __future__ import annotations
 
 from pipelines.models.messages import ImagePart, Message, Part, Text, joined, message
 from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols.base import TurnStream, check_opening, checked
+from pipelines.models.protocols.base import Protocol
 from pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
     code_or_answer,
     fenced_code,
     fits_a_box,
-    lines,
     one_answer,
     unfenced,
-    without_stray_tags,
     write_box,
 )
 from pipelines.models.tasks import video_info
-from pipelines.records import ImageRef, Observation, VideoRef
-
-OPEN, CLOSE = "<interpreter>", "</interpreter>"
+from pipelines.records import ImageRef, VideoRef
 
 
-class PyVision:
-    """The protocol of PyVision: code runs in a Python session with images and videos open."""
+class PyVision(Protocol):
+    r"""The protocol of PyVision: code runs in a Python session with images and videos open.
 
-    name = "pyvision"
-    stop: tuple[str, ...] = ("</code>",)
-    modes: tuple[str, ...] = ("free",)
-    setup = ""
+    A turn's code counts up to its first ``</code>``, with or without a fence; an answer with or without ``\boxed``,
+    which is written unless its braces are not balanced. Malformed: as ``markup.code_or_answer``, empty code or answer,
+    boxes that differ, a tag without its partner.
+    """
 
-    def opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
+    name, container, marker = "pyvision", "code", "interpreter"
+    tags = ("code", "answer")
+    caption = "figure {}:\n"
+    takes_videos = True
+
+    def _opening(
+        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
         """System prompt; then every image with its variable's name and its size, the videos' sizes, the question."""
-        check_opening(self, mode)
         system, user = bundled_prompt("pyvision").render(
             question=question,
             has_images=bool(images),
@@ -63,37 +63,17 @@ class PyVision:
             parts += [Text(f"image_clue_{index}, {image.width}x{image.height} pixels:\n"), ImagePart(image), Text("\n")]
         return (message("system", system), message("user", *joined([*parts, Text(user)])))
 
-    def parse(self, text: str) -> ParsedTurn | Malformed:
-        r"""Code counts up to its first ``</code>``, with or without a fence; an answer with or without ``\boxed``.
+    def _read(self, text: str) -> ParsedTurn | Malformed:
+        turn = code_or_answer(text, sandbox=self.marker)
+        if isinstance(turn, Malformed):
+            return turn
+        return _with_answer(turn) if turn.code is None else _with_code(turn, turn.code)
 
-        Malformed: as ``markup.code_or_answer``, empty code or answer, boxes that differ, a tag without its partner.
-        """
-        turn = code_or_answer(lines(text), sandbox="interpreter")
-        if isinstance(turn, ParsedTurn):
-            turn = _with_answer(turn) if turn.code is None else _with_code(turn, turn.code)
-        return without_stray_tags(turn, "code", "answer") if isinstance(turn, ParsedTurn) else turn
-
-    def stream(self) -> TurnStream:
-        return TurnStream(self, container="code")
-
-    def write_round(self, thought: str, code: str, *, first: bool) -> str:
-        """The thought, then the code without a fence."""
-        turn = ParsedTurn(lines(thought).strip(), code=lines(code))
-        return checked(self, f"{turn.thought}\n<code>\n{turn.code}\n</code>".lstrip(), turn)
-
-    def write_answer(self, thought: str, answer: str, *, first: bool) -> str:
-        """The thought, then the answer in its box; without one where its braces are not balanced."""
-        turn = ParsedTurn(lines(thought).strip(), answer=lines(answer).strip())
-        boxed = write_box(turn.answer or "") if fits_a_box(turn.answer or "") else turn.answer
-        return checked(self, f"{turn.thought}\n<answer>\n{boxed}\n</answer>".lstrip(), turn)
-
-    def wrap(self, observation: Observation) -> tuple[Part, ...]:
-        """Output, error, then the images as ``figure 1`` and so on, in the order in which they were shown."""
-        texts = (observation.text.strip(), observation.error or "")
-        parts: list[Part] = [Text(f"{OPEN}\n"), *(Text(f"{text}\n") for text in texts if text)]
-        for number, image in enumerate(observation.images, start=1):
-            parts += [Text(f"figure {number}:\n"), ImagePart(image), Text("\n")]
-        return joined([*parts, Text(CLOSE)])
+    def _written(self, turn: ParsedTurn, first: bool) -> str:
+        if turn.code is not None:
+            return f"{turn.thought}\n<code>\n{turn.code}\n</code>".lstrip()
+        answer = turn.answer or ""
+        return f"{turn.thought}\n<answer>\n{write_box(answer) if fits_a_box(answer) else answer}\n</answer>".lstrip()
 
 
 def _with_code(turn: ParsedTurn, block: str) -> ParsedTurn | Malformed:

@@ -15,79 +15,61 @@ from __future__ import annotations
 
 import re
 
-from pipelines.models.messages import ImagePart, Message, Part, Text, message
+from pipelines.models.messages import ImagePart, Message, Part, Text, opening_messages
 from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols.base import TurnStream, check_opening, checked
+from pipelines.models.protocols.base import Protocol
 from pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
     code_or_answer,
     excerpt,
-    lines,
     tag,
     unfenced,
-    without_stray_tags,
 )
 from pipelines.models.tasks import image_sizes
 from pipelines.records import ImageRef, Observation, VideoRef
 
-OPEN, CLOSE = "<sandbox_output>", "</sandbox_output>"
 _THINK = tag("/?think")
 
 
-class Thyme:
-    """The protocol of Thyme: code inside the reasoning, observations inline."""
+class Thyme(Protocol):
+    """The protocol of Thyme: code inside the reasoning, observations inline. ``<think>`` opens only once.
 
-    name = "thyme"
-    stop: tuple[str, ...] = ("</code>",)
-    modes: tuple[str, ...] = ("free",)
-    setup = ""
+    A turn's code counts up to its first ``</code>``; an answer must not be followed by code or another answer. Also
+    malformed: an answer before the code, a marker that only the sandbox writes, code that is not in one fence, a tag
+    without its partner.
+    """
 
-    def opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
+    name, container, marker = "thyme", "code", "sandbox_output"
+    tags = ("code", "answer", "think")
+
+    def _opening(
+        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
         """System prompt, then the images and the question with the images' sizes."""
-        check_opening(self, mode, videos)
-        sizes = image_sizes(images)
-        system, user = bundled_prompt("thyme").render(question=question, sizes=sizes)
-        return (message("system", system), message("user", *(ImagePart(image) for image in images), user))
+        system, user = bundled_prompt("thyme").render(question=question, sizes=image_sizes(images))
+        return opening_messages(system, images, user)
 
-    def parse(self, text: str) -> ParsedTurn | Malformed:
-        """Code counts up to its first ``</code>``; an answer must not be followed by code or another answer.
+    def _read(self, text: str) -> ParsedTurn | Malformed:
+        turn = code_or_answer(text, sandbox=self.marker)
+        if isinstance(turn, Malformed):
+            return turn
+        return _with_answer(turn) if turn.code is None else _with_code(turn, turn.code)
 
-        Also malformed: an answer before the code, a marker that only the sandbox writes, code that is not in one fence,
-        a tag without its partner.
-        """
-        turn = code_or_answer(lines(text), sandbox="sandbox_output")
-        if isinstance(turn, ParsedTurn):
-            turn = _with_answer(turn) if turn.code is None else _with_code(turn, turn.code)
-        return without_stray_tags(turn, "code", "answer", "think") if isinstance(turn, ParsedTurn) else turn
-
-    def stream(self) -> TurnStream:
-        return TurnStream(self, container="code")
-
-    def write_round(self, thought: str, code: str, *, first: bool) -> str:
-        """``<think>`` opens only once, in the first turn."""
-        turn = ParsedTurn(lines(thought).strip(), code=lines(code))
-        opening = "<think>" if first else ""
-        return checked(self, f"{opening}{turn.thought}\n<code>\n```python\n{turn.code}\n```\n</code>", turn)
-
-    def write_answer(self, thought: str, answer: str, *, first: bool) -> str:
-        """Closes the reasoning and answers."""
-        turn = ParsedTurn(lines(thought).strip(), answer=lines(answer).strip())
-        opening = "<think>" if first else ""
-        return checked(self, f"{opening}{turn.thought}</think>\n<answer>{turn.answer}</answer>", turn)
+    def _written(self, turn: ParsedTurn, first: bool) -> str:
+        thought = f"<think>{turn.thought}" if first else turn.thought
+        if turn.code is not None:
+            return f"{thought}\n<code>\n```python\n{turn.code}\n```\n</code>"
+        return f"{thought}</think>\n<answer>{turn.answer}</answer>"
 
     def wrap(self, observation: Observation) -> tuple[Part, ...]:
         """Images, then the output (unless it is only the paths of the shown files), then the error."""
-        parts: list[Part] = [Text(OPEN), *(ImagePart(image) for image in observation.images)]
-        texts = [] if observation.images and _only_paths(observation.text) else [observation.text.strip()]
-        if observation.error:
-            texts.append(observation.error)
-        text = "\n".join(text for text in texts if text)
+        parts: list[Part] = [Text(f"<{self.marker}>"), *(ImagePart(image) for image in observation.images)]
+        output = "" if observation.images and _only_paths(observation.text) else observation.text.strip()
+        text = "\n".join(filter(None, (output, observation.error)))
         if text:
             parts.append(Text(text))
-        return (*parts, Text(CLOSE))
+        return (*parts, Text(f"</{self.marker}>"))
 
 
 def _with_code(turn: ParsedTurn, block: str) -> ParsedTurn | Malformed:

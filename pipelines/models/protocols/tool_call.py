@@ -20,84 +20,62 @@ from __future__ import annotations
 import json
 import re
 
-from pipelines.models.messages import ImagePart, Message, Part, Text, joined, message
+from pipelines.models.messages import Message, opening_messages
 from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols.base import TurnStream, check_opening, checked
+from pipelines.models.protocols.base import Protocol
 from pipelines.models.protocols.markup import (
     Malformed,
     ParsedTurn,
     excerpt,
     fits_a_box,
-    lines,
     one_answer,
     split_at_tag,
     tag,
-    without_stray_tags,
     write_box,
 )
 from pipelines.models.protocols.tools import CODE_TOOL, CROP_SETUP, CROP_TOOL, read_call, write_call
 from pipelines.models.tasks import image_sizes
-from pipelines.records import ImageRef, Observation, VideoRef
+from pipelines.records import ImageRef, VideoRef
 
-OPEN, CLOSE = "<tool_response>", "</tool_response>"
 _AROUND = ((r"\$\$?", r"\$"), (r"\\\[", r"\\\]"), (r"\\\(", r"\\\)"), (r"\*\*", r"\*\*"))
 """Delimiters of mathematics and emphasis around a box; the opening one would be left in the thought."""
 
 
-class ToolCall:
-    """One JSON call per turn, then an answer in a box."""
+class ToolCall(Protocol):
+    r"""One JSON call per turn, then an answer in a box.
 
-    name = "tool_call"
-    stop: tuple[str, ...] = ("</tool_call>",)
-    modes: tuple[str, ...] = ("free", "forced", "forbidden")
+    A turn is read as a call, or else as the last ``\boxed`` answer; a box in the text before a call is no answer.
+    Malformed: two calls in a row, a call that ``tools.read_call`` rejects, boxes that differ, a tag that only the tool
+    writes, a tag without its partner.
+    """
+
+    name, container, marker = "tool_call", "tool_call", "tool_response"
+    tags = ("tool_call",)
+    modes = ("free", "forced", "forbidden")
     setup = CROP_SETUP
+    one_only = True
 
-    def opening(
-        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...] = (), *, mode: str = "free"
+    def _opening(
+        self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
         """System prompt with the tool, then the images and the question with the images' sizes."""
-        check_opening(self, mode, videos)
         tool = json.dumps(CROP_TOOL if images else CODE_TOOL)
         system, user = bundled_prompt("tool_call").render(
             question=question, sizes=image_sizes(images), has_images=bool(images), tool=tool, mode=mode
         )
-        return (message("system", system), message("user", *(ImagePart(image) for image in images), user))
+        return opening_messages(system, images, user)
 
-    def parse(self, text: str) -> ParsedTurn | Malformed:
-        r"""A call, or else the last ``\boxed`` answer; a box in the text before a call is no answer.
-
-        Malformed: two calls in a row, a call that ``tools.read_call`` rejects, boxes that differ, a tag that only the
-        tool writes, a tag without its partner.
-        """
-        text = lines(text)
-        parts = split_at_tag(text, "tool_call")
+    def _read(self, text: str) -> ParsedTurn | Malformed:
+        parts = split_at_tag(text, self.container)
         thought = parts[0] if parts else text
-        if tag("/?tool_response").search(thought):
+        if tag(f"/?{self.marker}").search(thought):
             return Malformed(f"the turn has a tool's marker of its own: {excerpt(thought)}")
-        turn = _with_call(*parts) if parts else _with_answer(thought)
-        return without_stray_tags(turn, "tool_call") if isinstance(turn, ParsedTurn) else turn
+        return _with_call(*parts) if parts else _with_answer(thought)
 
-    def stream(self) -> TurnStream:
-        return TurnStream(self, container="tool_call", one_only=True)
-
-    def write_round(self, thought: str, code: str, *, first: bool) -> str:
-        """The thought, then ``code`` as a call."""
-        turn = ParsedTurn(lines(thought).strip(), code=lines(code))
-        call = write_call(turn.code or "")
-        return checked(self, f"{turn.thought}\n<tool_call>\n{call}\n</tool_call>".lstrip(), turn)
-
-    def write_answer(self, thought: str, answer: str, *, first: bool) -> str:
-        """The thought, then the answer in its box."""
-        turn = ParsedTurn(lines(thought).strip(), answer=lines(answer).strip())
-        return checked(self, f"{turn.thought}\n{write_box(turn.answer or '')}".lstrip(), turn)
-
-    def wrap(self, observation: Observation) -> tuple[Part, ...]:
-        """Output, error, then the images."""
-        texts = (observation.text.strip(), observation.error or "")
-        parts: list[Part] = [Text(f"{OPEN}\n"), *(Text(f"{text}\n") for text in texts if text)]
-        for image in observation.images:
-            parts += [ImagePart(image), Text("\n")]
-        return joined([*parts, Text(CLOSE)])
+    def _written(self, turn: ParsedTurn, first: bool) -> str:
+        if turn.code is not None:
+            return f"{turn.thought}\n<tool_call>\n{write_call(turn.code)}\n</tool_call>".lstrip()
+        return f"{turn.thought}\n{write_box(turn.answer or '')}".lstrip()
 
 
 def _with_call(thought: str, call: str, after: str) -> ParsedTurn | Malformed:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -80,71 +81,35 @@ del _crop_tool
 
 CODE, CROP = "code_interpreter", "crop_image_normalized"
 
-CODE_TOOL: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": CODE,
-        "description": "Executes a Python program and returns what it printed and the figures that plt.show() showed.",
-        "parameters": {
-            "type": "object",
-            "properties": {"code": {"type": "string", "description": "The program, complete with its imports."}},
-            "required": ["code"],
-        },
-    },
-}
-CROP_TOOL: dict[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": CROP,
-        "description": "Shows one part of an image on its own, so that small things in it become visible.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "bbox_2d": {
-                    "type": "array",
-                    "items": {"type": "number"},
-                    "description": "Left, top, right and bottom of the part, as fractions from 0 to 1 of that image.",
-                },
-                "target_image": {
-                    "type": "integer",
-                    "description": "Which image: 1 is the first one given; images shown by calls are counted on.",
-                },
-            },
-            "required": ["bbox_2d", "target_image"],
-        },
-    },
-}
+_TOOLS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("tools.json").read_text())
+CODE_TOOL, CROP_TOOL = _TOOLS["code"], _TOOLS["crop"]
+"""As system prompts have them."""
+Arguments = TypeVar("Arguments")
 _LINE = re.compile(r"crop_image_normalized\(bbox_2d=(\[[-+.,e\d ]+\]), target_image=(-?\d+)\)", re.ASCII)
 _TAG = re.compile(r"<(?=/?tool_(?:call|response)>)", re.IGNORECASE | re.ASCII)
 
-_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 _MAX = 2**53
 """Larger integers of JSON have no exact float."""
 _Integer = Annotated[int, Field(ge=-_MAX, le=_MAX)]
 _Number = _Integer | Annotated[float, Field(ge=-_MAX, le=_MAX)]
 
 
-class _Code(BaseModel):
-    model_config = _STRICT
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Code(_Strict):
     code: str
 
 
-class _Crop(BaseModel):
-    model_config = _STRICT
+class _Crop(_Strict):
     bbox_2d: list[_Number] = Field(min_length=4, max_length=4)
     target_image: _Integer
 
 
-class _CodeCall(BaseModel):
-    model_config = _STRICT
-    name: Literal["code_interpreter"]
-    arguments: _Code
-
-
-class _CropCall(BaseModel):
-    model_config = _STRICT
-    name: Literal["crop_image_normalized"]
-    arguments: _Crop
+class _Call(_Strict, Generic[Arguments]):
+    name: str
+    arguments: Arguments
 
 
 def read_call(text: str) -> str | Malformed:
@@ -157,13 +122,13 @@ def read_call(text: str) -> str | Malformed:
     if name not in (CODE, CROP):
         return Malformed(f"the call names neither {CODE} nor {CROP}: {excerpt(text)}")
     try:
-        valid = _CodeCall.model_validate(call) if name == CODE else _CropCall.model_validate(call)
+        if name == CODE:
+            return fenced_code(lines(_Call[_Code].model_validate(call).arguments.code))
+        crop = _Call[_Crop].model_validate(call).arguments
+        return crop_line(crop.bbox_2d, crop.target_image)
     except ValidationError as error:
         first = error.errors()[0]
         return Malformed(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}: {excerpt(text)}")
-    if isinstance(valid, _CropCall):
-        return crop_line(valid.arguments.bbox_2d, valid.arguments.target_image)
-    return fenced_code(lines(valid.arguments.code))
 
 
 def write_call(code: str) -> str:
