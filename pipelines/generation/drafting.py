@@ -11,7 +11,7 @@ import sandbox
 from pipelines.generation.recipes import Plan, Recipe
 from pipelines.generation.rollout import parse_turn, write_turn
 from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
-from pipelines.models.messages import ImagePart, Message, message
+from pipelines.models.messages import Message, opening_messages
 from pipelines.models.policies import Completion, CompletionRequest, Policy
 from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
@@ -33,7 +33,6 @@ DRAFT_CODE = (
     "pipelines.generation.operation_planning",
     "pipelines.generation.recipes",
     "pipelines.generation.rollout",
-    "pipelines.generation.recipes",
     "pipelines.selection.stratified",
     "pipelines.verification.grading",
     "pipelines.vision",
@@ -143,16 +142,10 @@ class Drafts(RecipeStage[Sample, Draft]):
 
 
 async def _written(
-    policy: Policy,
-    task: Task,
-    stop: tuple[str, ...],
-    spent: UsageMeter,
-    *,
-    schema: Mapping[str, Any] | None = None,
+    policy: Policy, task: Task, stop: tuple[str, ...], spent: UsageMeter, *, schema: Mapping[str, Any] | None = None
 ) -> Completion:
-    completion = await write_turn(
-        policy, CompletionRequest(task.opening, stop, seed_from(task.seed, 0), task, schema=schema)
-    )
+    request = CompletionRequest(task.opening, stop, seed_from(task.seed, 0), task, schema=schema)
+    completion = await write_turn(policy, request)
     spent.usage += completion.usage
     spent.text = completion.text
     return completion
@@ -182,9 +175,8 @@ def _opening(
 ) -> tuple[Message, ...]:
     slots = {"question": question_text(sample), "sizes": image_sizes(images), **hint}
     slots["videos"] = video_info(sample.videos)
-    return _messages(
-        images, *recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
-    )
+    system, user = recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
+    return opening_messages(system, images, user)
 
 
 def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...]) -> Task:
@@ -195,14 +187,10 @@ def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...]) -> Task
         sample=sample,
         images=images,
         hint={},
-        opening=_messages(images, system, user),
+        opening=opening_messages(system, images, user),
         seed=seed_from(plan.prompt.name, sample.sample_id),
         stage="plan",
     )
-
-
-def _messages(images: tuple[ImageRef, ...], system: str, user: str) -> tuple[Message, ...]:
-    return (message("system", system), message("user", *map(ImagePart, images), user))
 
 
 def provenance(recipe: Recipe, writer: Policy, *, seed: int) -> Provenance:

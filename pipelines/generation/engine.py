@@ -108,10 +108,8 @@ class Family:
         ``necessity`` (default: the recipe's) says; without one of the two that is not measured. Raises
         ``PolicyUnavailable`` before any work when a policy is needed and cannot be reached.
         """
-        verdicts = Verdicts.of(
-            self.recipe, self.workspace, judge, n_votes=n_votes, unaided=unaided, necessity=necessity
-        )
-        return self.shard.materialize(verdicts)
+        stage = Verdicts.of(self.recipe, self.workspace, judge, n_votes=n_votes, unaided=unaided, necessity=necessity)
+        return self.shard.materialize(stage)
 
     def keep(self) -> StageReport:
         """The runs that passed every check."""
@@ -138,11 +136,7 @@ class Runs(RecipeStage[Draft, Trajectory]):
     table: ClassVar[str] = "runs"
     above: ClassVar[Sequence[str]] = ("drafts",)
     kind: ClassVar[type[Trajectory]] = Trajectory
-    code: ClassVar[Sequence[str]] = (
-        *DRAFT_CODE,
-        __name__,
-        "pipelines.generation.sandbox_sessions",
-    )
+    code: ClassVar[Sequence[str]] = (*DRAFT_CODE, __name__, "pipelines.generation.sandbox_sessions")
     roles: ClassVar[Sequence[str]] = ("writer",)
 
     @property

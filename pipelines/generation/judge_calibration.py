@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from pipelines.verification.judges.calibration_store import (
     inline_case,
     stored_calibration,
 )
-from pipelines.verification.judges.labels import Label, Labels, label_reject, read_labels
+from pipelines.verification.judges.labels import Label, label_reject, read_labels
 from sandbox.errors import UserError
 
 
@@ -85,46 +85,23 @@ def calibrate_judge(
     checks = judged_checks()
     if name not in checks:
         raise JudgeUnknown(f"there is no judge {name!r}; there are {', '.join(sorted(checks))}")
-    return asyncio.run(_calibrate(workspace, checks[name], path, policy, n_votes, target_precision, progress))
+    check, labels, rows = checks[name], read_labels(path, name), _Rows(workspace)
+    recorded = None if policy is None else RecordedPolicy(policy, workspace.ledger)
+    judge: Judge = EmbeddedJudge() if recorded is None else PolicyJudge(recorded, n_votes=n_votes)
+    counted = CountedJudge(judge)
 
+    async def ask_all() -> list[JudgedLabel | Reject]:
+        async with recorded or nullcontext():
+            if recorded is not None:
+                await recorded.check()
+            return await map_rows(
+                labels.labels,
+                lambda label: _ask(label, check, counted, rows),
+                concurrency=recorded.concurrency if recorded else 1,
+                progress=progress,
+            )
 
-async def _calibrate(
-    workspace: Workspace,
-    check: JudgedCheck,
-    path: Path,
-    policy: Policy | None,
-    n_votes: int,
-    target_precision: float | None,
-    progress: Progress | None,
-) -> Calibrated:
-    labels, rows = read_labels(path, check.name), _Rows(workspace)
-    async with AsyncExitStack() as stack:
-        judge: Judge = EmbeddedJudge()
-        concurrency = 1
-        if policy is not None:
-            recorded = await stack.enter_async_context(RecordedPolicy(policy, workspace.ledger))
-            await recorded.check()
-            judge, concurrency = PolicyJudge(recorded, n_votes=n_votes), policy.concurrency
-        counted = CountedJudge(judge)
-        results = await map_rows(
-            labels.labels,
-            lambda label: _ask(label, check, counted, rows),
-            concurrency=concurrency,
-            progress=progress,
-        )
-    return _frozen(workspace, check, judge, labels, results, path, target_precision, counted.usage)
-
-
-def _frozen(
-    workspace: Workspace,
-    check: JudgedCheck,
-    judge: Judge,
-    labels: Labels,
-    results: Sequence[JudgedLabel | Reject],
-    path: Path,
-    target_precision: float | None,
-    usage: Usage,
-) -> Calibrated:
+    results = asyncio.run(ask_all())
     judged = [row for row in results if isinstance(row, JudgedLabel)]
     rejects = [*labels.rejects, *(row for row in results if isinstance(row, Reject))]
     frozen = stored_calibration(
@@ -136,7 +113,7 @@ def _frozen(
         target_precision=target_precision,
     )
     written = CalibrationStore(workspace.calibrations).write(frozen)
-    return Calibrated(frozen, written, judged, rejects, labels.n_lines, labels.n_other, usage)
+    return Calibrated(frozen, written, judged, rejects, labels.n_lines, labels.n_other, counted.usage)
 
 
 async def _ask(label: Label, check: JudgedCheck, judge: Judge, rows: _Rows) -> JudgedLabel | Reject:
@@ -173,9 +150,9 @@ class _Rows:
         if family not in self._cases:
             folder = self.workspace.tables.root / family / "runs"
             partitions = sorted(path.stem for path in folder.glob("[!.]*.parquet") if ".rejects" not in path.name)
-            self._cases[family] = {
-                name: case for partition in partitions for name, case in self._of(family, partition).items()
-            }
+            self._cases[family] = {}
+            for partition in partitions:
+                self._cases[family] |= self._of(family, partition)
         return self._cases[family]
 
     def _of(self, family: str, partition: str) -> dict[str, Case]:

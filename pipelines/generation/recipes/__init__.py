@@ -11,6 +11,7 @@ import importlib.util
 import math
 import os
 import pkgutil
+import random
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,15 +20,25 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from pipelines.models.prompts import Prompt
-from pipelines.models.protocols.base import Protocol
+from pipelines.models.prompts import Prompt, bundled_prompt
+from pipelines.models.protocols import Protocol, Thyme
 from pipelines.models.tasks import PreparedSample, Task
 from pipelines.records import ImageRef, LossPolicy, Round, Sample
-from pipelines.records.digest import digest, digest_bytes
+from pipelines.records.digest import digest, digest_bytes, seed_from
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.stratified import mixture
 from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import (
+    answer_matches,
+    crop_contains_target,
+    crop_is_tight,
+    executes,
+    hint_stays_hidden,
+    second_round_is_explained,
+    shows_an_image,
+    two_programs,
+)
 from pipelines.verification.checks.base import CheckFunction
 from pipelines.verification.checks.necessity import Necessity
 from sandbox.errors import UserError
@@ -171,6 +182,56 @@ def with_margin(target: Box, image: ImageRef, *, margin: float = MARGIN, min_pix
     """The target with its surroundings, inside the image; ``margin`` is a share of the target's longer side."""
     pixels = max(min_pixels, round(margin * max(target.width, target.height)))
     return target.grown(pixels).clipped(image.width, image.height)
+
+
+def prepare_images(sample: Sample, store: ImageStore) -> PreparedSample:
+    """The images as they are. Raises ``RowError`` (not_applicable) without one."""
+    if not sample.images:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
+    return PreparedSample(sample.images)
+
+
+def two_crops(
+    family: str,
+    *,
+    description: str,
+    file: Path,
+    first_region: Callable[[Box, Sample, random.Random], Box],
+    first_check: CheckFunction,
+    follow_up: str,
+) -> Recipe:
+    """A family of two rounds (Thyme App. B, multi-round): a first crop, then the exact one, explained by the first.
+
+    The policy receives the seeded ``first_region`` (of the exact one) at the start, and the exact one as the ``region``
+    of ``follow_up``, the text beside the first observation; the trajectory shows neither.
+    """
+
+    def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+        exact = target_region(sample)
+        first = first_region(exact, sample, random.Random(seed_from(family, sample.sample_id)))
+        return PreparedSample(sample.images, {"first_region": as_text(first), "region": as_text(exact)})
+
+    return Recipe(
+        family=family,
+        description=description,
+        file=file,
+        prompt=bundled_prompt(family),
+        protocol=Thyme(),
+        prepare=prepare,
+        checks=(
+            executes,
+            two_programs,
+            shows_an_image,
+            first_check,
+            crop_contains_target,
+            crop_is_tight,
+            second_round_is_explained,
+            answer_matches,
+            hint_stays_hidden,
+        ),
+        max_rounds=2,
+        follow_up=lambda task, rounds: follow_up.format(region=task.hint["region"]) if len(rounds) == 1 else "",
+    )
 
 
 def as_text(region: Box) -> str:

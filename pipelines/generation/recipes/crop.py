@@ -9,11 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.generation.recipes import (
-    Recipe,
-    as_text,
-    target_region,
-)
+from pipelines.generation.recipes import Recipe, as_text, target_region
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import Thyme
 from pipelines.models.tasks import PreparedSample

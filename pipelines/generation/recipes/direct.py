@@ -10,22 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipelines.generation.operation_planning import plan
-from pipelines.generation.recipes import Recipe
+from pipelines.generation.recipes import Recipe, prepare_images
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
 from pipelines.verification.checks import Necessity, answer_matches, consistency, hint_stays_hidden, no_program
-
-
-def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The images as they are."""
-    if not sample.images:
-        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
-    return PreparedSample(sample.images)
-
 
 recipe = Recipe(
     family="direct",
@@ -33,7 +21,7 @@ recipe = Recipe(
     file=Path(__file__),
     prompt=bundled_prompt("direct"),
     protocol=Thyme(),
-    prepare=prepare,
+    prepare=prepare_images,
     checks=(no_program, answer_matches, consistency, hint_stays_hidden),
     max_rounds=0,
     plan=plan(keeps=lambda decided: not decided.needs_work),

@@ -9,30 +9,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from pipelines.generation.recipes import (
-    Recipe,
-    as_text,
-    target_region,
-)
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample, Task
-from pipelines.records import Round, Sample
-from pipelines.records.digest import seed_from
+from pipelines.generation.recipes import two_crops
+from pipelines.records import Sample
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import (
-    answer_matches,
-    crop_contains_target,
-    crop_is_tight,
-    executes,
-    first_crop_misses,
-    hint_stays_hidden,
-    second_round_is_explained,
-    shows_an_image,
-    two_programs,
-)
+from pipelines.verification.checks import first_crop_misses
 
 STRETCH = (1.0, 1.8)
 """How large the wrong region is, as a multiple of the exact region's sides."""
@@ -52,12 +33,9 @@ NEXT = (
 """Text beside the first observation; here, so that the recipe's digest covers it."""
 
 
-def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The image as it is; the wrong and the exact region as the hint."""
-    exact = target_region(sample)
-    rng = random.Random(seed_from("error_correction", sample.sample_id))
-    first = wrong(exact, sample.truth.boxes[0].box, sample.images[0].width, sample.images[0].height, rng)
-    return PreparedSample(sample.images, {"first_region": as_text(first), "region": as_text(exact)})
+def first_region(exact: Box, sample: Sample, rng: random.Random) -> Box:
+    """The wrong region."""
+    return wrong(exact, sample.truth.boxes[0].box, sample.images[0].width, sample.images[0].height, rng)
 
 
 def wrong(exact: Box, target: Box, width: int, height: int, rng: random.Random) -> Box:
@@ -92,29 +70,11 @@ def _beside(target: Box, wide: int, high: int, rng: random.Random) -> tuple[int,
     return round(x + aside * wide), round(y - away if side == 2 else y + away)
 
 
-def follow_up(task: Task, rounds: tuple[Round, ...]) -> str:
-    """The exact region, beside the first observation."""
-    return NEXT.format(region=task.hint["region"]) if len(rounds) == 1 else ""
-
-
-recipe = Recipe(
-    family="error_correction",
+recipe = two_crops(
+    "error_correction",
     description="Two rounds: a crop that misses, then the right one, with the reason (Thyme App. B, multi-round).",
     file=Path(__file__),
-    prompt=bundled_prompt("error_correction"),
-    protocol=Thyme(),
-    prepare=prepare,
-    checks=(
-        executes,
-        two_programs,
-        shows_an_image,
-        first_crop_misses,
-        crop_contains_target,
-        crop_is_tight,
-        second_round_is_explained,
-        answer_matches,
-        hint_stays_hidden,
-    ),
-    max_rounds=2,
-    follow_up=follow_up,
+    first_region=first_region,
+    first_check=first_crop_misses,
+    follow_up=NEXT,
 )

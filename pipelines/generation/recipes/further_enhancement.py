@@ -11,30 +11,11 @@ import math
 import random
 from pathlib import Path
 
-from pipelines.generation.recipes import (
-    Recipe,
-    as_text,
-    target_region,
-)
-from pipelines.models.prompts import bundled_prompt
-from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample, Task
-from pipelines.records import Round, Sample
-from pipelines.records.digest import seed_from
+from pipelines.generation.recipes import two_crops
+from pipelines.records import Sample
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import (
-    answer_matches,
-    crop_contains_target,
-    crop_is_tight,
-    executes,
-    first_crop_is_generous,
-    hint_stays_hidden,
-    second_round_is_explained,
-    shows_an_image,
-    two_programs,
-)
+from pipelines.verification.checks import first_crop_is_generous
 
 GENEROSITY = (4.0, 10.0)
 """How many times the exact region's area the first region has."""
@@ -52,12 +33,9 @@ NEXT = (
 """Text beside the first observation; here, so that the recipe's digest covers it."""
 
 
-def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The image as it is; the generous and the exact region as the hint."""
-    exact = target_region(sample)
-    rng = random.Random(seed_from("further_enhancement", sample.sample_id))
-    first = generous(exact, sample.images[0].width, sample.images[0].height, rng)
-    return PreparedSample(sample.images, {"first_region": as_text(first), "region": as_text(exact)})
+def first_region(exact: Box, sample: Sample, rng: random.Random) -> Box:
+    """The generous region."""
+    return generous(exact, sample.images[0].width, sample.images[0].height, rng)
 
 
 def generous(exact: Box, width: int, height: int, rng: random.Random) -> Box:
@@ -76,29 +54,11 @@ def generous(exact: Box, width: int, height: int, rng: random.Random) -> Box:
     return Box(x, y, x + wide, y + high)
 
 
-def follow_up(task: Task, rounds: tuple[Round, ...]) -> str:
-    """The exact region, beside the first observation."""
-    return NEXT.format(region=task.hint["region"]) if len(rounds) == 1 else ""
-
-
-recipe = Recipe(
-    family="further_enhancement",
+recipe = two_crops(
+    "further_enhancement",
     description="Two rounds: a generous crop, then the exact one, explained by the first (Thyme App. B, multi-round).",
     file=Path(__file__),
-    prompt=bundled_prompt("further_enhancement"),
-    protocol=Thyme(),
-    prepare=prepare,
-    checks=(
-        executes,
-        two_programs,
-        shows_an_image,
-        first_crop_is_generous,
-        crop_contains_target,
-        crop_is_tight,
-        second_round_is_explained,
-        answer_matches,
-        hint_stays_hidden,
-    ),
-    max_rounds=2,
-    follow_up=follow_up,
+    first_region=first_region,
+    first_check=first_crop_is_generous,
+    follow_up=NEXT,
 )

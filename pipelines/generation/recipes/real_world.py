@@ -10,13 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipelines.generation.operation_planning import plan
-from pipelines.generation.recipes import Recipe
+from pipelines.generation.recipes import Recipe, prepare_images
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import PreparedSample
-from pipelines.records import Sample
-from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.storage.images import ImageStore
 from pipelines.verification.checks import (
     Necessity,
     answer_matches,
@@ -28,21 +24,13 @@ from pipelines.verification.checks import (
     shows_an_image,
 )
 
-
-def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The images as they are."""
-    if not sample.images:
-        raise RowError(Reason.NOT_APPLICABLE, "the sample has no image")
-    return PreparedSample(sample.images)
-
-
 recipe = Recipe(
     family="real_world",
     description="The policy decides what the image needs, does it in code, looks and answers (Thyme App. B, table 9).",
     file=Path(__file__),
     prompt=bundled_prompt("real_world"),
     protocol=Thyme(),
-    prepare=prepare,
+    prepare=prepare_images,
     checks=(
         executes,
         shows_an_image,

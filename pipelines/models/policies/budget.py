@@ -189,11 +189,6 @@ class BudgetPool:
         if self._tracker is not None:
             self._tracker.settle()
 
-    @property
-    def is_spent(self) -> bool:
-        """Whether no further call may begin."""
-        return bool(self._reached())
-
     def _reached(self) -> str:
         limit, spent = self.limit, self.spent
         if limit.usd is not None and spent.cost_usd >= limit.usd * _ROUNDING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -77,23 +76,12 @@ class RecordedPolicy:
             return tuple(map(_completion, await self._ledger.each_of("policy", key, seeds, perform_one)))
 
         async def perform(places: Sequence[int]) -> Mapping[int, Act]:
-            if not inner.gives_several:  # an earlier request has shown it
-                return await self._perform_each(request, places)
             first = places[0]
             n_in_a_row = next((n for n, place in enumerate(places) if place != first + n), len(places))
-            return dict(enumerate(await self._perform(reseeded(request, first), n_in_a_row), start=first))
+            n_at_once = n_in_a_row if inner.gives_several else 1  # an earlier request may have shown that it does not
+            return dict(enumerate(await self._perform(reseeded(request, first), n_at_once), start=first))
 
         return tuple(map(_completion, await self._ledger.all_of("policy", key, seeds, perform)))
-
-    async def _perform_each(self, request: CompletionRequest, places: Sequence[int]) -> Mapping[int, Act]:
-        """One request per place; the acts of those that succeed. Raises the first error when none does."""
-        requests = (self._perform(reseeded(request, place), 1) for place in places)
-        outcomes = await asyncio.gather(*requests, return_exceptions=True)
-        acts = {place: outcome[0] for place, outcome in zip(places, outcomes, strict=True) if isinstance(outcome, list)}
-        error = next((outcome for outcome in outcomes if isinstance(outcome, BaseException)), None)
-        if error is not None and not acts:
-            raise error
-        return acts
 
     async def _perform(self, request: CompletionRequest, n: int) -> list[Act]:
         start = time.perf_counter()

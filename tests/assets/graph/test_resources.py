@@ -6,7 +6,7 @@ import pytest
 
 from assets.graph.resources import PolicyResource
 from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import OpenAIPolicy, PolicyUnavailable
+from pipelines.models.policies import BudgetSpent, OpenAIPolicy, PolicyUnavailable
 from pipelines.models.policies.settings import Role
 from pipelines.records import Usage
 from pipelines.storage.workspace import Workspace
@@ -61,4 +61,7 @@ def test_the_stages_of_a_family_draw_on_one_budget_and_another_family_has_its_ow
     pools[0].pay(Usage(1, 80, 20))
     for pool in pools:
         pool.settle()
-    assert [pool.is_spent for pool in pools] == [True, True, False]
+    for pool in pools[:2]:
+        with pytest.raises(BudgetSpent):
+            pool.require()
+    pools[2].require()
