@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -16,7 +15,7 @@ from label_studio_sdk import LabelStudio
 from label_studio_sdk.core.api_error import ApiError
 
 from annotation import AnnotationError, ServerUnreachable
-from annotation.label_studio.forms import form, instructions
+from annotation.label_studio.forms import ROUND_FORMS, form, instructions
 from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 
 T = TypeVar("T")
@@ -26,15 +25,6 @@ PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 IMPORT_SECONDS = 600.0
 """Long, because an import that timed out here may still be running on the server."""
 ONCE: Any = {"max_retries": 0}
-TITLES = {
-    "annotate": "1 Write records",
-    "cross_check": "2 Check records",
-    "accept": "3 Accept records",
-    "rework": "4 Write rejected records anew",
-    "review": "Review trajectories",
-    "verify": "Verify public rows",
-    "suitability": "Would a drawing help?",
-}
 
 
 class LabelStudioClient:
@@ -52,7 +42,7 @@ class LabelStudioClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -78,7 +68,7 @@ class LabelStudioClient:
                 return int(project.id)
         created = self._retry(
             lambda: self._sdk.projects.create(
-                title=f"{campaign} · {TITLES[round]}",
+                title=f"{campaign} · {ROUND_FORMS[round].title}",
                 description=description,
                 label_config=form(round),
                 expert_instruction=instructions(round),

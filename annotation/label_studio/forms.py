@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
+import yaml
 from markdown_it import MarkdownIt
 
 from pipelines.records.geometry import Box
@@ -32,22 +33,6 @@ _HERE = Path(__file__).parent
 GUIDE = _HERE / "GUIDE.md"
 _SLACK = 1e-6
 """Of the longer side: 59.8828125 % of 2,560 is 1,533, not 1,532.9999."""
-TEMPLATE = {
-    "annotate": "record.xml.jinja",
-    "rework": "record.xml.jinja",
-    "cross_check": "check.xml.jinja",
-    "accept": "check.xml.jinja",
-    "review": "review.xml.jinja",
-    "verify": "verify.xml.jinja",
-    "suitability": "suitability.xml.jinja",
-}
-_ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_HERE / "templates"),
-    undefined=jinja2.StrictUndefined,
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 _HEADING = re.compile(r"(?m)(?<=^## )(.*) \(`\w+`\)$")
 """A section of the guide ends its heading with its round."""
 Results = Sequence[Mapping[str, Any]]
@@ -62,50 +47,38 @@ class Choice(NamedTuple):
     hint: str = ""
 
 
-CATEGORIES = (
-    Choice("ocr", "OCR", "Read a text at a place"),
-    Choice("attribute", "Attribute", "Colour, shape or material of one object"),
-    Choice("location", "Location", "Where an object is"),
-    Choice("quantity", "Quantity", "How many objects of one kind; box all of them"),
-    Choice("object", "Object recognition", "What the object at a place is"),
-    Choice("chart", "Chart understanding", "A value, an extreme or a trend in a chart"),
-)
-"""Thyme, appendix D."""
-VERDICTS = (
-    Choice("accept", "Accept", "Everything is right"),
-    Choice("fix", "Fix", "Correct boxes or fields below"),
-    Choice("reject", "Reject", "Goes back to be written anew"),
-)
-REASONS = (
-    Choice("wrong_answer", "Wrong answer"),
-    Choice("ambiguous", "Ambiguous question"),
-    Choice("too_large", "Object too large"),
-    Choice("bad_box", "Box misses the object"),
-    Choice("wrong_category", "Wrong category"),
-    Choice("too_easy", "Answerable without looking closer"),
-    Choice("bad_image", "Unsuitable image"),
-)
-REVIEW_REASONS = (
-    Choice("wrong_answer", "Wrong answer"),
-    Choice("wrong_reasoning", "Reasoning does not hold"),
-    Choice("useless_operation", "Image operation does not help"),
-    Choice("code_and_text_differ", "Text and code disagree"),
-    Choice("leaks", "Knows what it cannot have seen"),
-    Choice("bad_question", "Question or image unsuitable"),
-)
-"""Why an expert rejects a trajectory."""
-MATCHES = (
-    Choice("match", "They match", "The image answers the question, and the answer is right"),
-    Choice("mismatch", "They do not match", "Another image, a wrong answer, or nothing to see of it"),
-    Choice("unsure", "Cannot tell", "Needs knowledge that is not in the image"),
-)
-"""Whether question and image of a public row belong together."""
-SUITABILITIES = (
-    Choice("yes", "A drawing helps", "Drawing the situation shows what the words hide"),
-    Choice("no", "No use for one", "Calculating or looking up is all there is to it"),
-    Choice("unsure", "Cannot tell"),
-)
-"""Whether a drawing would help to solve a maths problem."""
+def _choices(name: str) -> tuple[Choice, ...]:
+    return tuple(Choice(*option) for option in _TABLES["options"][name])
+
+
+_TABLES = yaml.safe_load((_HERE / "forms.yaml").read_text(encoding="utf-8"))
+CATEGORIES, VERDICTS, REASONS = _choices("categories"), _choices("verdicts"), _choices("reasons")
+REVIEW_REASONS, MATCHES, SUITABILITIES = _choices("review_reasons"), _choices("matches"), _choices("suitabilities")
+
+
+class RoundForm(NamedTuple):
+    """The form of a round, or of a queue."""
+
+    template: str
+    title: str
+    roles: tuple[str, ...]
+    n_excluded: int
+
+
+ROUND_FORMS = {
+    name: RoundForm(**{**shown, "roles": tuple(shown["roles"])}) for name, shown in _TABLES["rounds"].items()
+}
+
+
+def templates(folder: Path) -> jinja2.Environment:
+    """The templates of a folder; texts are escaped, an unknown variable is an error."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:
@@ -114,18 +87,10 @@ def names(choices: tuple[Choice, ...]) -> tuple[str, ...]:
 
 def form(round: str) -> str:
     """The labelling configuration of a round (XML)."""
+    options = {name: _choices(name) for name in _TABLES["options"]}
     quantity = next(category.title for category in CATEGORIES if category.name == "quantity")
-    text = _ENVIRONMENT.get_template(TEMPLATE[round]).render(
-        round=round,
-        categories=CATEGORIES,
-        verdicts=VERDICTS,
-        reasons=REASONS,
-        review_reasons=REVIEW_REASONS,
-        matches=MATCHES,
-        suitabilities=SUITABILITIES,
-        quantity=quantity,
-    )
-    return text.strip()
+    template = templates(_HERE / "templates").get_template(f"{ROUND_FORMS[round].template}.xml.jinja")
+    return template.render(round=round, quantity=quantity, **options).strip()
 
 
 def instructions(round: str) -> str:

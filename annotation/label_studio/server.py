@@ -16,8 +16,8 @@ import json
 import os
 import secrets
 import shlex
-import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -169,15 +169,13 @@ class LabelStudioServer:
         """A migrated, empty database to copy, since a migration takes a minute."""
         template = self.environments / f"label-studio-{REQUIREMENTS[0].partition('==')[2]}.sqlite3"
         if not template.exists():
-            part = self.environments / f".{template.name}.{secrets.token_hex(4)}"
-            part.mkdir(parents=True)
-            variables = self._variables(None) | {"LABEL_STUDIO_BASE_DATA_DIR": str(part)}
-            command = [str(_python(self.environment)), "-m", "darkroom_studio.bootstrap", "--migrate-only"]
-            migration = subprocess.run(command, cwd=part, env=variables, capture_output=True, text=True, check=False)
-            if migration.returncode:
-                raise AnnotationError(f"migrating Label Studio's database failed: {migration.stderr[-2000:]}")
-            os.replace(part / DATABASE, template)
-            shutil.rmtree(part)
+            with tempfile.TemporaryDirectory(dir=self.environments, prefix=".label-studio-") as part:
+                variables = self._variables(None) | {"LABEL_STUDIO_BASE_DATA_DIR": part}
+                command = [str(_python(self.environment)), "-m", "darkroom_studio.bootstrap", "--migrate-only"]
+                migrated = subprocess.run(command, cwd=part, env=variables, capture_output=True, text=True, check=False)
+                if migrated.returncode:
+                    raise AnnotationError(f"migrating Label Studio's database failed: {migrated.stderr[-2000:]}")
+                write_whole(template, (Path(part) / DATABASE).read_bytes())
         return template
 
     def _variables(self, postgres: str | None) -> dict[str, str]:

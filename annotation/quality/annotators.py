@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from scipy.stats import hypergeom
 
 from annotation.label_studio.protocol import Person
-from annotation.quality.versions import CHECKING, WRITING, Version, versions
-from annotation.rounds.state_machine import ROLE, RecordState
+from annotation.quality.versions import Version, versions
+from annotation.rounds.state_machine import CHECKING, ROLE, WRITING, RecordState
 from pipelines.records import AnnotationEvent
 from pipelines.verification.proportion import Proportion, proportion_of
 
@@ -180,12 +180,8 @@ def by_frequency(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-MEASURES: dict[str, Callable[[AnnotatorQuality], Proportion]] = {
-    "first_pass": lambda row: row.first_pass,
-    "blind": lambda row: row.blind,
-    "upheld": lambda row: row.upheld,
-    "planted_errors": lambda row: row.planted_errors,
-}
+MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
+"""Fields of ``AnnotatorQuality`` in which people are compared."""
 _SIGNIFICANCE = 1 / 40
 
 
@@ -197,6 +193,11 @@ class Outlier(NamedTuple):
     share: Proportion
     others: Proportion
 
+    @property
+    def gap(self) -> float:
+        """Negative: how far the person is below the others."""
+        return (self.share.value or 0.0) - (self.others.value or 0.0)
+
 
 def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
     """Measures in which a person is significantly below their peers, the widest gap first.
@@ -204,15 +205,11 @@ def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
     Fisher's exact test, one-sided: of 40 equal shares, at most one is expected here by chance.
     """
     outliers = []
-    for measure, select in MEASURES.items():
-        shares = [select(person) for person in people]
+    for measure in MEASURES:
+        shares: list[Proportion] = [getattr(person, measure) for person in people]
         total = Proportion(sum(share.n for share in shares), sum(share.of for share in shares))
         for person, share in zip(people, shares, strict=True):
             others = Proportion(total.n - share.n, total.of - share.of)
             if share.of and others.of and hypergeom.cdf(share.n, total.of, total.n, share.of) < _SIGNIFICANCE:
                 outliers.append(Outlier(person, measure, share, others))
-    return sorted(outliers, key=lambda outlier: (_gap(outlier), outlier.person.email, outlier.measure))
-
-
-def _gap(outlier: Outlier) -> float:
-    return (outlier.share.value or 0.0) - (outlier.others.value or 0.0)
+    return sorted(outliers, key=lambda outlier: (outlier.gap, outlier.person.email, outlier.measure))

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from annotation.label_studio.protocol import Person
 from annotation.quality.agreement import Agreement, alpha, mean_iou
 from annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
-from annotation.quality.versions import CHECKING, Version, versions
-from annotation.rounds.state_machine import ROUNDS, RecordState
-from pipelines.records import AnnotationEvent
+from annotation.quality.versions import Version, versions
+from annotation.rounds.state_machine import CHECKING, ROUNDS, RecordState
+from pipelines.records import AnnotationEvent, FieldChange
 from pipelines.records.geometry import Box
 from pipelines.verification.proportion import Proportion, proportion_of
 
@@ -130,6 +130,7 @@ def measure(
     all_versions = [version for item_versions in of_item for version in item_versions]
     events = [event for state in states for event in state.history if event.verdict != "void"]
     checks = [event for event in events if event.round in CHECKING]
+    minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     accepted = [state for state in states if state.stage == "accepted"]
     first = [v.outcome for v in all_versions if v.author.attempt == 0 and v.outcome != "waiting"]
     judged = [(v.check.verdict, v.expert_verdict) for v in all_versions if v.check and v.expert_verdict]
@@ -141,14 +142,16 @@ def measure(
         n_accepted=len(accepted),
         n_rejected=sum(state.stage == "rejected" for state in states),
         n_reworked=sum(state.attempt > 0 for state in states),
-        minutes_per_accepted=_minutes(states) / len(accepted) if accepted else None,
+        minutes_per_accepted=minutes / len(accepted) if accepted else None,
         blind=proportion_of(event.blind_match for event in checks if event.blind_match is not None),
         verdicts=alpha(judged),
         confusion=dict(sorted(Counter(judged).items())),
         escaped=proportion_of(v.acceptance.verdict == "reject" for v in all_versions if v.acceptance),
         first_pass=proportion_of(outcome == "unchanged" for outcome in first),
-        box_iou=_box_iou(checks),
-        boxes_kept=proportion_of(not _moves(event) for event in checks if event.verdict != "reject"),
+        box_iou=_box_iou(change for event in checks for change in event.changes if change.name == "boxes"),
+        boxes_kept=proportion_of(
+            all(change.name != "boxes" for change in event.changes) for event in checks if event.verdict != "reject"
+        ),
         planted_errors=_planted_errors(states),
         people=measure_annotators(states, blocked=blocked, people=people),
         reasons=_reasons(all_versions),
@@ -173,18 +176,8 @@ def _funnel(n_items: int, of_item: Sequence[Sequence[Version]], n_accepted: int)
     )
 
 
-def _minutes(states: Sequence[RecordState]) -> float:
-    leads = (event.lead_seconds or 0.0 for state in states for event in state.history)
-    return sum(min(lead, BREAK_SECONDS) for lead in leads) / 60
-
-
-def _moves(event: AnnotationEvent) -> bool:
-    return any(change.name == "boxes" for change in event.changes)
-
-
-def _box_iou(checks: Iterable[AnnotationEvent]) -> float | None:
-    moved = [change for event in checks for change in event.changes if change.name == "boxes"]
-    overlaps = [mean_iou(_boxes(change.before), _boxes(change.after)) for change in moved]
+def _box_iou(moves: Iterable[FieldChange]) -> float | None:
+    overlaps = [mean_iou(_boxes(change.before), _boxes(change.after)) for change in moves]
     defined = [overlap for overlap in overlaps if overlap is not None]
     return fmean(defined) if defined else None
 

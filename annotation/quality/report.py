@@ -5,23 +5,22 @@ The page names people: it is for the team lead. The same figures give the same b
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from annotation.quality.annotators import AnnotatorQuality, find_outliers
+from annotation.label_studio.forms import templates
+from annotation.quality.annotators import find_outliers
 from annotation.quality.metrics import Quality
 from annotation.rounds.state_machine import ROUNDS
 from annotation.rounds.submissions import VERDICT_NAMES
 from pipelines.publishing.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, png
+from pipelines.publishing.html_page import html_page
 from pipelines.storage.atomic_write import write_whole
 from pipelines.verification.proportion import Proportion
 
@@ -35,18 +34,11 @@ def write_report(quality: Quality, path: Path, *, title: str = "annotation") -> 
 
 
 def render(quality: Quality, *, title: str = "annotation") -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates(_TEMPLATES)
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     outliers = find_outliers(quality.people)
     flagged = {(outlier.person.email, outlier.measure) for outlier in outliers}
-    return environment.get_template("report.html.jinja").render(
+    body = environment.get_template("report.html.jinja").render(
         title=title,
         q=quality,
         rounds=ROUNDS,
@@ -58,10 +50,10 @@ def render(quality: Quality, *, title: str = "annotation") -> str:
         paces=[(row.name, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
         reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
         verdicts=VERDICT_NAMES,
-        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+    style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    page_title = f"{title}: quality of the annotation"
+    return html_page(Markup(body), title=page_title, style=style, script=script, has_images=False)
 
 
 def _writers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str, Proportion, bool]]:
@@ -188,7 +180,8 @@ def _people(quality: Quality) -> Figure:
     fast, good = figure.subplots(1, 2, sharey=True)
     names = [row.name for row in rows]
     _name_rows(fast, names)
-    fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=[_colour(row) for row in rows], height=0.62)
+    colours = [ORANGE if row.role == "expert" else BLUE for row in rows]
+    fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=colours, height=0.62)
     fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=INK, loc="left")
     for place, row in enumerate(rows):
         if row.first_pass.value is not None:
@@ -202,10 +195,6 @@ def _people(quality: Quality) -> Figure:
     for axes in (fast, good):
         _styled(axes)
     return figure
-
-
-def _colour(row: AnnotatorQuality) -> str:
-    return ORANGE if row.role == "expert" else BLUE
 
 
 def _reasons(quality: Quality) -> Figure:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from annotation.rounds.state_machine import RecordState
+from annotation.rounds.state_machine import WRITING, RecordState
 from pipelines.records import AnnotationEvent
 
-WRITING = ("annotate", "rework")
-CHECKING = ("cross_check", "accept")
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]
 
 

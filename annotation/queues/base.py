@@ -6,62 +6,57 @@ An item's page is HTML: a trajectory with each thought, its code and output, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from annotation.label_studio.forms import (
     MATCHES,
     REVIEW_REASONS,
+    ROUND_FORMS,
     SUITABILITIES,
     choices_of,
     names,
     results_by_field,
     signer_of,
+    templates,
     text_of,
 )
-from annotation.label_studio.protocol import Person
+from annotation.label_studio.protocol import Person, TaskServer
+from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Demand, Journal, Revision, Work
 from annotation.rounds.submissions import InvalidSubmission, invalid_submission
 from annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
 from pipelines.generation.stage import SAMPLES
-from pipelines.records import ImageRef, Round, Sample, Trajectory
+from pipelines.records import Sample, Trajectory
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.atomic_write import write_whole
+from pipelines.storage.stage import StageReport, store_rows
 from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.workspace import Workspace
 
 MakeTask = Callable[[], Mapping[str, Any]]
 """Makes the data of an item's task."""
-STYLE = (
-    "<style>.tr{font:15px/1.5 sans-serif;max-width:900px}.tr h3{margin:18px 0 4px;font-size:15px}"
-    ".tr pre{background:#f4f5f7;padding:10px;border-radius:6px;overflow-x:auto;white-space:pre-wrap}"
-    ".tr pre{font-family:monospace;font-size:13px}"
-    ".tr img{max-width:100%;max-height:520px;border:1px solid #d0d4da;border-radius:4px;margin:4px 8px 4px 0}"
-    ".tr .out{border-left:4px solid #9db4d0;padding-left:10px}.tr .q{font-size:17px;font-weight:600}</style>"
-)
 
 
 class QueueForm(NamedTuple):
-    """A queue's form: the field with the verdict, its options, reject reasons and the roles that may answer."""
+    """A queue's form: the field with the verdict, its options, and reject reasons."""
 
     field: str
     verdicts: tuple[str, ...]
-    reasons: tuple[str, ...]
-    roles: tuple[str, ...]
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        return (self.field, "reason", "comment")
+    reasons: tuple[str, ...] = ()
 
 
 FORMS = {
-    "review": QueueForm("verdict", ("accept", "reject"), names(REVIEW_REASONS), ("expert",)),
-    "verify": QueueForm("match", names(MATCHES), (), ("annotator", "expert")),
-    "suitability": QueueForm("helps", names(SUITABILITIES), (), ("annotator", "expert")),
+    "review": QueueForm("verdict", ("accept", "reject"), names(REVIEW_REASONS)),
+    "verify": QueueForm("match", names(MATCHES)),
+    "suitability": QueueForm("helps", names(SUITABILITIES)),
 }
 
 
@@ -139,11 +134,11 @@ def _read_work(work: Work, people: Mapping[int, Person], queue: QueueVerdicts) -
 
 
 def _read(demand: Demand, revision: Revision, people: Mapping[int, Person]) -> QueueVerdict:
-    form, raw = FORMS[demand.round], revision.raw
+    form, roles, raw = FORMS[demand.round], ROUND_FORMS[demand.round].roles, revision.raw
     person = people.get(signer_of(raw))
-    if person is None or person.role not in form.roles:
-        raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(form.roles)}")
-    results = results_by_field(raw, form.fields)
+    if person is None or person.role not in roles:
+        raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(roles)}")
+    results = results_by_field(raw, (form.field, "reason", "comment"))
     verdicts, reasons = choices_of(results.get(form.field)), choices_of(results.get("reason"))
     if len(verdicts) != 1 or verdicts[0] not in form.verdicts:
         raise RowError(Reason.BREAKS_RULES, f"one of {', '.join(form.verdicts)} is asked for; found {list(verdicts)}")
@@ -172,50 +167,72 @@ def write_labels(path: Path, labels: Iterable[Mapping[str, Any]]) -> None:
     write_whole(path, "".join(json.dumps(label, ensure_ascii=False) + "\n" for label in labels))
 
 
-def samples_of(tables: Tables, source: str) -> Iterator[Sample]:
-    """The samples of one source, shard after shard; none if it was not materialised."""
-    for path in sorted(tables.root.joinpath(*SAMPLES).glob(f"{source}-[0-9]*.parquet")):
-        if not path.name.endswith(".rejects.parquet"):
-            rows = tables.read(TableKey(SAMPLES, path.stem), Sample)
-            yield from (sample for sample in rows if sample.source == source)
+def shards_of(tables: Tables, asset: tuple[str, ...], source: str = "") -> list[TableKey]:
+    """The tables of an asset that are materialised, shard after shard, of one source or of all."""
+    paths = sorted(tables.root.joinpath(*asset).glob(f"{source}-[0-9]*.parquet" if source else "*.parquet"))
+    return [TableKey(asset, path.stem) for path in paths if not path.name.endswith(".rejects.parquet")]
 
 
-def problem_page(sample: Sample) -> str:
-    """Question, choices and images, without the answer."""
-    parts = [f'<p class="q">{_text(sample.question)}</p>', *(f"<p>{_text(choice)}</p>" for choice in sample.choices)]
-    return "".join([STYLE, '<div class="tr">', *parts, _images(sample.images), "</div>"])
+def item_page(sample: Sample, trajectory: Trajectory | None = None) -> str:
+    """HTML for Label Studio's ``HyperText``: the problem without its answer, or a trajectory; all text is escaped."""
+    page = templates(Path(__file__).with_name("templates")).get_template("page.html.jinja")
+    return page.render(sample=sample, trajectory=trajectory)
 
 
-def trajectory_page(sample: Sample, trajectory: Trajectory) -> str:
-    """HTML for Label Studio's ``HyperText``; all text of the row is escaped."""
-    parts = [
-        STYLE,
-        '<div class="tr">',
-        f'<p class="q">{_text(sample.question)}</p>',
-        *(f"<p>{_text(choice)}</p>" for choice in sample.choices),
-        _images(trajectory.images),
-    ]
-    for number, turn in enumerate(trajectory.rounds, 1):
-        parts += [f"<h3>Round {number}</h3>", *_round(turn)]
-    parts += ["<h3>Conclusion</h3>", f"<p>{_text(trajectory.final_thought)}</p>"]
-    parts += [f"<p><b>Answer: {_text(trajectory.answer)}</b> (expected: {_text(sample.answer)})</p>", "</div>"]
-    return "".join(parts)
+@dataclass(frozen=True, slots=True)
+class SourceQueue(ABC):
+    """A queue of one source's samples; its verdicts are a table of ``kind`` with one partition per source."""
 
+    workspace: Workspace
+    campaign: Campaign
+    journal: Journal
+    source: str
 
-def _round(turn: Round) -> list[str]:
-    observation = turn.observation
-    text = f"<pre>{escape(observation.text)}</pre>" if observation.text else ""
-    error = f"<pre>{escape(observation.error)}</pre>" if observation.error else ""
-    return [
-        f"<p>{_text(turn.thought)}</p>",
-        f"<pre>{escape(turn.code)}</pre>",
-        f'<div class="out"><p>{escape(observation.status)}</p>{text}{error}{_images(observation.images)}</div>',
-    ]
+    round: ClassVar[str]
+    kind: ClassVar[type[Any]]
 
+    @property
+    @abstractmethod
+    def key(self) -> TableKey:
+        """The source's table."""
 
-def _images(images: Sequence[ImageRef]) -> str:
-    return "".join(f'<img src="/darkroom/images/{image.sha256}" alt="image {n}">' for n, image in enumerate(images))
+    @abstractmethod
+    def takes(self, sample: Sample) -> bool:
+        """Whether a sample of the source belongs in this queue."""
 
+    @abstractmethod
+    def task(self, sample: Sample) -> Mapping[str, Any]:
+        """The data of a sample's task."""
 
-def _text(text: str) -> str:
-    return escape(text).replace("\n", "<br>")
+    def samples(self) -> dict[str, Sample]:
+        """The source's samples for this queue, by id; empty if it was not materialised."""
+        tables = self.workspace.tables
+        rows = (row for key in shards_of(tables, SAMPLES, self.source) for row in tables.read(key, Sample))
+        return {row.sample_id: row for row in rows if row.source == self.source and self.takes(row)}
+
+    def sync(self, server: TaskServer, *, n_rows: int | None = None) -> SyncCounts:
+        """Pulls verdicts and hands out a seeded sample of ``n_rows`` samples (None: all).
+
+        A larger sample contains the smaller one. Raises ``AnnotationError``.
+        """
+        samples = self.samples()
+        selected = sample_ids(samples, seed=self.campaign.seed, queue=self.round, n_rows=n_rows)
+        return self.hand_out(server, {row: partial(self.task, samples[row]) for row in selected})
+
+    def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> SyncCounts:
+        """Pulls verdicts and hands out exactly these items. Raises ``AnnotationError``."""
+        return sync_queue(TaskExchange(self.journal, server, self.campaign.name), self.round, items)
+
+    def materialize(self) -> StageReport:
+        """The source's table; samples without a verdict are not in it."""
+        ours, verdicts = self.samples(), read_verdicts(self.journal, self.round).verdicts
+        rows = [
+            self.kind(row.item_id, row.verdict, row.comment, row.person, row.at, row.lead_seconds)
+            for row in verdicts
+            if row.item_id in ours
+        ]
+        return store_rows(self.workspace.tables, self.key, self.kind, rows)
+
+    def counts(self) -> Counter[str]:
+        """The table's rows by verdict."""
+        return Counter(row.verdict for row in self.workspace.tables.read(self.key, self.kind))

@@ -16,10 +16,11 @@ from annotation.label_studio.protocol import TaskServer
 from annotation.queues.base import (
     MakeTask,
     QueueVerdict,
+    item_page,
     read_verdicts,
     sample_ids,
+    shards_of,
     sync_queue,
-    trajectory_page,
     write_labels,
 )
 from annotation.rounds.campaign import Campaign
@@ -91,11 +92,9 @@ class ReviewQueue:
 
     def _trajectories(self, family: str) -> Iterator[SampledTrajectory]:
         tables = self.workspace.tables
-        for path in sorted((tables.root / family / "trajectories").glob("*.parquet")):
-            if path.name.endswith(".rejects.parquet"):
-                continue
-            samples = {sample.sample_id: sample for sample in tables.read(TableKey(SAMPLES, path.stem), Sample)}
-            for row in tables.read(TableKey((family, "trajectories"), path.stem), Trajectory):
+        for key in shards_of(tables, (family, "trajectories")):
+            samples = {row.sample_id: row for row in tables.read(TableKey(SAMPLES, key.partition), Sample)}
+            for row in tables.read(key, Trajectory):
                 if row.sample_id in samples:
                     yield SampledTrajectory(samples[row.sample_id], row)
 
@@ -119,7 +118,7 @@ def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, An
 
 
 def _task(row: SampledTrajectory) -> dict[str, Any]:
-    return {"page": trajectory_page(row.sample, row.trajectory)}
+    return {"page": item_page(row.sample, row.trajectory)}
 
 
 def _review(family: str, verdict: QueueVerdict) -> Review:

@@ -16,7 +16,7 @@ from typing import Any
 from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 from annotation.recordings.format import RecordedTask, Recording
 from annotation.rounds.campaign import Campaign, annotation_digest
-from annotation.rounds.image_pool import POOL, reject_item
+from annotation.rounds.image_pool import POOL, reject_item, require_size
 from annotation.rounds.journal import Journal
 from annotation.rounds.state_machine import ROUNDS
 from annotation.rounds.sync import Say, Sync
@@ -96,11 +96,7 @@ class RecordedCampaign:
         if (stored.width, stored.height) != (image.width, image.height):
             evidence = f"recorded as {image.width}x{image.height}; it has {stored.width}x{stored.height} pixels"
             raise RowError(Reason.FOREIGN_FRAME, evidence)
-        if max(stored.width, stored.height) <= self.campaign.min_side:
-            evidence = (
-                f"{stored.width}x{stored.height}; the longer side needs more than {self.campaign.min_side} pixels"
-            )
-            raise RowError(Reason.TOO_SMALL_IMAGE, evidence)
+        require_size(image, self.campaign)
 
 
 class RecordedServer:
@@ -112,7 +108,7 @@ class RecordedServer:
 
     def __init__(self, recording: Recording, *, handed_out: Iterable[int] = ()) -> None:
         self._recording = recording
-        self._by_key = {task.key: task for task in recording.tasks}
+        self._id_of = {task.key: task.id for task in recording.tasks}
         self._handed_out = set(handed_out)
         self._n_served: Counter[int] = Counter()
 
@@ -143,7 +139,8 @@ class RecordedServer:
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
         """Returns the recorded numbers of these tasks."""
-        numbers = [self._number(str(task["data"]["key"])) for task in tasks]
+        keys = [str(task["data"]["key"]) for task in tasks]
+        numbers = [self._id_of.get(key, _FIRST_UNRECORDED + int(key[:11], 16)) for key in keys]
         self._handed_out.update(numbers)
         return numbers
 
@@ -169,7 +166,3 @@ class RecordedServer:
 
     def _open_tasks(self) -> Iterator[RecordedTask]:
         return (task for task in self._recording.tasks if task.id in self._handed_out)
-
-    def _number(self, key: str) -> int:
-        task = self._by_key.get(key)
-        return task.id if task is not None else _FIRST_UNRECORDED + int(key[:11], 16)

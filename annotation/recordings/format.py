@@ -32,7 +32,7 @@ from pipelines.storage.atomic_write import write_whole
 
 BUNDLED = Path(__file__).with_name("demo.json")
 """On images of the embedded source ``demo``; made by ``python -m scripts.record_annotations``."""
-RECORDED_FIELDS = (
+_RECORDED = (
     "id",
     "completed_by",
     "updated_by",
@@ -169,6 +169,4 @@ def _task(work: Work, campaign: str, frozen: Mapping[int, str]) -> RecordedTask:
 
 
 def _recorded(revision: Revision) -> RecordedAnnotation:
-    return RecordedAnnotation.model_validate(
-        {name: revision.raw[name] for name in RECORDED_FIELDS if name in revision.raw}
-    )
+    return RecordedAnnotation.model_validate({name: revision.raw[name] for name in _RECORDED if name in revision.raw})

@@ -13,7 +13,7 @@ from typing import Any
 
 from annotation import AnnotationError
 from annotation.rounds.campaign import Campaign, ImageFolder, annotation_digest
-from pipelines.records import PoolImage, Reject, to_row
+from pipelines.records import ImageRef, PoolImage, Reject, to_row
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError, reject
 from pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
@@ -43,7 +43,11 @@ def materialize_pool(
     files = list(list_files(campaign, folder))
     benchmarks = workspace.benchmarks.read_text() if workspace.benchmarks.exists() else ""
     rules = [campaign.min_side, campaign.n_images, campaign.seed, campaign.name]
-    listed = [[file.row, file.folder.source, file.folder.license, *_stat(file.path)] for file in files]
+    stats = [file.path.stat() for file in files]
+    listed = [
+        [file.row, file.folder.source, file.folder.license, stat.st_size, stat.st_mtime_ns]
+        for file, stat in zip(files, stats, strict=True)
+    ]
     code = annotation_digest("pipelines.selection", "pipelines.vision")
     inputs = digest(["annotation_pool", listed, rules, benchmarks, code])
     builder = _PoolBuilder(workspace, campaign, progress)
@@ -89,7 +93,9 @@ class _PoolBuilder:
             try:
                 item, hashed = self._ingest(file, digests)
             except RowError as error:
-                self.rejects.append(_reject_file(file, error))
+                origin = {"source": file.folder.source, "source_row": file.row}
+                row = {"path": str(file.path)}
+                self.rejects.append(reject(error.reason, error.evidence, stage=POOL.asset[0], row=row, **origin))
             else:
                 items.append(item)
                 hashes.append(hashed)
@@ -104,9 +110,7 @@ class _PoolBuilder:
         except OSError as error:
             raise RowError(Reason.MISSING_IMAGE, f"{file.path}: {error.strerror}") from error
         image = self.workspace.images.ingest(data)
-        if max(image.width, image.height) <= self.campaign.min_side:
-            evidence = f"{image.width}x{image.height}; the longer side needs more than {self.campaign.min_side} pixels"
-            raise RowError(Reason.TOO_SMALL_IMAGE, evidence)
+        require_size(image, self.campaign)
         if image.sha256 in digests:
             raise RowError(Reason.DUPLICATE, "the same image was there before")
         digests.add(image.sha256)
@@ -151,6 +155,13 @@ class _PoolBuilder:
         self.rejects.append(reject_item(item, error, stage=POOL.asset[0]))
 
 
+def require_size(image: ImageRef, campaign: Campaign) -> None:
+    """Raises ``RowError`` for an image that is too small for the campaign."""
+    if max(image.width, image.height) <= campaign.min_side:
+        evidence = f"{image.width}x{image.height}; the longer side needs more than {campaign.min_side} pixels"
+        raise RowError(Reason.TOO_SMALL_IMAGE, evidence)
+
+
 def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[str, Any] | None = None) -> Reject:
     """A pool image rejected by a stage; ``row`` is its record so far (default: the image)."""
     return reject(
@@ -161,13 +172,3 @@ def reject_item(item: PoolImage, error: RowError, *, stage: str, row: Mapping[st
         source=item.source,
         source_row=item.source_row,
     )
-
-
-def _reject_file(file: CandidateFile, error: RowError) -> Reject:
-    origin = {"source": file.folder.source, "source_row": file.row}
-    return reject(error.reason, error.evidence, stage=POOL.asset[0], row={"path": str(file.path)}, **origin)
-
-
-def _stat(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns

@@ -16,7 +16,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from annotation import AnnotationError
@@ -122,7 +121,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._db.close()
 
     @contextmanager
@@ -228,16 +227,15 @@ class Journal:
         marks = ",".join("?" * len(rounds))
         reader = sqlite3.connect(self.path, timeout=60)  # a snapshot, independent of concurrent writes
         rows = reader.execute(
-            "select d.item_id, d.key, d.round, d.attempt, d.serial, d.base_annotation, d.base_revision, d.gold, "
-            "d.overlap, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, g.annotation_id "
-            "from demands d left join tasks t using (key) left join revisions r on r.task_id = t.task_id "
-            f"left join gone g on g.annotation_id = r.annotation_id where d.round in ({marks}) "
-            "order by d.item_id, d.seq, r.seq",
+            f"select key, {DEMAND_COLUMNS}, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, "
+            "g.annotation_id from demands d left join tasks t using (key) "
+            "left join revisions r on r.task_id = t.task_id left join gone g on g.annotation_id = r.annotation_id "
+            f"where d.round in ({marks}) order by d.item_id, d.seq, r.seq",
             list(rounds),
         )
         with closing(reader):
-            for item_id, item_rows in groupby(rows, key=lambda row: row[0]):
-                yield item_id, _works(item_id, item_rows)
+            for item_id, item_rows in groupby(rows, key=lambda row: row[2]):
+                yield item_id, _works(item_rows)
 
     def set_people(self, people: Iterable[Person]) -> None:
         """The server's accounts; deleted ones are kept."""
@@ -278,15 +276,14 @@ class Journal:
         return digest([*counts, [list(person) for person in self.people().values()]])
 
 
-def _works(item_id: str, rows: Iterable[Sequence[Any]]) -> list[Work]:
+def _works(rows: Iterable[Sequence[Any]]) -> list[Work]:
     works: dict[str, Work] = {}
-    for _, key, round, attempt, serial, annotation, base, gold, overlap, task_id, project_id, *revision in rows:
-        if key not in works:
-            demand = Demand(round, item_id, attempt, serial, annotation, base, gold, overlap)
-            works[key] = Work(demand, task_id, project_id)
-        seq, annotation_id, revision_digest, raw, deleted = revision
+    n_columns = len(Demand._fields)
+    for key, *columns in rows:
+        task_id, project_id, seq, annotation_id, revision_digest, raw, deleted = columns[n_columns:]
+        work = works.setdefault(key, Work(Demand(*columns[:n_columns]), task_id, project_id))
         if seq is not None and deleted is None:
-            works[key].revisions.append(Revision(seq, annotation_id, revision_digest, task_id, json.loads(raw)))
+            work.revisions.append(Revision(seq, annotation_id, revision_digest, task_id, json.loads(raw)))
     return list(works.values())
 
 

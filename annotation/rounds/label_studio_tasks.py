@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from annotation.label_studio.forms import CATEGORIES, REASONS, largest_square, to_percent
+from annotation.label_studio.forms import CATEGORIES, REASONS, ROUND_FORMS, largest_square, to_percent
 from annotation.rounds.state_machine import RecordState
 from annotation.rounds.submissions import RecordFields
 from pipelines.records import ImageRef
 
-N_EXCLUDED = {"annotate": 0, "cross_check": 1, "accept": 2, "rework": 1, "review": 0, "verify": 0, "suitability": 0}
+N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
 """Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
 PREFILLED = "the record"
 PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."

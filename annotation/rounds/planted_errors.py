@@ -10,8 +10,11 @@ import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
+
+import yaml
 
 from annotation.rounds.submissions import RecordFields
 from pipelines.records.answers import matches
@@ -20,20 +23,7 @@ from pipelines.records.geometry import Box
 
 PlantedErrorKind = Literal["wrong_answer", "moved_box", "wrong_category", "wrong_count"]
 ERRORS: tuple[PlantedErrorKind, ...] = ("wrong_answer", "moved_box", "wrong_category", "wrong_count")
-_SURELY_WRONG = {
-    "ocr": ("location", "object"),
-    "attribute": ("ocr", "location", "chart"),
-    "location": ("ocr", "attribute", "chart"),
-    "quantity": ("ocr", "attribute", "location"),
-    "object": ("location", "chart"),
-    "chart": ("location", "object"),
-}
-"""Clearly wrong categories. A number read off a chart may pass for ``ocr``, so that pair is missing."""
-_OPPOSITES = {"yes": "no", "left": "right", "top": "bottom", "upper": "lower", "above": "below", "front": "back"}
-_COLOURS = ("red", "green", "blue", "yellow", "black", "white")
-_THINGS = ("an umbrella", "a fire hydrant", "a wheelbarrow", "a megaphone", "a sewing machine")
-"""None is a kind of another, so that none can pass for another."""
-_NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_WORDS = yaml.safe_load(Path(__file__).with_name("planted_errors.yaml").read_text(encoding="utf-8"))
 _LONGEST_EDITED = 24
 """Longest answer, in characters, in which a checker can be expected to notice one wrong letter."""
 _TRIES = 400
@@ -91,18 +81,18 @@ def _wrong_answer(fields: RecordFields, other_answers: Sequence[str], random: Ra
         edited = make(fields.answer, random)
         if edited is not None and not matches(edited, fields.answer):
             return replace(fields, answer=edited)
-    candidates = (*other_answers, *(_THINGS if fields.category == "object" else ()))
+    candidates = (*other_answers, *(_WORDS["things"] if fields.category == "object" else ()))
     different = sorted({answer for answer in candidates if _differs(answer, fields.answer)})
     return replace(fields, answer=random.choice(different)) if different else None
 
 
 def _opposite(answer: str, random: Random) -> str | None:
-    pairs = {**_OPPOSITES, **{second: first for first, second in _OPPOSITES.items()}}
+    pairs = {**_WORDS["opposites"], **{second: first for first, second in _WORDS["opposites"].items()}}
     return _with_word(answer, pairs)
 
 
 def _other_colour(answer: str, random: Random) -> str | None:
-    swaps = {colour: random.choice([c for c in _COLOURS if c != colour]) for colour in _COLOURS}
+    swaps = {colour: random.choice([c for c in _WORDS["colours"] if c != colour]) for colour in _WORDS["colours"]}
     return _with_word(answer, swaps)
 
 
@@ -159,18 +149,14 @@ def _moved_box(fields: RecordFields, size: tuple[int, int], random: Random) -> R
         x, y = random.randint(0, width - box.width), random.randint(0, height - box.height)
         moved = Box(x, y, x + box.width, y + box.height)
         around = Box(x - box.width // 2, y - box.height // 2, moved.x2 + box.width // 2, moved.y2 + box.height // 2)
-        if not any(_overlap(around, target) for target in fields.boxes):
+        common = [around.intersection(target) for target in fields.boxes]
+        if not any(box.width > 0 and box.height > 0 for box in common):
             return replace(fields, boxes=(*fields.boxes[:place], moved, *fields.boxes[place + 1 :]))
     return None
 
 
-def _overlap(a: Box, b: Box) -> bool:
-    common = a.intersection(b)
-    return common.width > 0 and common.height > 0
-
-
 def _wrong_category(fields: RecordFields, random: Random) -> RecordFields | None:
-    wrong = _SURELY_WRONG.get(fields.category)
+    wrong = _WORDS["surely_wrong"].get(fields.category)
     return replace(fields, category=random.choice(wrong), count=None) if wrong else None
 
 
@@ -183,12 +169,13 @@ def _wrong_count(fields: RecordFields, random: Random) -> RecordFields | None:
 
 def _recounted(answer: str, before: int, after: int) -> str:
     """The answer with the old number, in digits or as a word, replaced by the new one."""
+    numbers: list[str] = _WORDS["numbers"]
     edited = re.sub(rf"(?<![\d.,]){before}(?![\d]|[.,]\d)", str(after), answer, count=1)
-    if edited != answer or max(before, after) >= len(_NUMBERS):
+    if edited != answer or max(before, after) >= len(numbers):
         return edited
     return re.sub(
-        rf"\b{_NUMBERS[before]}\b",
-        lambda word: _cased(_NUMBERS[after], like=word[0]),
+        rf"\b{numbers[before]}\b",
+        lambda word: _cased(numbers[after], like=word[0]),
         answer,
         count=1,
         flags=re.IGNORECASE,

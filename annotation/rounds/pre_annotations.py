@@ -6,7 +6,7 @@ Every call is on the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,11 +25,11 @@ from pipelines.models.messages import ImagePart, message
 from pipelines.models.parsing import json_objects
 from pipelines.models.policies import CompletionRequest, Policy, PolicyError
 from pipelines.models.policies.base import Completion
-from pipelines.models.prompts import Prompt, load_prompt
+from pipelines.models.prompts import load_prompt
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef, PoolImage, PreAnnotation, Sample, Truth, TruthBox
 from pipelines.records.digest import seed_from
-from pipelines.records.geometry import Box, box_from_frame
+from pipelines.records.geometry import box_from_frame
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.stage import Progress, StageReport
 from pipelines.storage.tables import TableKey
@@ -53,26 +53,19 @@ class PolicyRecord(BaseModel):
     boxes: list[list[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class PreAnnotationStage:
-    """One campaign's pre-annotations by one policy."""
+def materialize_pre_annotations(
+    workspace: Workspace, campaign: Campaign, policy: Policy, *, progress: Progress | None = None
+) -> StageReport:
+    """A record by ``policy`` for every image of the pool.
 
-    workspace: Workspace
-    campaign: Campaign
-    progress: Progress | None = None
-
-    def materialize(self, policy: Policy) -> StageReport:
-        """A record for every image of the pool.
-
-        Raises ``TableMissing`` without a pool, ``AnnotationError`` if they are disabled, ``PolicyUnavailable``.
-        """
-        if self.campaign.pre_annotate == "no":
-            raise AnnotationError(
-                "pre-annotations are disabled: set pre_annotate to pixels or thousandths in campaign.yaml"
-            )
-        progress = self.progress
-        shard = Shard(self.workspace, "all", progress and (lambda stand: progress(stand.n_done, stand.n_rows)))
-        return shard.materialize(PreAnnotations(campaign=self.campaign, policy=policy))
+    Raises ``TableMissing`` without a pool, ``AnnotationError`` if they are disabled, ``PolicyUnavailable``.
+    """
+    if campaign.pre_annotate == "no":
+        raise AnnotationError(
+            "pre-annotations are disabled: set pre_annotate to pixels or thousandths in campaign.yaml"
+        )
+    shard = Shard(workspace, "all", progress and (lambda stand: progress(stand.n_done, stand.n_rows)))
+    return shard.materialize(PreAnnotations(campaign=campaign, policy=policy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +84,8 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
     @property
     def settings(self) -> Mapping[str, Any]:
         """The prompt and the rules of a record."""
-        return {"prompt": self._prompt.digest, **self.campaign.model_dump(include={"max_share", "pre_annotate"})}
-
-    @property
-    def _prompt(self) -> Prompt:
-        return load_prompt(PROMPT)
+        rules = self.campaign.model_dump(include={"max_share", "pre_annotate"})
+        return {"prompt": load_prompt(PROMPT).digest, **rules}
 
     def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, PoolImage]]:
         """Every image of the pool."""
@@ -103,7 +93,7 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
 
     async def measure(self, item: PoolImage, _row: PoolImage) -> PreAnnotation:
         """The record. Raises ``RowError`` for one that breaks the rules."""
-        completion = await self._complete(self._prompt, item)
+        completion = await self._complete(item)
         fields = read_pre_annotation(completion, item.image, self.campaign)
         return PreAnnotation(
             sha256=item.image.sha256,
@@ -116,8 +106,8 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
             usage=completion.usage,
         )
 
-    async def _complete(self, prompt: Prompt, item: PoolImage) -> Completion:
-        system, user = prompt.render(
+    async def _complete(self, item: PoolImage) -> Completion:
+        system, user = load_prompt(PROMPT).render(
             width=item.image.width,
             height=item.image.height,
             max_share=f"{self.campaign.max_share:.0%}",
@@ -146,7 +136,7 @@ def read_pre_annotation(completion: Completion, image: ImageRef, campaign: Campa
         sent = completion.frames[0] if completion.frames else image
         frame = (sent.width, sent.height)
     try:
-        boxes = tuple(_box(corners, frame, image) for corners in record.boxes)
+        boxes = tuple(box_from_frame(corners, frame, image.width, image.height) for corners in record.boxes)
         fields = RecordFields(record.question, record.answer, record.category, record.count, boxes)
         raw = {"id": 0, "completed_by": 0, "result": results(fields, image)}
     except ValueError as error:
@@ -168,27 +158,14 @@ def _parse(completion: Completion) -> PolicyRecord:
     raise RowError(Reason.MALFORMED_TURN, f"no record in what the policy wrote: {completion.text[:300]!r}")
 
 
-def _box(corners: list[float], frame: tuple[int, int], image: ImageRef) -> Box:
-    return box_from_frame(corners, frame, image.width, image.height)
+def read_predictions(workspace: Workspace, pool: Iterable[PoolImage]) -> dict[str, Mapping[str, Any]]:
+    """The workspace's pre-annotations, if any, as Label Studio's predictions by sha256; pages show the model's name."""
+    tables, images = workspace.tables, {item.image.sha256: item.image for item in pool}
+    rows = tables.read(PRE_ANNOTATIONS, PreAnnotation) if tables.exists(PRE_ANNOTATIONS) else []
+    return {row.sha256: _prediction(row, images[row.sha256]) for row in rows if row.sha256 in images}
 
 
-def predictions(rows: list[PreAnnotation], pool: list[PoolImage]) -> dict[str, Mapping[str, Any]]:
-    """Label Studio's predictions by the image's sha256; the page shows the model's name."""
-    images = {item.image.sha256: item.image for item in pool}
-    return {
-        row.sha256: {
-            "model_version": f"pre-annotation by {row.model}",
-            "result": results(
-                RecordFields(row.question, row.answer, row.category, row.count, tuple(box.box for box in row.boxes)),
-                images[row.sha256],
-            ),
-        }
-        for row in rows
-        if row.sha256 in images
-    }
-
-
-def read_predictions(workspace: Workspace, pool: list[PoolImage]) -> dict[str, Mapping[str, Any]]:
-    """The workspace's pre-annotations, if any."""
-    tables = workspace.tables
-    return predictions(tables.read(PRE_ANNOTATIONS, PreAnnotation), pool) if tables.exists(PRE_ANNOTATIONS) else {}
+def _prediction(row: PreAnnotation, image: ImageRef) -> dict[str, Any]:
+    boxes = tuple(box.box for box in row.boxes)
+    fields = RecordFields(row.question, row.answer, row.category, row.count, boxes)
+    return {"model_version": f"pre-annotation by {row.model}", "result": results(fields, image)}

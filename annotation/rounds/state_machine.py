@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
+from annotation.label_studio.forms import ROUND_FORMS
 from annotation.label_studio.protocol import Person
 from annotation.rounds.journal import Demand, Revision, Work
 from annotation.rounds.submissions import (
@@ -32,7 +33,8 @@ from pipelines.records.answers import matches
 from pipelines.records.reject_reasons import Reason, RowError
 
 ROUNDS = ("annotate", "cross_check", "accept", "rework")
-ROLE = {"annotate": "annotator", "rework": "annotator", "cross_check": "annotator", "accept": "expert"}
+WRITING, CHECKING = ("annotate", "rework"), ("cross_check", "accept")
+ROLE = {round: ROUND_FORMS[round].roles[0] for round in ROUNDS}
 MAX_VOID = 3
 """The record is rejected after this many void submissions of one check."""
 Stage = Literal["waiting", "accepted", "rejected"]
@@ -141,7 +143,7 @@ class StateMachine:
         if person is None or person.role != role:
             actual = f"{person.email} is {person.role or 'without a role'}" if person else "an unknown account"
             raise RowError(Reason.WRONG_PERSON, f"this round is for the role {role}; {actual}")
-        if work.demand.round in ("cross_check", "accept") and submission.person_id in state.authors:
+        if work.demand.round in CHECKING and submission.person_id in state.authors:
             raise RowError(Reason.WRONG_PERSON, f"{person.email} wrote this record and cannot judge it")
         if work.demand.round == "accept" and submission.person_id in state.judges:
             raise RowError(Reason.WRONG_PERSON, f"{person.email} has checked this record and cannot accept it")
@@ -151,17 +153,17 @@ class StateMachine:
         submission = settled.submission
         if submission is None:
             return self._void(state, work, settled, serial)
-        if state.round in ("annotate", "rework"):
+        if state.round in WRITING:
             before, state.fields = state.fields, submission.fields
             state.authors.append(submission.person_id)
             state.judges.clear()
-            state.history.append(self._event(work, submission, "", _changes(before, state.fields), None))
+            state.history.append(self._event(work, settled, "", _changes(before, state.fields)))
             state.round = "cross_check"
-            return 0
-        self._apply_check(state, work, submission)
+        else:
+            self._apply_check(state, work, settled, submission)
         return 0
 
-    def _apply_check(self, state: RecordState, work: Work, submission: Submission) -> None:
+    def _apply_check(self, state: RecordState, work: Work, settled: _Settled, submission: Submission) -> None:
         assert state.fields is not None, "a record is written before it is judged"
         after = _checked(state.fields, submission)
         changes = _changes(state.fields, after)
@@ -170,7 +172,7 @@ class StateMachine:
             verdict = "fix" if changes else "accept"  # an acceptance with a moved box is a fix
         blind = submission.texts["blind_answer"]
         matched = matches(blind, state.fields.answer, ()) if blind else None
-        state.history.append(self._event(work, submission, verdict, changes, matched))
+        state.history.append(self._event(work, settled, verdict, changes, matched))
         state.judges.append(submission.person_id)
         if verdict == "reject":
             self._send_back(state, f"rejected in {state.round} for {', '.join(submission.reasons)}")
@@ -190,8 +192,8 @@ class StateMachine:
 
     def _void(self, state: RecordState, work: Work, settled: _Settled, serial: int) -> int:
         """Requests the work again: label streams no longer serve a task with a submission, valid or not."""
-        state.history.append(self._void_event(work, settled))
-        if state.round in ("annotate", "rework"):
+        state.history.append(self._event(work, settled, "void"))
+        if state.round in WRITING:
             self._send_back(state, f"no valid submission: {settled.evidence}")
             return 0
         if serial + 1 >= MAX_VOID:
@@ -214,38 +216,26 @@ class StateMachine:
                 state.planted_checks.append(PlantedErrorCheck(error_kind, person, caught))
 
     def _event(
-        self, work: Work, submission: Submission, verdict: str, changes: tuple[FieldChange, ...], matched: bool | None
+        self,
+        work: Work,
+        settled: _Settled,
+        verdict: str,
+        changes: tuple[FieldChange, ...] = (),
+        matched: bool | None = None,
     ) -> AnnotationEvent:
-        return AnnotationEvent(
-            round=work.demand.round,
-            attempt=work.demand.attempt,
-            person=self._email(submission.person_id),
-            at=submission.at,
-            lead_seconds=submission.lead_seconds,
-            verdict=verdict,
-            reasons=submission.reasons,
-            comment=submission.texts["comment"],
-            blind_answer=submission.texts["blind_answer"],
-            blind_match=matched,
-            changes=changes,
-            task_id=work.task_id or 0,
-            annotation_id=submission.annotation_id,
-        )
-
-    def _void_event(self, work: Work, settled: _Settled) -> AnnotationEvent:
-        raw = settled.revision.raw
+        raw, submission = settled.revision.raw, settled.submission
         return AnnotationEvent(
             round=work.demand.round,
             attempt=work.demand.attempt,
             person=self._email(raw.get("completed_by")),
             at=str(raw.get("created_at") or ""),
             lead_seconds=raw.get("lead_time"),
-            verdict="void",
-            reasons=(settled.evidence,),
-            comment="",
-            blind_answer="",
-            blind_match=None,
-            changes=(),
+            verdict=verdict,
+            reasons=submission.reasons if submission else (settled.evidence,),
+            comment=submission.texts["comment"] if submission else "",
+            blind_answer=submission.texts["blind_answer"] if submission else "",
+            blind_match=matched,
+            changes=changes,
             task_id=work.task_id or 0,
             annotation_id=settled.revision.annotation_id,
         )

@@ -47,8 +47,6 @@ class Submission:
 
     annotation_id: int
     person_id: int
-    at: str
-    lead_seconds: float | None
     texts: Mapping[str, str]
     category: str
     count: int | None
@@ -76,8 +74,6 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
     submission = Submission(
         annotation_id=raw["id"],
         person_id=person_id,
-        at=str(raw.get("created_at") or ""),
-        lead_seconds=raw.get("lead_time"),
         texts={name: text_of(results.get(name)) for name in _TEXTS},
         category=choice_of(results.get("category")),
         count=_count(results.get("count")),

@@ -45,15 +45,12 @@ class Sync:
             for round in ROUNDS:
                 counts.n_revisions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
             if self.journal.settled != self._situation(pool):  # deriving every record's state takes a while
-                self._push(exchange, pool, counts)
+                pending = self._pending(pool)
+                while batch := list(islice(pending, BATCH)):
+                    counts.add(exchange.push(batch))
+                    self.say(f"handed out {sum(counts.imported.values()):,} tasks")
                 self.journal.set_settled(self._situation(pool))
         return counts
-
-    def _push(self, exchange: TaskExchange, pool: Sequence[PoolImage], counts: SyncCounts) -> None:
-        pending = self._pending(pool)
-        while batch := list(islice(pending, BATCH)):
-            counts.add(exchange.push(batch))
-            self.say(f"handed out {sum(counts.imported.values()):,} tasks")
 
     def _situation(self, pool: Sequence[PoolImage]) -> str:
         """Digest of everything that determines the next work."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annotation_digest
@@ -85,8 +84,9 @@ class AnnotationStages:
             table: shard.materialize(RecordTable(stages=self, snapshot=snapshot, table=table)) for table in ORDER
         }
         inputs = digest([tables.fingerprint(self.key(POOL)), snapshot.fingerprint, annotation_digest()])
-        perform = partial(self._invalid_submissions, snapshot.records)
-        reports[REFUSED] = run_stage(tables, self.key(REFUSED), Reject, inputs=inputs, perform=perform)
+        rows = [self._invalid_row(record, entry) for record in snapshot.records for entry in record.state.invalid]
+        outcome = Outcome(rows, (), len(rows))
+        reports[REFUSED] = run_stage(tables, self.key(REFUSED), Reject, inputs=inputs, perform=lambda: outcome)
         return reports
 
     def link(self, record: PoolRecord) -> str:
@@ -94,10 +94,6 @@ class AnnotationStages:
         last = record.state.history[-1]
         project = self.journal.project(last.round)
         return self.task_url(project.project_id if project else 0, last.task_id)
-
-    def _invalid_submissions(self, records: Sequence[PoolRecord]) -> Outcome[Reject]:
-        rows = [self._invalid_row(record, entry) for record in records for entry in record.state.invalid]
-        return Outcome(rows, (), len(rows))
 
     def _invalid_row(self, record: PoolRecord, entry: InvalidSubmission) -> Reject:
         link = self.task_url(entry.project_id, entry.task_id)

@@ -59,7 +59,7 @@ def pre_annotate() -> None:
     """
     from annotation.rounds.campaign import Campaign
     from annotation.rounds.image_pool import materialize_pool
-    from annotation.rounds.pre_annotations import PreAnnotationStage
+    from annotation.rounds.pre_annotations import materialize_pre_annotations
     from assets.graph.resources import PolicyResource
 
     with open_workspace() as workspace:
@@ -67,7 +67,7 @@ def pre_annotate() -> None:
         policy = PolicyResource.from_environment().for_pre_annotating(workspace)
         materialize_pool(workspace, campaign, workspace.annotation)
         with progress_bar("pre-annotations") as progress:
-            report = PreAnnotationStage(workspace, campaign, progress).materialize(policy)
+            report = materialize_pre_annotations(workspace, campaign, policy, progress=progress)
         print_line(f"{report.n_out:,} pre-annotations, {report.n_in - report.n_out:,} rejected")
         for reason, n_rejects in report.reasons.items():
             print_line(f"  {reason} {n_rejects:,}")

@@ -17,11 +17,11 @@ from annotation.recordings.format import BUNDLED, read_recording
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.image_pool import POOL, materialize_pool
 from annotation.rounds.journal import Journal
-from annotation.rounds.pre_annotations import PRE_ANNOTATIONS, PreAnnotationStage, read_predictions
+from annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
 from annotation.rounds.sync import Sync
 from annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
 from assets.graph.resources import PolicyResource, WorkspaceResource
-from assets.graph.stage_assets import OWNERS, conservation_spec, progress_log, stage_result
+from assets.graph.stage_assets import OWNERS, SPECS, conservation_spec, progress_log, stage_result
 from assets.pages.metadata import plot, stage_metadata
 from assets.pages.previews import samples_examples, samples_preview
 from pipelines.records import Annotated, PoolImage
@@ -31,16 +31,17 @@ from pipelines.storage.workspace import Workspace
 
 GROUP, JOB = "annotation", "annotation"
 PULL_SECONDS = 60
-_DESCRIPTIONS = {
-    "annotations": "Records by annotators: a question about a small detail, its answer, boxes and category.",
-    "cross_checks": "Records that a second annotator answered blind, then accepted or corrected.",
-    "accepted_annotations": "Records that an expert accepted: prompts with answers, boxes and categories for RL.",
-    "refused_submissions": "Invalid submissions with their tasks: forged, late, duplicate, or against the rules.",
-}
 
 
 def _key(table: TableKey) -> dg.AssetKey:
     return dg.AssetKey(list(table.asset))
+
+
+def _shown(table: TableKey, *deps: TableKey) -> dict[str, Any]:
+    """What all assets of the group declare."""
+    spec = SPECS[table.asset[0]]
+    declared = {"description": spec.description, "kinds": set(spec.kinds), "deps": [_key(before) for before in deps]}
+    return {"key": _key(table), "group_name": GROUP, "owners": OWNERS, **declared}
 
 
 class AnnotationSettings(dg.Config):
@@ -67,14 +68,7 @@ class AnnotationSettings(dg.Config):
         return "recorded export, bundled" if self.recording == "bundled" else f"recorded export, {self.recording}"
 
 
-@dg.asset(
-    key=_key(POOL),
-    group_name=GROUP,
-    kinds={"parquet"},
-    owners=OWNERS,
-    check_specs=[conservation_spec(_key(POOL))],
-    description="Images for annotators: high-resolution, decodable, deduplicated and decontaminated.",
-)
+@dg.asset(**_shown(POOL), check_specs=[conservation_spec(_key(POOL))])
 def annotation_pool(
     context: dg.AssetExecutionContext, config: AnnotationSettings, workspace: WorkspaceResource
 ) -> dg.MaterializeResult:
@@ -94,36 +88,21 @@ def _origin(config: AnnotationSettings, recorded: RecordedCampaign | None) -> di
     return {"annotations": config.origin, **note}
 
 
-@dg.asset(
-    key=_key(PRE_ANNOTATIONS),
-    deps=[_key(POOL)],
-    group_name=GROUP,
-    kinds={"llm", "parquet"},
-    owners=OWNERS,
-    check_specs=[conservation_spec(_key(PRE_ANNOTATIONS))],
-    description="Draft records by a model, for annotators to correct; optional, and marked as drafts on their pages.",
-)
+@dg.asset(**_shown(PRE_ANNOTATIONS, POOL), check_specs=[conservation_spec(_key(PRE_ANNOTATIONS))])
 def pre_annotations(
     context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
 ) -> dg.MaterializeResult:
     """Writes the drafts of the first round."""
     with workspace.open() as opened:
         campaign = Campaign.load(opened.annotation)
-        annotating = PreAnnotationStage(opened, campaign, progress_log(context))
-        report = annotating.materialize(policy.for_pre_annotating(opened))
+        annotator = policy.for_pre_annotating(opened)
+        report = materialize_pre_annotations(opened, campaign, annotator, progress=progress_log(context))
         return stage_result(opened.tables, report, n_in=opened.tables.n_rows(POOL))
 
 
 @dg.multi_asset(
     specs=[
-        dg.AssetSpec(
-            _key(table),
-            deps=[_key(before)],
-            group_name=GROUP,
-            kinds={"parquet"},
-            owners=OWNERS,
-            description=_DESCRIPTIONS[table.asset[0]],
-        )
+        dg.AssetSpec(**_shown(table, before))
         for table, before in zip((*ORDER, REFUSED), (POOL, *ORDER[:-1], POOL), strict=True)
     ],
     check_specs=[conservation_spec(_key(table)) for table in ORDER],

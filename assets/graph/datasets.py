@@ -53,10 +53,8 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
         counts = {"rows_in": 0, "rows_out": 0, "rejected": 0}
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
-            shards, screening = (
-                drafted_partitions(opened.tables, recipes, partitions.get_partition_keys()),
-                Screening(opened),
-            )
+            tables, screening = opened.tables, Screening(opened)
+            shards = drafted_partitions(tables, recipes, partitions.get_partition_keys())
             for recipe in recipes:
                 report, shipped = SftDataset(
                     opened,
@@ -68,7 +66,8 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
                     screening=screening,
                 ).publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
-                counts["rows_in"] += _n_accepted(opened.tables, recipe.family, shards)
+                keys = [TableKey((recipe.family, "trajectories"), shard) for shard in shards]
+                counts["rows_in"] += sum(tables.n_rows(key) for key in keys if tables.exists(key))
                 counts["rows_out"] += shipped.n_rows
                 counts["rejected"] += report.n_rejected
                 metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
@@ -158,11 +157,6 @@ def drafted_partitions(tables: Tables, recipes: Sequence[Recipe], partitions: Se
         for partition in partitions
         if any(tables.exists(TableKey((recipe.family, "trajectories"), partition)) for recipe in recipes)
     ]
-
-
-def _n_accepted(tables: Tables, family: str, partitions: Sequence[str]) -> int:
-    keys = [TableKey((family, "trajectories"), partition) for partition in partitions]
-    return sum(tables.n_rows(key) for key in keys if tables.exists(key))
 
 
 def _shipped_metadata(

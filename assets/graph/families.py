@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from assets.graph.resources import DraftSettings, VerdictSettings
-from assets.graph.stage_assets import StageRun, StageSpec, progress_lines, stage_asset, stage_result
+from assets.graph.stage_assets import SPECS, StageRun, progress_lines, stage_asset, stage_result
 from assets.pages.metadata import funnel, judging_metadata
 from assets.pages.previews import samples_examples, samples_preview, trajectories_examples, trajectories_preview
 from pipelines.generation import engine, stage
@@ -35,10 +35,7 @@ def samples_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     """The asset that reads sources."""
     return stage_asset(
         SAMPLES,
-        StageSpec(
-            "Questions about images, with their ground truth. Damaged and duplicate rows are rejected.",
-            kinds=("parquet", "huggingface"),
-        ),
+        SPECS["samples"],
         _read_shard,
         deps=(),
         group="source",
@@ -101,36 +98,18 @@ def _writer(run: StageRun, recipe: Recipe) -> Policy:
     return run.policy(role).for_recipe(recipe, run.workspace)
 
 
-_STAGES: Mapping[str, tuple[Callable[[StageRun, Family], StageReport], StageSpec]] = {
-    "drafts": (
-        _draft,
-        StageSpec(
-            "The first turn of every rollout, written by the policy. Each turn is stored in the ledger and paid once.",
-            ("llm", "parquet"),
-            DraftSettings,
-            ("policy", "converter"),
-        ),
-    ),
-    "runs": (
-        _run,
-        StageSpec(
-            "Rollouts: the sandbox executes code, the policy writes further turns until it answers.",
-            ("python", "parquet"),
-            roles=("policy", "converter"),
-        ),
-    ),
-    "verdicts": (
-        _judge,
-        StageSpec("The verdict of every check on every run.", settings=VerdictSettings, roles=("policy", "judge")),
-    ),
-    "trajectories": (_keep, StageSpec("The runs that passed every check.")),
+_STAGES: Mapping[str, tuple[Callable[[StageRun, Family], StageReport], type[dg.Config] | None]] = {
+    "drafts": (_draft, DraftSettings),
+    "runs": (_run, None),
+    "verdicts": (_judge, VerdictSettings),
+    "trajectories": (_keep, None),
 }
 
 
 def _stage(
     recipe: Recipe, stage: str, upstream: dg.AssetKey, partitions: dg.PartitionsDefinition
 ) -> dg.AssetsDefinition:
-    work, spec = _STAGES[stage]
+    (work, settings), spec = _STAGES[stage], SPECS[stage]
 
     def perform(run: StageRun) -> dg.MaterializeResult:
         family = Family(run.workspace, recipe, run.partition, progress_lines(run.context))
@@ -145,6 +124,7 @@ def _stage(
         deps=[upstream],
         group=recipe.family,
         partitions=partitions,
+        settings=settings,
         code_version=recipe.digest[:12],
     )
 
@@ -176,7 +156,7 @@ def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
 
     return stage_asset(
         stage_key(recipe.family, "rejects"),
-        StageSpec("The rows that the family's stages rejected, with stage, typed reason and evidence."),
+        SPECS["rejects"],
         perform,
         deps=[stage_key(recipe.family, stage) for stage in STAGES],
         group=recipe.family,

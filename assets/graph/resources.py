@@ -106,48 +106,6 @@ class VerdictSettings(dg.Config):
         return replace(recipe.necessity or Necessity(), k=k, **bounds)
 
 
-class CandidateSettings(dg.Config):
-    """How samples are screened."""
-
-    n_votes: int = Field(default=1, ge=1, description="Votes of the judge per question about a sample.")
-
-
-class LabelSettings(dg.Config):
-    """How labels are checked."""
-
-    n_answers: int = Field(default=4, ge=1, description="Answers of the judge per question.")
-    stop_early: bool = Field(default=False, description="Stop once the majority is certain.")
-
-
-class PassRateSettings(dg.Config):
-    """How pass rates are measured, and which rows they reject (CodeV, §5.1)."""
-
-    n_answers: int = Field(default=8, ge=1, description="Answers of the student per question.")
-    max_rate: float = Field(default=0.9, ge=0, le=1, description="Reject rows with a larger share of right answers.")
-    drop_unsolved: bool = Field(default=False, description="Reject rows that are never solved; default: flag them.")
-    stop_early: bool = Field(default=False, description="Stop once the decision about a row is certain.")
-
-
-class NecessitySettings(dg.Config):
-    """How the prior of tool necessity is measured (Look Less, Reason More, §4.2.1)."""
-
-    n_forced: int = Field(default=4, ge=1, description="Rollouts with the tool forced.")
-    n_forbidden: int = Field(default=4, ge=1, description="Rollouts with the tool forbidden.")
-
-
-class SuitabilitySettings(dg.Config):
-    """How suitability is voted on (FIGR, §4.1)."""
-
-    n_votes: int = Field(default=8, ge=1, description="Votes per problem.")
-    stop_early: bool = Field(default=False, description="Stop once the majority is certain.")
-
-
-class TieSettings(dg.Config):
-    """How a tie of suitability votes counts."""
-
-    tie: str = Field(default="no", pattern="^(yes|no|reject)$", description="yes, no, or reject the row.")
-
-
 class MixSettings(dg.Config):
     """Which RL rows ship."""
 

@@ -1,26 +1,18 @@
 """The assets of RL data: candidates, checked labels, pass rates, tool necessity, suitability."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
+import pydantic
 
-from assets.graph.families import SAMPLES
-from assets.graph.resources import (
-    CandidateSettings,
-    LabelSettings,
-    NecessitySettings,
-    PassRateSettings,
-    SuitabilitySettings,
-    TieSettings,
-)
-from assets.graph.stage_assets import StageRun, StageSpec, progress_lines, stage_asset, stage_result
+from assets.graph.stage_assets import SPECS, StageRun, StageSpec, progress_lines, stage_asset, stage_result
 from assets.pages.metadata import rl_stage_metadata
 from pipelines.generation.sandbox_sessions import Sandboxes
-from pipelines.generation.stage import Shard, Stage
+from pipelines.generation.stage import Shard
 from pipelines.records.reject_reasons import RowError
-from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.rl.candidates import Candidates
 from pipelines.rl.labels import CheckedLabels, read_verifications
 from pipelines.rl.necessity import ToolNecessities
@@ -32,140 +24,77 @@ from pipelines.sources.catalog import source_of
 GROUP = "rl"
 
 
-def _candidates(run: StageRun, shard: Shard) -> Candidates:
+def _screening(run: StageRun, shard: Shard) -> dict[str, Any]:
     screening = Screening(run.workspace)
 
     @cache
     def errors() -> Mapping[str, RowError]:
-        name = f"{candidates.ASSET}-{shard.partition}"
+        name = f"{Candidates.asset}-{shard.partition}"
         return screening.screen_samples(name, list(shard.samples().values())).errors
 
-    judge = run.policy("judge").for_rl(candidates.ASSET, run.workspace)
-    return Candidates(judge=judge, n_votes=run.settings.n_votes, screening=screening, errors=errors)
+    return {"screening": screening, "errors": errors}
 
 
-def _checked_labels(run: StageRun, shard: Shard) -> CheckedLabels:
-    verifications = read_verifications(run.workspace.tables, [source_of(shard.partition)])
-    judge = run.policy("judge").for_rl(labels.ASSET, run.workspace)
-    return CheckedLabels(judge=judge, said=verifications, **run.settings.model_dump())
+def _verifications(run: StageRun, shard: Shard) -> dict[str, Any]:
+    return {"said": read_verifications(run.workspace.tables, [source_of(shard.partition)])}
 
 
-def _pass_rates(run: StageRun, shard: Shard) -> PassRates:
-    return PassRates(
-        student=run.policy("student").for_rl(pass_rates.ASSET, run.workspace),
-        judge=run.policy("judge").for_judging(pass_rates.ASSET, run.workspace),
-        **run.settings.model_dump(),
-    )
+def _sandboxes(run: StageRun, shard: Shard) -> dict[str, Any]:
+    return {"sandboxes": Sandboxes(run.workspace.images, run.workspace.ledger)}
 
 
-def _tool_necessity(run: StageRun, shard: Shard) -> ToolNecessities:
-    return ToolNecessities(
-        student=run.policy("student").for_rl(necessity.ASSET, run.workspace),
-        judge=run.policy("judge").for_judging(necessity.ASSET, run.workspace),
-        sandboxes=Sandboxes(run.workspace.images, run.workspace.ledger),
-        **run.settings.model_dump(),
-    )
+def _nothing(run: StageRun, shard: Shard) -> dict[str, Any]:
+    return {}
 
 
-def _suitability_votes(run: StageRun, shard: Shard) -> Suitability:
-    judge = run.policy("judge").for_rl(suitability.VOTES, run.workspace)
-    return Suitability(judge=judge, **run.settings.model_dump())
-
-
-def _suitability_labels(run: StageRun, shard: Shard) -> SuitabilityLabels:
-    return SuitabilityLabels(tie=run.settings.tie)
-
-
-class _RlStage(NamedTuple):
-    name: str
-    build: Callable[[StageRun, Shard], Stage[Any, Any, Any]]
-    upstream: tuple[str, ...]
-    spec: StageSpec
-
-
-_LLM = ("llm", "parquet")
-_STAGES = (
-    _RlStage(
-        candidates.ASSET,
-        _candidates,
-        (),
-        StageSpec(
-            "Samples that may become RL prompts: gradable answers, question and image match, no facts to look up.",
-            _LLM,
-            CandidateSettings,
-            ("judge",),
-        ),
-    ),
-    _RlStage(
-        labels.ASSET,
-        _checked_labels,
-        (candidates.ASSET,),
-        StageSpec(
-            "Candidates whose label a judge's own answers or a person confirm. Disputed labels wait for a person.",
-            _LLM,
-            LabelSettings,
-            ("judge",),
-        ),
-    ),
-    _RlStage(
-        pass_rates.ASSET,
-        _pass_rates,
-        (candidates.ASSET, labels.ASSET),
-        StageSpec(
-            "Pass rate of the model to be trained. Rows that it nearly always solves are rejected.",
-            _LLM,
-            PassRateSettings,
-            ("student", "judge"),
-        ),
-    ),
-    _RlStage(
-        necessity.ASSET,
-        _tool_necessity,
-        (candidates.ASSET, pass_rates.ASSET),
-        StageSpec(
-            "Accuracy with tools forced and forbidden: a prior that training estimates again.",
-            ("llm", "python", "parquet"),
-            NecessitySettings,
-            ("student", "judge"),
-        ),
-    ),
-    _RlStage(
-        suitability.VOTES,
-        _suitability_votes,
-        (candidates.ASSET,),
-        StageSpec(
-            "Whether a drawing would help with a text problem: eight votes each.", _LLM, SuitabilitySettings, ("judge",)
-        ),
-    ),
-    _RlStage(
-        suitability.LABELS,
-        _suitability_labels,
-        (suitability.VOTES,),
-        StageSpec(
-            "The majority of the votes. A tie is a value of its own; a setting decides how it counts.",
-            settings=TieSettings,
-        ),
-    ),
-)
+_STAGES: Mapping[Any, Callable[[StageRun, Shard], dict[str, Any]]] = {
+    Candidates: _screening,
+    CheckedLabels: _verifications,
+    PassRates: _nothing,
+    ToolNecessities: _sandboxes,
+    Suitability: _nothing,
+    SuitabilityLabels: _nothing,
+}
+"""What each stage takes besides its policies and settings."""
 
 
 def rl_assets(partitions: dg.StaticPartitionsDefinition) -> list[dg.AssetsDefinition]:
     """The assets of the group ``rl``."""
-    return [_asset(stage, partitions) for stage in _STAGES]
+    return [_asset(kind, partitions) for kind in _STAGES]
 
 
-def _asset(description: _RlStage, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+def _asset(kind: Any, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+    spec = SPECS[kind.asset]
+
     def perform(run: StageRun) -> dg.MaterializeResult:
         shard = Shard(run.workspace, run.partition, progress_lines(run.context))
-        stage = description.build(run, shard)
+        policies = _policies(run, kind.asset, spec.roles)
+        stage = kind(**policies, **_STAGES[kind](run, shard), **run.settings.model_dump())
         report, n_in = shard.materialize(stage), len(stage.rows(shard))
-        return stage_result(run.workspace.tables, report, n_in=n_in, details=rl_stage_metadata(shard, stage.asset))
+        return stage_result(run.workspace.tables, report, n_in=n_in, details=rl_stage_metadata(shard, kind.asset))
 
     return stage_asset(
-        dg.AssetKey([description.name]),
-        description.spec,
+        dg.AssetKey([kind.asset]),
+        spec,
         perform,
-        deps=[dg.AssetKey([name]) for name in description.upstream] or [SAMPLES],
+        deps=[dg.AssetKey([name]) for name in spec.deps],
         group=GROUP,
         partitions=partitions,
+        settings=_settings(kind, spec),
     )
+
+
+def _policies(run: StageRun, asset: str, roles: tuple[str, ...]) -> dict[str, Any]:
+    """The first role is asked; a second one grades what it answers, for which the embedded judge is none."""
+    asked = {role: run.policy(role).for_rl(asset, run.workspace) for role in roles[:1]}
+    return asked | {role: run.policy(role).for_judging(asset, run.workspace) for role in roles[1:]}
+
+
+def _settings(kind: Any, spec: StageSpec) -> type[dg.Config]:
+    """The fields of a stage that the launchpad sets, with the stage's own defaults."""
+    defaults = {field.name: field.default for field in fields(kind)}
+    settings: dict[str, Any] = {
+        name: (type(defaults[name]), pydantic.Field(default=defaults[name], **shown))
+        for name, shown in spec.settings.items()
+    }
+    return pydantic.create_model(f"{kind.__name__}Settings", __base__=dg.Config, __doc__=spec.about, **settings)

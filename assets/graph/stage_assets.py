@@ -4,9 +4,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import dagster as dg
+import yaml
 
 from assets.graph.resources import PolicyResource
 from assets.pages.metadata import rejects_metadata, stage_metadata
@@ -43,12 +45,23 @@ class StageRun(NamedTuple):
 
 
 class StageSpec(NamedTuple):
-    """What the UI shows of a stage. ``settings``: of the launchpad; ``roles``: the policies that it may call."""
+    """What the UI shows of a stage, from ``stages.yaml``."""
 
     description: str
-    kinds: tuple[str, ...] = ("parquet",)
-    settings: type[dg.Config] | None = None
-    roles: tuple[str, ...] = ()
+    kinds: Sequence[str] = ("parquet",)
+    roles: Sequence[str] = ()
+    """The policies that it may call."""
+    deps: Sequence[str] = ("samples",)
+    about: str = ""
+    """Of its settings."""
+    settings: Mapping[str, Mapping[str, Any]] = {}
+    """Fields of the stage for the launchpad: description and bounds."""
+
+
+SPECS = {
+    name: StageSpec(**shown)
+    for name, shown in yaml.safe_load(Path(__file__).with_name("stages.yaml").read_text(encoding="utf-8")).items()
+}
 
 
 def stage_asset(
@@ -59,11 +72,10 @@ def stage_asset(
     deps: Iterable[dg.AssetKey],
     group: str,
     partitions: dg.PartitionsDefinition,
+    settings: type[dg.Config] | None = None,
     code_version: str | None = None,
 ) -> dg.AssetsDefinition:
-    """The asset of one stage, which ``perform`` materialises."""
-    settings = spec.settings
-
+    """The asset of one stage, which ``perform`` materialises with the launchpad's ``settings``."""
     # dagster takes the schema of a Config class here, its annotation lists other types only
     schema: Any = settings.to_config_schema() if settings else None
 

@@ -156,15 +156,9 @@ class StepLog:
         for message in messages:
             self._n_logged += 1
             if message.get("kind") == _STEP:
+                step, n_steps = message["step"], message["n_steps"]
                 self._context.log.info(message["said"])
-                if _is_observed(message["step"], message["n_steps"]):
-                    self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=_numbers(message)))
-
-
-def _is_observed(step: int, n_steps: int) -> bool:
-    return step in (1, n_steps) or step % max(1, -(-n_steps // MOST_OBSERVATIONS)) == 0
-
-
-def _numbers(message: dict[str, Any]) -> dict[str, dg.MetadataValue]:
-    metrics = {name: dg.MetadataValue.float(float(value)) for name, value in message["metrics"].items()}
-    return {"step": dg.MetadataValue.int(message["step"]), **metrics}
+                if step in (1, n_steps) or step % max(1, -(-n_steps // MOST_OBSERVATIONS)) == 0:
+                    metrics = {name: dg.MetadataValue.float(float(value)) for name, value in message["metrics"].items()}
+                    metadata = {"step": dg.MetadataValue.int(step), **metrics}
+                    self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=metadata))

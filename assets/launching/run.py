@@ -76,7 +76,9 @@ def _followed(
             raise  # not started, or unreachable: it may still run, and the next run takes it over
         except BaseException:
             context.log.info("the run was interrupted: ending %s", job.where if job else "the job, if one was started")
-            _stop(order, job)
+            if job is not None:
+                job.stop()
+            order.exchange.stop.touch()
             raise
     steps.update(session)
     return _result(session, order, job, ending)
@@ -100,12 +102,6 @@ def _noted_interrupts() -> Iterator[list[int]]:
             signal.signal(number, handler)
     if signals:
         raise dg.DagsterExecutionInterruptedError
-
-
-def _stop(order: Order, job: Job | None) -> None:
-    if job is not None:
-        job.stop()
-    order.exchange.stop.touch()
 
 
 def _result(session: dg.PipesSession, order: Order, job: Job, ending: Ending) -> dg.MaterializeResult:

@@ -3,6 +3,7 @@
 import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import dagster as dg
 from PIL import Image, ImageDraw
@@ -20,24 +21,20 @@ SHOWN_INLINE = 1000
 
 def samples_examples(samples: Sequence[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
     """A few samples small enough for the UI to show them on the asset's page itself."""
-    illustrated = [sample for sample in samples if sample.images][:N_EXAMPLES]
-    return {
-        f"example_{n}": _example(sample.images[0], f"{sample.question} → **{sample.answer}**", store)
-        for n, sample in enumerate(illustrated, 1)
-    }
+    shown = ((sample.images[0], f"{sample.question} → **{sample.answer}**") for sample in samples if sample.images)
+    return _examples(shown, store)
 
 
 def trajectories_examples(
     trajectories: Sequence[Trajectory], questions: Mapping[str, str], store: ImageStore
 ) -> dict[str, dg.MetadataValue]:
     """The last images of a few trajectories, small enough for the asset's page itself."""
-    illustrated = [trajectory for trajectory in trajectories if trajectory.shown_images][:N_EXAMPLES]
-    return {
-        f"example_{n}": _example(
-            trajectory.shown_images[-1], f"{questions.get(trajectory.sample_id, '')} → **{trajectory.answer}**", store
-        )
-        for n, trajectory in enumerate(illustrated, 1)
-    }
+    shown = (
+        (row.shown_images[-1], f"{questions.get(row.sample_id, '')} → **{row.answer}**")
+        for row in trajectories
+        if row.shown_images
+    )
+    return _examples(shown, store)
 
 
 def samples_preview(samples: Sequence[Sample], store: ImageStore) -> dg.MetadataValue:
@@ -81,6 +78,10 @@ def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> s
         x1, y1, x2, y2 = (round(side * scale) for side in box)
         draw.rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
     return _data_url(thumbnail, "JPEG", quality=80)
+
+
+def _examples(shown: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
+    return {f"example_{n}": _example(*row, store) for n, row in enumerate(islice(shown, N_EXAMPLES), 1)}
 
 
 def _example(ref: ImageRef, text: str, store: ImageStore) -> dg.MetadataValue:

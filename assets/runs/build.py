@@ -168,16 +168,14 @@ def _fill_shard(jobs: _Jobs, recipes: Sequence[Recipe], partition: str, missing:
     while True:
         settings = {f"{family}__drafts": {"n_most": limit} for family, limit in n_drafts.items()}
         jobs.run(SFT, partition=partition, settings=settings, only=[dg.AssetKey(list(SAMPLES)), *stages])
-        yields = {family: _yield(jobs, family, partition, limit) for family, limit in n_drafts.items()}
+        yields = {
+            family: Yield(limit, *(jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories")))
+            for family, limit in n_drafts.items()
+        }
         limits = {family: next_limit(missing[family], yields[family]) for family in yields}
         if not any(limits.values()):
             return {family: shard_yield.n_accepted for family, shard_yield in yields.items()}
         n_drafts |= {family: limit for family, limit in limits.items() if limit}
-
-
-def _yield(jobs: _Jobs, family: str, partition: str, n_most: int) -> Yield:
-    n_drafted, n_accepted = (jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories"))
-    return Yield(n_most, n_drafted, n_accepted)
 
 
 def _build_rl_stages(jobs: _Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:

@@ -90,7 +90,9 @@ def materialize(
             raise_on_error=False,
         )
     console.print(f"[bold]{title}[/bold]  {time.monotonic() - started:.1f} s")
-    durations = _durations(run)
+    durations = {
+        event.step_key: event.step_success_data.duration_ms / 1000 for event in run.all_events if event.is_step_success
+    }
     for event in run.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
         console.print(_line(materialization, durations.get(event.step_key)), highlight=False, soft_wrap=True)
@@ -110,13 +112,6 @@ def _line(materialization: dg.AssetMaterialization, seconds: float | None) -> st
     mark = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
     asset = materialization.asset_key.to_user_string()
     return f"  {asset:<34}{''.join(counts + final_metrics)}{duration}{mark}"
-
-
-def _durations(run: dg.ExecuteInProcessResult) -> dict[str | None, float]:
-    """Seconds of every step that succeeded."""
-    return {
-        event.step_key: event.step_success_data.duration_ms / 1000 for event in run.all_events if event.is_step_success
-    }
 
 
 def _root_cause(failure: Any) -> str:

@@ -7,10 +7,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from annotation.label_studio import forms
-from annotation.label_studio.forms import TEMPLATE, form, instructions
+from annotation.label_studio.forms import ROUND_FORMS, form, instructions
 from annotation.rounds.submissions import FIELDS
 
-ROUNDS = sorted(TEMPLATE)
+ROUNDS = sorted(ROUND_FORMS)
 
 
 def parsed(round: str) -> ET.Element:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from annotation.queues.base import problem_page
+from annotation.queues.base import item_page
 from annotation.queues.suitability import CHECK, ROUND, SuitabilityQueue
 from annotation.queues.verification import DISPUTED, VerificationQueue
 from annotation.rounds.campaign import Campaign
@@ -82,7 +82,7 @@ def test_problems_of_the_category_go_out_once_and_a_larger_number_keeps_the_smal
 
 
 def test_the_page_shows_the_problem_and_neither_its_answer_nor_a_vote(workspace: Workspace) -> None:
-    page = problem_page(problem(3, images=(ImageRef("a" * 64, 9, 9, "RGB", "PNG"),)))
+    page = item_page(problem(3, images=(ImageRef("a" * 64, 9, 9, "RGB", "PNG"),)))
     assert "Tom walks 3 &lt;km&gt; north" in page
     assert f"/darkroom/images/{'a' * 64}" in page
     assert "SECRET" not in page

@@ -9,7 +9,12 @@ import pytest
 from annotation import AnnotationError
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.image_pool import POOL
-from annotation.rounds.pre_annotations import PRE_ANNOTATIONS, PreAnnotationStage, read_pre_annotation, read_predictions
+from annotation.rounds.pre_annotations import (
+    PRE_ANNOTATIONS,
+    materialize_pre_annotations,
+    read_pre_annotation,
+    read_predictions,
+)
 from annotation.rounds.submissions import ImageRules, read_submission
 from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
 from pipelines.models.policies.base import SentImage as Seen
@@ -109,18 +114,18 @@ def test_pre_annotations_are_paid_once_and_failures_asked_for_again(
 ) -> None:
     answers: dict[str, Any] = {"a": GOOD, "b": "nothing", "c": None}
     policy = Scripted(lambda sha256: answers[sha256[0]])
-    annotating = PreAnnotationStage(workspace, Campaign(pre_annotate="pixels"))
-    first = annotating.materialize(policy)
+    campaign = Campaign(pre_annotate="pixels")
+    first = materialize_pre_annotations(workspace, campaign, policy)
     assert (first.n_out, first.reasons) == (1, {"malformed_turn": 1, "policy_failed": 1})
     answers["c"] = GOOD
-    assert (annotating.materialize(policy).n_out, policy.n_calls) == (2, 4)
-    assert annotating.materialize(policy).reused
+    assert (materialize_pre_annotations(workspace, campaign, policy).n_out, policy.n_calls) == (2, 4)
+    assert materialize_pre_annotations(workspace, campaign, policy).reused
     assert [row.sha256[0] for row in workspace.tables.read(PRE_ANNOTATIONS, PreAnnotation)] == ["a", "c"]
 
 
 def test_pre_annotations_are_predictions_that_read_as_records(workspace: Workspace, pool: list[PoolImage]) -> None:
     assert read_predictions(workspace, pool) == {}
-    PreAnnotationStage(workspace, Campaign(pre_annotate="pixels")).materialize(Scripted(lambda sha256: GOOD))
+    materialize_pre_annotations(workspace, Campaign(pre_annotate="pixels"), Scripted(lambda sha256: GOOD))
     found = read_predictions(workspace, pool[:2])
     assert set(found) == {"a" * 64, "b" * 64}
     one = found["a" * 64]
@@ -131,4 +136,4 @@ def test_pre_annotations_are_predictions_that_read_as_records(workspace: Workspa
 
 def test_a_campaign_that_wants_no_pre_annotations_says_so(workspace: Workspace, pool: list[PoolImage]) -> None:
     with pytest.raises(AnnotationError, match="set pre_annotate"):
-        PreAnnotationStage(workspace, Campaign()).materialize(Scripted(lambda sha256: GOOD))
+        materialize_pre_annotations(workspace, Campaign(), Scripted(lambda sha256: GOOD))
