@@ -10,28 +10,17 @@ import typer
 
 from annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
 
-EXAMPLE = """\
-# The rules of the campaign; all fields: annotation/rounds/campaign.py
-name: streets
-images:
-  - path: images          # a folder, or a pattern like photographs/*.jpg; relative to this file
-    source: our-cameras
-    license: CC-BY-4.0
-min_side: 2048            # the longer side has more pixels than this
-max_share: 0.05           # of the image's area, for every box
-"""
-
 
 def init() -> None:
     """Write an example campaign to edit."""
-    from annotation.rounds.campaign import FILE
+    from annotation.rounds.campaign import EXAMPLE, FILE
 
     with open_workspace() as workspace:
         path = workspace.annotation / FILE
         if path.exists():
             raise typer.BadParameter(f"{path} exists already")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(EXAMPLE)
+        path.write_text(EXAMPLE.read_text())
         CONSOLE.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
 
 
@@ -103,9 +92,7 @@ def report(
         CONSOLE.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
-def guide(
-    out: Annotated[Path | None, typer.Option(help="Write it to this file instead.")] = None,
-) -> None:
+def guide(out: Annotated[Path | None, typer.Option(help="Write it to this file instead.")] = None) -> None:
     """Print the guide for annotators and experts (Markdown), which projects show as instructions."""
     from annotation.label_studio.forms import GUIDE
 

@@ -100,10 +100,7 @@ class LabelStudioClient:
         """Raises ``AnnotationError`` when submitted annotations do not fit the form."""
         self._retry(
             lambda: self._sdk.projects.update(
-                id=project_id,
-                label_config=form(round),
-                expert_instruction=instructions(round),
-                request_options=ONCE,
+                id=project_id, label_config=form(round), expert_instruction=instructions(round), request_options=ONCE
             )
         )
 

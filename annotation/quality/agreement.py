@@ -51,41 +51,34 @@ def alpha(units: Sequence[Sequence[Hashable | None]], *, seed: int = 0) -> Agree
     """
     present = [[value for value in unit if value is not None] for unit in units]
     pairable = [unit for unit in present if len(unit) > 1]
-    kinds = Counter(frozenset(Counter(unit).items()) for unit in pairable)  # units with the same values are one kind
-    counted, n_of_kind = _Kinds(list(kinds)), np.array([list(kinds.values())], np.int64)
-    observed = counted.alphas(n_of_kind)
+    # units with the same values are one kind, so that a resample is a number per kind
+    kinds = Counter(frozenset(Counter(unit).items()) for unit in pairable)
+    values = list({value for kind in kinds for value, _ in kind})
+    counts = np.array([[dict(kind).get(value, 0) for value in values] for kind in kinds], float)
+    counts = counts.reshape(len(kinds), len(values))
+    n_of_kind = np.array([list(kinds.values())], np.int64)
+    observed = _alphas(counts, n_of_kind)
     if not observed.size:
         return None
     resamples = np.random.default_rng(seed).multinomial(len(pairable), n_of_kind[0] / len(pairable), _N_RESAMPLES)
-    low, high = np.percentile(counted.alphas(resamples), [2.5, 97.5])
+    low, high = np.percentile(_alphas(counts, resamples), [2.5, 97.5])
     return Agreement(float(observed[0]), float(low), float(high), len(pairable), sum(map(len, pairable)))
 
 
-class _Kinds:
-    """Kinds of units, so that a resample is a number per kind."""
+def _alphas(counts: NDArray[np.float64], n_of_kind: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Alpha of every row of ``n_of_kind`` (units per kind); rows with a single value are skipped.
 
-    def __init__(self, kinds: Sequence[frozenset[tuple[Hashable, int]]]) -> None:
-        codes = {value: code for code, value in enumerate({value for kind in kinds for value, _ in kind})}
-        self._counts = np.zeros((len(kinds), len(codes)))
-        for row, kind in enumerate(kinds):
-            for value, count in kind:
-                self._counts[row, codes[value]] = count
-        self._disagreement = np.array([_disagreement([count for _, count in kind]) for kind in kinds], float)
-
-    def alphas(self, n_of_kind: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Alpha of every row (a resample: the number of units per kind); rows with a single value are skipped."""
-        of_value = n_of_kind @ self._counts
-        n = of_value.sum(axis=1)
-        expected = n**2 - (of_value**2).sum(axis=1)
-        defined = expected > 0
-        observed = (n - 1) * (n_of_kind @ self._disagreement)
-        alphas: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
-        return alphas
-
-
-def _disagreement(counts: Sequence[int]) -> float:
-    m = sum(counts)
-    return (m**2 - sum(count**2 for count in counts)) / (m - 1)
+    ``counts``: how often each value (column) stands in a unit of each kind (row).
+    """
+    m = counts.sum(axis=1)
+    disagreement = (m**2 - (counts**2).sum(axis=1)) / (m - 1)
+    of_value = n_of_kind @ counts
+    n = of_value.sum(axis=1)
+    expected = n**2 - (of_value**2).sum(axis=1)
+    defined = expected > 0
+    observed = (n - 1) * (n_of_kind @ disagreement)
+    alphas: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
+    return alphas
 
 
 class BoxPair(NamedTuple):

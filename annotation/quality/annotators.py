@@ -120,7 +120,6 @@ class _ActivityLog:
 
     @property
     def emails(self) -> set[str]:
-        """Everybody with activity."""
         return {*self._events, *self._caught, *self._invalid, *self._skipped, *self._blocked}
 
     def _add(self, state: RecordState) -> None:

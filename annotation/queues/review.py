@@ -87,7 +87,6 @@ class ReviewQueue:
 
     @property
     def labels(self) -> Path:
-        """The lines for ``darkroom calibrate``."""
         return self.workspace.annotation / "reviews.jsonl"
 
     def _trajectories(self, family: str) -> Iterator[SampledTrajectory]:

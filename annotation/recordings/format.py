@@ -32,16 +32,7 @@ from pipelines.storage.atomic_write import write_whole
 
 BUNDLED = Path(__file__).with_name("demo.json")
 """On images of the embedded source ``demo``; made by ``python -m scripts.record_annotations``."""
-_RECORDED = (
-    "id",
-    "completed_by",
-    "updated_by",
-    "created_at",
-    "updated_at",
-    "lead_time",
-    "was_cancelled",
-    "result",
-)
+_RECORDED = ("id", "completed_by", "updated_by", "created_at", "updated_at", "lead_time", "was_cancelled", "result")
 """Of an annotation; the other fields are irrelevant or name people."""
 
 
@@ -96,11 +87,9 @@ def read_recording(path: Path = BUNDLED) -> Recording:
         return Recording.model_validate(json.loads(path.read_bytes(), parse_constant=_reject_constant))
     except OSError as error:
         raise AnnotationError(f"{path}: {error.strerror or error}") from error
-    except pydantic.ValidationError as error:
-        errors = field_errors(error, most=5)
-        raise AnnotationError(f"{path} is no recording of `darkroom annotate record`: {errors}") from error
     except ValueError as error:
-        raise AnnotationError(f"{path} is no recording of `darkroom annotate record`: {error}") from error
+        errors = field_errors(error, most=5) if isinstance(error, pydantic.ValidationError) else error
+        raise AnnotationError(f"{path} is no recording of `darkroom annotate record`: {errors}") from error
 
 
 def _reject_constant(name: str) -> float:

@@ -24,6 +24,7 @@ from annotation import AnnotationError
 from pipelines.storage.stage import code_digest
 
 FILE = "campaign.yaml"
+EXAMPLE = Path(__file__).with_name("example_campaign.yaml")
 
 
 def field_errors(error: pydantic.ValidationError, most: int | None = None) -> str:
@@ -73,12 +74,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         return campaign
 
 
-ANNOTATION_CODE = (
-    "annotation.label_studio",
-    "annotation.rounds",
-    "pipelines.records",
-    "pipelines.storage",
-)
+ANNOTATION_CODE = ("annotation.label_studio", "annotation.rounds", "pipelines.records", "pipelines.storage")
 """The code that decides the tasks, and how submissions become rows."""
 
 

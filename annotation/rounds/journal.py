@@ -145,13 +145,14 @@ class Journal:
             raise
         self._db.execute("commit")
 
+    def _write(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self.transaction():
+            self._db.executemany(statement, list(rows))
+
     def demand(self, demands: Iterable[Demand], *, campaign: str) -> None:
         """Stores demands; existing ones stay unchanged."""
-        rows = [(demand.key(campaign), *demand) for demand in demands]
-        with self.transaction():
-            self._db.executemany(
-                f"insert or ignore into demands(key, {DEMAND_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
-            )
+        statement = f"insert or ignore into demands(key, {DEMAND_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        self._write(statement, ((demand.key(campaign), *demand) for demand in demands))
 
     def demanded(self, keys: Sequence[str]) -> set[str]:
         """The keys that are demands of this campaign."""
@@ -177,16 +178,12 @@ class Journal:
 
     def add_tasks(self, project_id: int, tasks: Iterable[tuple[str, int]]) -> None:
         """Stores tasks of the server (key, task); the first of two with one key is valid."""
-        with self.transaction():
-            self._db.executemany(
-                "insert or ignore into tasks(key, project_id, task_id, is_ready) values (?, ?, ?, 0)",
-                [(key, project_id, task_id) for key, task_id in tasks],
-            )
+        statement = "insert or ignore into tasks(key, project_id, task_id, is_ready) values (?, ?, ?, 0)"
+        self._write(statement, ((key, project_id, task_id) for key, task_id in tasks))
 
     def set_ready(self, keys: Iterable[str]) -> None:
         """The tasks have their settings on the server."""
-        with self.transaction():
-            self._db.executemany("update tasks set is_ready = 1 where key = ?", [(key,) for key in keys])
+        self._write("update tasks set is_ready = 1 where key = ?", ((key,) for key in keys))
 
     def forget_project(self, round: str) -> None:
         """Forgets a deleted project and its tasks without submissions, which will be created again."""
@@ -199,15 +196,12 @@ class Journal:
             self._db.execute("delete from projects where round = ?", (round,))
 
     def project(self, round: str) -> RoundProject | None:
-        row = self._db.execute("select project_id, last_task, watermark from projects where round = ?", (round,))
-        columns = row.fetchone()
-        return RoundProject(*columns) if columns else None
+        query = "select project_id, last_task, watermark from projects where round = ?"
+        row = self._db.execute(query, (round,)).fetchone()
+        return RoundProject(*row) if row else None
 
     def set_project(self, round: str, project_id: int, *, last_task: int = 0, watermark: str = "") -> None:
-        with self.transaction():
-            self._db.execute(
-                "insert or replace into projects values (?, ?, ?, ?)", (round, project_id, last_task, watermark)
-            )
+        self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, project_id, last_task, watermark)])
 
     def add_revisions(self, task_id: int, annotations: Sequence[Mapping[str, Any]]) -> int:
         """Stores new states of one task's annotations, and which were deleted; returns the number of changes."""
@@ -239,8 +233,7 @@ class Journal:
 
     def set_people(self, people: Iterable[Person]) -> None:
         """The server's accounts; deleted ones are kept."""
-        with self.transaction():
-            self._db.executemany("insert or replace into people values (?, ?, ?, ?)", list(people))
+        self._write("insert or replace into people values (?, ?, ?, ?)", people)
 
     def people(self) -> dict[int, Person]:
         """Every account ever seen, by number."""
@@ -248,9 +241,8 @@ class Journal:
 
     def add_blocked(self, first: int, entries: Sequence[Mapping[str, Any]]) -> None:
         """The server's log of blocked submissions, from entry ``first`` on."""
-        with self.transaction():
-            rows = [(first + offset, json.dumps(entry, sort_keys=True)) for offset, entry in enumerate(entries)]
-            self._db.executemany("insert or ignore into hits values (?, ?)", rows)
+        rows = ((number, json.dumps(entry, sort_keys=True)) for number, entry in enumerate(entries, first))
+        self._write("insert or ignore into hits values (?, ?)", rows)
 
     def blocked_submissions(self) -> list[dict[str, Any]]:
         """The whole log of blocked submissions."""
@@ -263,8 +255,7 @@ class Journal:
         return row[0] if row else ""
 
     def set_settled(self, digest: str) -> None:
-        with self.transaction():
-            self._db.execute("insert or replace into settled values (1, ?)", (digest,))
+        self._write("insert or replace into settled values (1, ?)", [(digest,)])
 
     @property
     def fingerprint(self) -> str:

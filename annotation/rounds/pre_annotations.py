@@ -83,16 +83,13 @@ class PreAnnotations(Stage[PoolImage, PoolImage, PreAnnotation]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The prompt and the rules of a record."""
         rules = self.campaign.model_dump(include={"max_share", "pre_annotate"})
         return {"prompt": load_prompt(PROMPT).digest, **rules}
 
     def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, PoolImage]]:
-        """Every image of the pool."""
         return [(image, image) for image in shard.workspace.tables.read(POOL, PoolImage)]
 
     async def measure(self, item: PoolImage, _row: PoolImage) -> PreAnnotation:
-        """The record. Raises ``RowError`` for one that breaks the rules."""
         completion = await self._complete(item)
         fields = read_pre_annotation(completion, item.image, self.campaign)
         return PreAnnotation(

@@ -115,7 +115,6 @@ class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
 
     @property
     def asset(self) -> str:
-        """``cross_checks``."""
         return self.table.asset[0]
 
     @property
@@ -127,7 +126,6 @@ class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The journal's fingerprint and the campaign's rules."""
         rules = self.stages.campaign.model_dump(include={"name", "max_share", "max_rework"})
         return {"journal": self.snapshot.fingerprint, **rules}
 

@@ -12,8 +12,7 @@ _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this
 
 
 def demo(
-    train: Annotated[bool, typer.Option(help="Train the tiny model on the datasets.")] = True,
-    family: _Families = None,
+    train: Annotated[bool, typer.Option(help="Train the tiny model on the datasets.")] = True, family: _Families = None
 ) -> None:
     """Run the full pipeline end to end on the bundled data: SFT trajectories, RL prompts, a trained checkpoint.
 

@@ -44,11 +44,7 @@ def inspect_mask(
 
     with errors_as_messages(), guarded():
         reader = open_reader(
-            model,
-            layout=layout,
-            min_pixels=min_pixels,
-            max_pixels=max_pixels,
-            train_observations=train_observations,
+            model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels, train_observations=train_observations
         )
         show(mask_of(row_at(_folders(dataset), row), reader, model), html)
 

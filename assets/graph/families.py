@@ -33,14 +33,7 @@ def shard_partitions(workspace: Workspace) -> dg.StaticPartitionsDefinition:
 
 def samples_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
     """The asset that reads sources."""
-    return stage_asset(
-        SAMPLES,
-        SPECS["samples"],
-        _read_shard,
-        deps=(),
-        group="source",
-        partitions=partitions,
-    )
+    return stage_asset(SAMPLES, SPECS["samples"], _read_shard, deps=(), group="source", partitions=partitions)
 
 
 def _read_shard(run: StageRun) -> dg.MaterializeResult:

@@ -29,7 +29,6 @@ class WorkspaceResource(dg.ConfigurableResource):
     """The folder with images, tables, datasets and ledger (``DARKROOM_HOME``)."""
 
     def open(self) -> Workspace:
-        """The workspace that the environment names."""
         return Workspace.from_environment()
 
 

@@ -48,10 +48,7 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     group_name="train", kinds={"pytorch", "huggingface"}, owners=["team:research"], deps=[SFT_DATASET, base_model]
 )
 def sft_checkpoint(
-    context: dg.AssetExecutionContext,
-    config: SftConfig,
-    workspace: WorkspaceResource,
-    launcher: LauncherResource,
+    context: dg.AssetExecutionContext, config: SftConfig, workspace: WorkspaceResource, launcher: LauncherResource
 ) -> dg.MaterializeResult:
     """Supervised fine-tuning on the shipped dataset; observations are masked out of the loss.
 
@@ -74,10 +71,7 @@ def sft_checkpoint(
     deps=[SFT_DATASET, RL_DATASET, sft_checkpoint],
 )
 def grpo_checkpoint(
-    context: dg.AssetExecutionContext,
-    config: GrpoConfig,
-    workspace: WorkspaceResource,
-    launcher: LauncherResource,
+    context: dg.AssetExecutionContext, config: GrpoConfig, workspace: WorkspaceResource, launcher: LauncherResource
 ) -> dg.MaterializeResult:
     """Reinforcement learning from the fine-tuned checkpoint: the model writes code, the sandbox runs it.
 

@@ -34,7 +34,6 @@ class HandedOverJob:
 
     @property
     def where(self) -> str:
-        """The command that starts it."""
         return f"handed over: {self.start_with}"
 
     def ended(self, *, closed: bool) -> Ending | None:
@@ -78,7 +77,6 @@ class SlurmJob(HandedOverJob):
 
     @property
     def where(self) -> str:
-        """The job's id."""
         return f"Slurm job {self.job_id}"
 
     def ended(self, *, closed: bool) -> Ending | None:

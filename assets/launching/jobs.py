@@ -63,11 +63,9 @@ class LocalJob:
 
     @property
     def where(self) -> str:
-        """The process."""
         return f"this machine, process {self._process.pid}"
 
     def ended(self, *, closed: bool) -> Ending | None:
-        """By its exit status."""
         status = self._process.poll()
         return None if status is None else Ending(status == 0, f"it ended with exit status {status}")
 
@@ -112,7 +110,6 @@ class RayJob:
 
     @property
     def where(self) -> str:
-        """The job, and the cluster's page."""
         return f"Ray job {self.job_id} on {self._url}"
 
     def ended(self, *, closed: bool) -> Ending | None:

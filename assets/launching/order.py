@@ -46,7 +46,6 @@ class Order:
         (self.exchange.folder / _ORDER).write_text(json.dumps(order, indent=2) + "\n")
 
     def over(self) -> None:
-        """Marks the launch as over."""
         (self.exchange.folder / _OVER).touch()
 
 
@@ -126,7 +125,6 @@ class FolderMessages(dg.PipesMessageReader):
         return 1
 
     def no_messages_debug_text(self) -> str:
-        """For Dagster's error message when no message arrives."""
         return f"Attempted to read messages from {self._path}."
 
     def _read(self, handler: Any, over: Event) -> None:

@@ -19,14 +19,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.launching.handoff import (
-    HandedOverJob,
-    SlurmJob,
-    job_of,
-    kubernetes_manifest,
-    slurm_script,
-    submit_to_slurm,
-)
+from assets.launching.handoff import HandedOverJob, SlurmJob, job_of, kubernetes_manifest, slurm_script, submit_to_slurm
 from assets.launching.jobs import Ending, Job, LaunchError, LocalJob, RayJob, submission
 from assets.launching.launcher import LauncherResource, Program
 from assets.launching.order import FolderMessages, Order, StepLog, lasting_order, temporary_order

@@ -88,8 +88,6 @@ def build_rl(
 
 
 class _Jobs:
-    """Runs the jobs of the code location on one instance."""
-
     def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance) -> None:
         self.console, self.workspace, self._instance = console, workspace, instance
         self._definitions = definitions()
@@ -102,12 +100,10 @@ class _Jobs:
         settings: Mapping[str, Any] | None = None,
         only: Sequence[dg.AssetKey] | None = None,
     ) -> None:
-        """Materialises one job. Raises ``MaterializationFailed``."""
         job = self._definitions.resolve_job_def(name)
         materialize(job, self._instance, self.console, partition=partition, settings=settings, only=only)
 
     def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
-        """Rows of a table."""
         return self.workspace.tables.n_rows(TableKey(asset, partition))
 
 

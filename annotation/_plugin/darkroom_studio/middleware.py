@@ -43,13 +43,8 @@ PROJECT = re.compile(r"^/projects/(\d+)\b")
 ALL_PROJECTS = re.compile(r"^/api/projects/?$")
 SUBMIT = re.compile(r"^/api/tasks/(\d+)/annotations/?$")
 EDIT = re.compile(r"^/api/annotations/(\d+)/?$")
-CLOSED_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Closed</title></head>
-<body style="font:16px/1.5 sans-serif;max-width:36em;margin:20vh auto 0;padding:0 1em">
-<h1 style="font-size:22px">This round is not open to you</h1>
-<p>It is for the role {roles}; your account has the role {role}. If that is wrong, ask the campaign's admin.</p>
-<p><a href="/projects/">Your projects</a></p></body></html>"""
-_STYLE, _SIDE_PANELS, _BOX_SIZE = (
-    Path(__file__).with_name(name).read_text() for name in ("page.css", "side_panels.js", "box_size.js")
+CLOSED_PAGE, _STYLE, _SIDE_PANELS, _BOX_SIZE = (
+    Path(__file__).with_name(name).read_text() for name in ("closed.html", "page.css", "side_panels.js", "box_size.js")
 )
 INSERTS = {  # what goes into pages, by the tag that follows
     "</head>": f"<style>{_STYLE}</style><script>{_SIDE_PANELS}</script>",
@@ -70,7 +65,8 @@ class AccessMiddleware:
         if not _is_allowed(request, user):
             return JsonResponse({"status_code": 403, "detail": FORBIDDEN}, status=403)
         response = _closed_page(request.path, user) or self.get_response(request)
-        if request.path.startswith(BLINDED) and _is_json(response):
+        is_json = not response.streaming and response.get("Content-Type", "").startswith("application/json")
+        if request.path.startswith(BLINDED) and is_json:
             content = json.loads(response.content or b"null")
             response.content = json.dumps(_visible(content, request.path, user)).encode()
             response.headers.pop("Content-Length", None)
@@ -133,10 +129,6 @@ def _open_projects(content: Any, user: Any) -> Any:
     projects = Project.objects.in_bulk([row["id"] for row in listed])
     rows = [row for row in listed if is_open(projects[row["id"]], user)]
     return {**content, "results": rows, "count": content["count"] - len(listed) + len(rows)}
-
-
-def _is_json(response: HttpResponse) -> bool:
-    return not response.streaming and response.get("Content-Type", "").startswith("application/json")
 
 
 class SubmissionMiddleware:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from annotation import AnnotationError
-from annotation.commands.campaign import EXAMPLE
-from annotation.rounds.campaign import Campaign
+from annotation.rounds.campaign import EXAMPLE, Campaign
 
 
 def test_without_a_file_the_papers_rules_hold(tmp_path: Path) -> None:
@@ -15,7 +14,7 @@ def test_without_a_file_the_papers_rules_hold(tmp_path: Path) -> None:
 
 
 def test_the_example_is_a_campaign(tmp_path: Path) -> None:
-    (tmp_path / "campaign.yaml").write_text(EXAMPLE)
+    (tmp_path / "campaign.yaml").write_text(EXAMPLE.read_text())
     assert Campaign.load(tmp_path).images[0].path == "images"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from annotation.commands.campaign import EXAMPLE
+from annotation.rounds.campaign import EXAMPLE
 from annotation.rounds.image_pool import POOL
 from annotation.rounds.tables import read_accepted
 from assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, definitions
@@ -31,7 +31,7 @@ def campaign(workspace: Workspace) -> Path:
     for seed in range(2):
         textured(seed, SIZE).save(folder / f"{seed}.jpg")
     (folder / "small.jpg").write_bytes((folder / "0.jpg").read_bytes())
-    (workspace.annotation / "campaign.yaml").write_text(EXAMPLE)
+    (workspace.annotation / "campaign.yaml").write_text(EXAMPLE.read_text())
     return folder
 
 
