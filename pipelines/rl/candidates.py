@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from pipelines.generation.drafting import CONVERSATION_CODE
 from pipelines.generation.stage import Rejection, Shard, Stage
-from pipelines.models.messages import ImagePart, message
+from pipelines.models.messages import opening_messages
 from pipelines.models.policies.base import Completion, CompletionRequest, Policy
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.self_consistency import Vote, collect_votes
@@ -45,7 +45,7 @@ def turn_of(sample: Sample, stage: str, *, schema: Mapping[str, Any] | None = No
     prompt = bundled_prompt(stage)
     slots = {"question": question_text(sample), "sizes": image_sizes(sample.images)}
     system, user = prompt.render(**{name: slots[name] for name in prompt.slots})
-    messages = (message("system", system), message("user", *map(ImagePart, sample.images), user))
+    messages = opening_messages(system, sample.images, user)
     seed = seed_of(stage, sample.sample_id)
     task = Task(digest([stage, sample.sample_id]), stage, sample, sample.images, {}, messages, seed)
     return CompletionRequest(messages, (), seed, task, schema=schema)

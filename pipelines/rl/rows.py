@@ -20,6 +20,7 @@ from pipelines.records import (
     ToolNecessity,
 )
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
+from pipelines.rl.facts import STAGES
 from pipelines.storage.tables import TableKey
 from pipelines.verification.grading import grader_of, require_discrimination
 
@@ -70,8 +71,7 @@ def annotated_row(sample: Sample) -> RLRow:
 
 def tables_of(shard: Shard) -> Sequence[TableKey]:
     """What the rows of a shard are made from."""
-    assets = (candidates.ASSET, labels.ASSET, pass_rates.ASSET, necessity.ASSET, suitability.VOTES, suitability.LABELS)
-    return [shard.samples_key, *map(shard.key, assets)]
+    return [shard.samples_key, *map(shard.key, STAGES)]
 
 
 def _by_sample(shard: Shard, asset: str, kind: type[R]) -> dict[str, R]:

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -30,7 +29,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.records.digest import digest
 from pipelines.storage.database import create_table, first_line, open_engine, parsed_url, unavailable
-from pipelines.storage.ledger_requests import Batches, Seeded, spelled
+from pipelines.storage.ledger_requests import Batches, Seeded, all_finished, spelled
 
 _metadata = sa.MetaData()
 _acts = sa.Table(
@@ -116,7 +115,7 @@ class Ledger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -156,14 +155,12 @@ class Ledger:
         All are waited for, whatever one of them raises: what was paid for is on record.
         """
         seeded = Seeded(kind, request)
-        results = await asyncio.gather(
+        return await all_finished(
             *(
                 self._once(seeded.key(seed), kind, partial(seeded.text, seed), partial(perform, place))
                 for place, seed in enumerate(seeds)
-            ),
-            return_exceptions=True,
+            )
         )
-        return [_or_raised(act) for act in results]
 
     async def _once(self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[Act]]) -> Act:
         line = self._line()
@@ -299,12 +296,6 @@ def _padded(keys: Sequence[str]) -> list[str]:
     """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
     n_more = (1 << (len(keys) - 1).bit_length()) - len(keys)
     return [*keys, *[keys[0]] * n_more]
-
-
-def _or_raised(result: Act | BaseException) -> Act:
-    if isinstance(result, BaseException):
-        raise result
-    return result
 
 
 def _values(entry: _Entry) -> dict[str, Any]:

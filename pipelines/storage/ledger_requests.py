@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import typing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import compress
@@ -25,6 +26,15 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 MOST_AT_ONCE = 500
 """What comes later waits for a batch to end."""
+
+
+async def all_finished(*acts: Awaitable[A]) -> list[A]:
+    """The results. All are waited for even if one raises, so that what was paid for is on record."""
+    results = await asyncio.gather(*acts, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return typing.cast("list[A]", results)
 
 
 class Batches(Generic[Q, A]):

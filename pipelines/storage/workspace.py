@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pipelines.storage.images import ImageStore
@@ -56,7 +55,7 @@ class Workspace:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if "ledger" in self.__dict__:
             self.ledger.close()
 

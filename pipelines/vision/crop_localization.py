@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.records.geometry import Box, box_from_corners
-
-Pixels = NDArray[np.uint8]
+from pipelines.vision.registration import Gray, scaled_gray
 
 SAME_PIXELS = 12.0
 """Mean absolute difference (0..255) of 64 x 64 thumbnails that show the same: resampling and JPEG stay below."""
@@ -66,8 +64,8 @@ def _difference(crop: Image.Image, region: Image.Image) -> float:
 def _search(crop: Image.Image, original: Image.Image) -> CropLocation | None:
     """Coarsely in a small copy at every enlargement, then the best few to the pixel in the original."""
     shrink = min(1.0, _SEARCH_SIDE / max(original.size))
-    field = _gray(original, shrink)
-    coarse = [(match, scale) for scale in _SCALES if (match := _match(field, _gray(crop, shrink / scale)))]
+    field = scaled_gray(original, shrink)
+    coarse = [(match, scale) for scale in _SCALES if (match := _match(field, scaled_gray(crop, shrink / scale)))]
     coarse.sort(key=lambda candidate: candidate[0].score, reverse=True)
     fine = [_refined(crop, original, match.box, scale, shrink) for match, scale in coarse[:_CANDIDATES]]
     best = max((match for match in fine if match), key=lambda match: match.score, default=None)
@@ -78,13 +76,13 @@ def _search(crop: Image.Image, original: Image.Image) -> CropLocation | None:
 
 def _refined(crop: Image.Image, original: Image.Image, box: Box, scale: float, shrink: float) -> _Match | None:
     near = box_from_corners([side / shrink for side in box]).grown(round(2 / shrink)).clipped(*original.size)
-    match = _match(_gray(original.crop(near), 1.0), _gray(crop, 1 / scale))
+    match = _match(scaled_gray(original.crop(near), 1.0), scaled_gray(crop, 1 / scale))
     return match and _Match(
         match.score, Box(*(side + offset for side, offset in zip(match.box, near[:2] * 2, strict=True)))
     )
 
 
-def _match(field: Pixels, patch: Pixels) -> _Match | None:
+def _match(field: Gray, patch: Gray) -> _Match | None:
     """Where ``patch`` fits best in ``field``. A plain patch fits everywhere, so it is found nowhere."""
     if min(patch.shape) < 8 or patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]:
         return None
@@ -92,8 +90,3 @@ def _match(field: Pixels, patch: Pixels) -> _Match | None:
         return None
     _, score, _, (x, y) = cv2.minMaxLoc(cv2.matchTemplate(field, patch, cv2.TM_CCOEFF_NORMED))
     return _Match(score, Box(x, y, x + patch.shape[1], y + patch.shape[0]))
-
-
-def _gray(image: Image.Image, factor: float) -> Pixels:
-    size = (max(1, round(image.width * factor)), max(1, round(image.height * factor)))
-    return np.asarray(image.convert("L").resize(size, Image.Resampling.BOX))

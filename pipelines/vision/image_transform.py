@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +39,12 @@ ENLARGED = 1.5
 _SAME = 0.8
 _THUMB = 96
 _MEASURED_SIDE = 900
-_TURNS = (
-    (0, None),
-    (90, Image.Transpose.ROTATE_90),
-    (180, Image.Transpose.ROTATE_180),
-    (270, Image.Transpose.ROTATE_270),
-)
+_TURNS = {
+    0: None,
+    90: Image.Transpose.ROTATE_90,
+    180: Image.Transpose.ROTATE_180,
+    270: Image.Transpose.ROTATE_270,
+}
 
 
 class Operation(IntEnum):
@@ -91,12 +92,8 @@ class ImageTransform:
     @property
     def operations(self) -> tuple[Operation, ...]:
         """The operations that it consists of."""
-        applied_by = {
-            Operation.DIRECTION: self.turns,
-            Operation.LIGHTING: self.relights,
-            Operation.REGION: self.rescales,
-        }
-        return tuple(operation for operation, applied in applied_by.items() if applied)
+        single = (Operation.DIRECTION, Operation.LIGHTING, Operation.REGION)
+        return tuple(compress(single, (self.turns, self.relights, self.rescales)))
 
     def __str__(self) -> str:
         mirrored = ", mirrored" if self.mirrored else ""
@@ -132,13 +129,13 @@ def _whole(output: Image.Image, original: Image.Image) -> ImageTransform | None:
 def _positions(output: Image.Image) -> Iterator[tuple[int, bool, Image.Image]]:
     """``output`` put back from each position in which it may be: the angle, whether it is mirrored, the image."""
     for mirrored in (False, True):
-        for angle, _ in _TURNS:
+        for angle in _TURNS:
             back = _turned_back(output, angle)
             yield angle, mirrored, back.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else back
 
 
 def _turned_back(output: Image.Image, angle: int) -> Image.Image:
-    turn = dict(_TURNS)[-angle % 360]
+    turn = _TURNS[-angle % 360]
     return output if turn is None else output.transpose(turn)
 
 
@@ -151,7 +148,7 @@ def _levelled(image: Image.Image) -> NDArray[np.float64]:
 
 
 def _part(output: Image.Image, original: Image.Image, boxes: Sequence[Box]) -> ImageTransform | None:
-    for angle, _ in _TURNS:
+    for angle in _TURNS:
         upright = _turned_back(output, angle)
         location = locate_crop(upright, original, boxes)
         if location is not None:

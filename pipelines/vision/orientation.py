@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from pipelines.vision.registration import correlation
+from pipelines.vision.registration import correlation, scaled_gray
 
 Levels = NDArray[np.float32]
 
@@ -44,12 +44,7 @@ class Orientation:
 
 def orientation(image: Image.Image) -> Orientation:
     """The measures of one image."""
-    gray = image.convert("L")
-    shrink = min(1.0, 512 / max(image.size))
-    small = gray.resize(
-        (max(8, round(image.width * shrink)), max(8, round(image.height * shrink))), Image.Resampling.BOX
-    )
-    levels = np.asarray(small, np.float32)
+    levels = scaled_gray(image, min(1.0, 512 / max(image.size)), min_side=8).astype(np.float32)
     variance = float(levels.var())
     if variance < 1:
         return Orientation(0.0, 0.0, 0.0)

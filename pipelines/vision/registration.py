@@ -115,6 +115,12 @@ def laid_over(view: Gray, matrix: Matrix, size: Sequence[int], *, border: int = 
     return Overlay(np.asarray(pixels, np.uint8), np.asarray(coverage, np.uint8))
 
 
+def scaled_gray(image: Image.Image, factor: float, *, min_side: int = 1) -> Gray:
+    """The grey levels of a copy whose sides are ``factor`` times those of ``image``, at least ``min_side`` pixels."""
+    size = (max(min_side, round(image.width * factor)), max(min_side, round(image.height * factor)))
+    return np.asarray(image.convert("L").resize(size, Image.Resampling.BOX))
+
+
 def correlation(left: NDArray[np.generic], levels_beside: NDArray[np.generic]) -> float:
     """Pearson's correlation of two equally long arrays of grey levels; 0 when either is plain."""
     if not left.size:
@@ -130,8 +136,8 @@ def degrees_between(angle: float, reference: float) -> float:
 
 
 def _pose_at(side: int, fit: Callable[[Gray, Gray], _Fit | None], image: Image.Image, view: Image.Image) -> Pose | None:
-    small, shrink = _small(image, side)
-    small_shown, shrink_shown = _small(view, side)
+    shrink, shrink_shown = (min(1.0, side / max(each.size)) for each in (image, view))
+    small, small_shown = scaled_gray(image, shrink), scaled_gray(view, shrink_shown)
     similarity = fit(small, small_shown)
     if similarity is None:
         return None
@@ -147,12 +153,6 @@ def _pose_at(side: int, fit: Callable[[Gray, Gray], _Fit | None], image: Image.I
         matrix=matrix,
         shown_size=view.size,
     )
-
-
-def _small(image: Image.Image, side: int) -> tuple[Gray, float]:
-    shrink = min(1.0, side / max(image.size))
-    size = (max(1, round(image.width * shrink)), max(1, round(image.height * shrink)))
-    return np.asarray(image.convert("L").resize(size, Image.Resampling.BOX)), shrink
 
 
 def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:

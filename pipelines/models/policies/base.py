@@ -5,15 +5,15 @@ Answer ``i`` to a request has the seed ``request.seed + i``, whether it is reque
 
 from __future__ import annotations
 
-import asyncio
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pipelines.models.messages import Message
 from pipelines.models.tasks import Task
 from pipelines.records import Round, Usage
+from pipelines.storage.ledger_requests import all_finished
 from sandbox.errors import UserError
 
 
@@ -36,12 +36,7 @@ class PolicyIdentity:
 
     def as_json(self) -> dict[str, Any]:
         """For digests."""
-        return {
-            "policy": self.policy,
-            "model": self.model,
-            "revision": self.revision,
-            "sampling": dict(self.sampling),
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +127,7 @@ async def samples(policy: Policy, request: CompletionRequest, n: int, *, first: 
 async def one_by_one(policy: Policy, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
     """``n`` requests at once. Waits for all even if one raises: answers that were paid for are kept."""
     writes = (policy.write(reseeded(request, number)) for number in range(n))
-    completions = await asyncio.gather(*writes, return_exceptions=True)
-    for completion in completions:
-        if isinstance(completion, BaseException):
-            raise completion
-    return tuple(completion for completion in completions if isinstance(completion, Completion))
+    return tuple(await all_finished(*writes))
 
 
 def reseeded(request: CompletionRequest, number: int) -> CompletionRequest:

@@ -130,48 +130,20 @@ MAX_CHARACTERS = 600
 Send = Callable[[], Awaitable[tuple[Completion, ...]]]
 
 
-class CircuitBreaker:
-    """Counts calls that the endpoint itself failed, after all retries; a 400 does not count. Too many in a row, and
-    every further call fails at once."""
-
-    def __init__(self, name: str, *, max_failures: int) -> None:
-        self._name, self._max_failures = name, max_failures
-        self._n_failures = 0
-        self._reason = ""
-
-    def require(self) -> None:
-        """Raises ``PolicyUnavailable`` once the endpoint counts as broken."""
-        if self._reason:
-            raise PolicyUnavailable(self._reason)
-
-    def answered(self) -> None:
-        """The endpoint answered, even if it rejected the request."""
-        self._n_failures = 0
-
-    def failed(self, text: str) -> bool:
-        """A call was given up. True when that was one too many."""
-        self._n_failures += 1
-        if self._n_failures < self._max_failures:
-            return False
-        self.open(f"{self._n_failures} calls in a row failed, the last one with {text}")
-        return True
-
-    def open(self, reason: str) -> None:
-        """Fails all further calls."""
-        self._reason = self._reason or (
-            f"{self._name} is given up: {reason}. Check the endpoint, then run this again: finished calls are in the "
-            "ledger and are not paid for a second time"
-        )
-
-
 class EndpointCalls:
-    """The calls to one endpoint. ``clean`` removes secrets (the key) from a text that will be stored."""
+    """The calls to one endpoint. ``clean`` removes secrets (the key) from a text that will be stored.
+
+    A circuit breaker: once ``endpoint.max_failures`` calls in a row were failed by the endpoint itself, after all
+    retries (a 400 does not count), every further call fails at once.
+    """
 
     def __init__(self, endpoint: Endpoint, budget_pool: BudgetPool, clean: Callable[[str], str]) -> None:
         self.limiter = ConcurrencyLimiter(endpoint.concurrency)
         self._endpoint, self._budget_pool, self._clean = endpoint, budget_pool, clean
         self._name = f"{endpoint.model} at {endpoint.base_url}"
-        self._breaker = CircuitBreaker(self._name, max_failures=endpoint.max_failures)
+        self._n_failures = 0
+        self._broken = ""
+        """Why the endpoint is given up."""
         self._stopped = asyncio.Event()
 
     async def make(self, send: Send, *, seed: int) -> tuple[Completion, ...]:
@@ -198,7 +170,7 @@ class EndpointCalls:
             async with asyncio.timeout(self._endpoint.timeout_seconds):
                 completions = await send()
             self._budget_pool.pay(sum((completion.usage for completion in completions), Usage()))
-            self._breaker.answered()
+            self._n_failures = 0
             outcome = "served"
             return completions
         except TRY_ERRORS as error:
@@ -210,8 +182,9 @@ class EndpointCalls:
             self.limiter.leave(ticket, outcome, min(wait_seconds, MAX_PATIENCE_SECONDS))
 
     def _require(self) -> None:
+        if self._broken:
+            raise PolicyUnavailable(self._broken)
         try:
-            self._breaker.require()
             self._budget_pool.require()
         except PolicyUnavailable:
             self._stop()
@@ -220,10 +193,9 @@ class EndpointCalls:
     def _give_up(self, failure: Failure) -> NoReturn:
         if failure.is_final:
             self._break(f"no further request can succeed: {failure.text}")
-        if not failure.is_endpoints:
-            self._breaker.answered()
-        elif self._breaker.failed(failure.text):
-            self._stop()
+        self._n_failures = self._n_failures + 1 if failure.is_endpoints else 0
+        if self._n_failures >= self._endpoint.max_failures:
+            self._open(f"{self._n_failures} calls in a row failed, the last one with {failure.text}")
         raise PolicyError(f"{self._name}: {failure.text}")
 
     async def _wait_for_retry(self, failure: Failure, seconds: float) -> None:
@@ -235,10 +207,16 @@ class EndpointCalls:
                 await self._stopped.wait()
 
     def _break(self, reason: str) -> NoReturn:
-        self._breaker.open(reason)
+        self._open(reason)
+        raise PolicyUnavailable(self._broken)
+
+    def _open(self, reason: str) -> None:
+        """Fails all further calls."""
+        self._broken = self._broken or (
+            f"{self._name} is given up: {reason}. Check the endpoint, then run this again: finished calls are in the "
+            "ledger and are not paid for a second time"
+        )
         self._stop()
-        self._breaker.require()
-        raise AssertionError("an open circuit breaker lets no call pass")
 
     def _stop(self) -> None:
         """Wakes all waiting calls, each of which then meets the open circuit breaker or the spent budget."""

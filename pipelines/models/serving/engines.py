@@ -8,11 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 from pipelines.models.serving.processes import ServingError, VirtualEnvironment
 from pipelines.records.digest import digest
@@ -100,67 +101,68 @@ OWN_FLAGS = ("--host", "--port", "--served-model-name", "--uds", "--api-key")
 """Set by the toolkit itself, and not accepted after ``--``."""
 
 
-class Engine(Protocol):
-    """A program that serves a model."""
+@dataclass(frozen=True, slots=True)
+class Engine(ABC):
+    """A program that serves a model. ``options``: all arguments besides the model and the address; of two that
+    contradict, the last one counts."""
+
+    name: ClassVar[str]
 
     @property
-    def name(self) -> str:
-        """``vllm`` or ``transformers``."""
-        ...
+    @abstractmethod
+    def options(self) -> tuple[str, ...]: ...
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """All arguments besides the model and the address; of two that contradict, the last one counts."""
-        ...
+    @abstractmethod
+    def program(self) -> Path: ...
 
+    @abstractmethod
     def prepare(self) -> None:
         """Installs what is missing. Raises ``ServingError`` where the engine cannot run, before any download."""
-        ...
 
     def command(self, model: ServedModel, *, host: str, port: int) -> list[str]:
         """The command line."""
-        ...
+        return [str(self.program), "serve", model.name, "--host", host, "--port", str(port), *self.options]
 
     def environment(self, model: ServedModel) -> dict[str, str]:
-        """Its environment variables."""
-        ...
+        """The user's variables without telemetry; a folder is served offline, since the hub may be unreachable."""
+        offline = {"HF_HUB_OFFLINE": "1"} if model.is_folder else {}
+        return {**offline, "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONUNBUFFERED": "1", **os.environ}
 
 
 @dataclass(frozen=True, slots=True)
-class TransformersEngine:
-    """``transformers serve``: small models, also on the CPU, one request at a time."""
+class TransformersEngine(Engine):
+    """``transformers serve``: small models, also on the CPU, one request at a time.
+
+    Without device and dtype: it takes the GPU if there is one, and the weights' own dtype.
+    """
 
     arguments: tuple[str, ...] = ()
-    name: str = "transformers"
+    name: ClassVar[str] = "transformers"
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The user's."""
         return self.arguments
+
+    @property
+    def program(self) -> Path:
+        return Path(sys.executable).with_name("transformers")
 
     def prepare(self) -> None:
         """Raises ``ServingError`` when the extra is not installed."""
-        if not self._program.exists():
+        if not self.program.exists():
             raise ServingError("`transformers serve` comes with the extra: pip install 'darkroom-toolkit[train]'")
 
-    def command(self, model: ServedModel, *, host: str, port: int) -> list[str]:
-        """Without device and dtype: it takes the GPU if there is one, and the weights' own dtype."""
-        return [str(self._program), "serve", model.name, "--host", host, "--port", str(port), *self.options]
-
     def environment(self, model: ServedModel) -> dict[str, str]:
-        """The user's. Makes the hub's cache folder, without which the server's ``/v1/models`` fails."""
+        """Makes the hub's cache folder, without which the server's ``/v1/models`` fails."""
         from huggingface_hub.constants import HF_HUB_CACHE
 
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
-        return _base_environment(model)
-
-    @property
-    def _program(self) -> Path:
-        return Path(sys.executable).with_name("transformers")
+        return Engine.environment(self, model)
 
 
 @dataclass(frozen=True, slots=True)
-class VllmEngine:
+class VllmEngine(Engine):
     """``vllm serve``, set up for trajectories: long conversations that grow, with many images and no video.
 
     ``context`` is the maximum length of a conversation in tokens, "auto" for what the model and the GPU's memory allow;
@@ -171,8 +173,8 @@ class VllmEngine:
     context: str = "auto"
     images: int = 32
     arguments: tuple[str, ...] = ()
-    name: str = "vllm"
     find_gpu: Callable[[], bool] = has_nvidia_gpu
+    name: ClassVar[str] = "vllm"
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -189,6 +191,10 @@ class VllmEngine:
             *self.arguments,
         )
 
+    @property
+    def program(self) -> Path:
+        return self.installed.program
+
     def prepare(self) -> None:
         """Checks for a GPU, then makes the environment unless it exists."""
         if not self.find_gpu():
@@ -196,13 +202,13 @@ class VllmEngine:
         self.installed.ensure()
 
     def command(self, model: ServedModel, *, host: str, port: int) -> list[str]:
-        """``vllm serve MODEL`` under the model's own name."""
+        """Under the model's own name."""
         address = ("--host", host, "--port", str(port), "--served-model-name", model.name)
-        return [str(self.installed.program), "serve", model.name, *address, *self.options]
+        return [str(self.program), "serve", model.name, *address, *self.options]
 
     def environment(self, model: ServedModel) -> dict[str, str]:
-        """The user's with vLLM's virtual environment instead of ours, whose programs (ninja) come first."""
-        return self.installed.activate(_base_environment(model))
+        """With vLLM's virtual environment instead of ours; its programs (ninja) come first."""
+        return self.installed.activate(Engine.environment(self, model))
 
 
 def refuse_own_flags(arguments: tuple[str, ...]) -> None:
@@ -214,9 +220,3 @@ def refuse_own_flags(arguments: tuple[str, ...]) -> None:
                 f"{flag} cannot be passed through: --host and --port go before --, the model's name is MODEL, and a "
                 "key needs a server of your own (set DARKROOM_POLICY_URL and DARKROOM_POLICY_KEY)"
             )
-
-
-def _base_environment(model: ServedModel) -> dict[str, str]:
-    """The user's environment without telemetry; a folder is served offline, since the hub may be unreachable."""
-    offline = {"HF_HUB_OFFLINE": "1"} if model.is_folder else {}
-    return {**offline, "DO_NOT_TRACK": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONUNBUFFERED": "1", **os.environ}
