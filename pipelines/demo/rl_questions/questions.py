@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw
 
+from pipelines.demo import data_beside
 from pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, font, jpeg_bytes, photograph_image
 from pipelines.records import Truth, TruthBox
 from pipelines.records.geometry import Box
@@ -106,6 +107,9 @@ class WordProblem(NamedTuple):
 
 ProblemKind = Callable[[Random, int], WordProblem]
 """Makes the n-th problem of its kind: ``n`` chooses the wording."""
+Reckoned = tuple[object, Mapping[str, object]]
+"""The answer of a problem, and the values in its wording."""
+Reckoning = Callable[[Random, int], Reckoned]
 
 
 def problems(name: str, kinds: Sequence[ProblemKind], n_of_each: int, *, suitable: bool, seed: int) -> list[LazyRow]:
@@ -127,9 +131,15 @@ def _problem_row(row: str, kind: ProblemKind, n: int, suitable: bool, seed: int)
     )
 
 
-def worded(wordings: Sequence[str], n: int, **values: object) -> str:
-    """The ``n``-th wording with its values."""
-    return wordings[n % len(wordings)].format(**values)
+def problem_kinds(module: str, reckonings: Mapping[str, Reckoning]) -> tuple[ProblemKind, ...]:
+    """The kinds of problems that a module reckons out, in the field and the words that the table beside it gives."""
+    table = data_beside(module)
+    return tuple(partial(_problem, reckon, **table[name]) for name, reckon in reckonings.items())
+
+
+def _problem(reckon: Reckoning, rng: Random, n: int, *, category: str, wordings: Sequence[str]) -> WordProblem:
+    answer, values = reckon(rng, n)
+    return WordProblem(category, wordings[n % len(wordings)].format(**values), str(answer))
 
 
 def terms(*coefficients: tuple[int, str]) -> str:
