@@ -1,10 +1,9 @@
 """The embedded source ``demo``: real images, prose, tables and problems that PyPI packages carry, composed and asked.
 
-No download, no key, no file of ours: scikit-image's and scikit-learn's photographs on drawn walls (``scenes``) and as
-they are (``photographs``) or turned and underexposed (``snapshots``), set and scanned ``pages``,
-``charts`` of bundled tables, ``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off an image, and
-to be drawn), printed ``notices``, ``films`` over the photographs, and ``damaged`` files that
-intake must quarantine.
+No download, no key, no image of ours: scikit-image's and scikit-learn's photographs on drawn walls (``scenes``) and as
+they are or turned and underexposed (``photographs``), set and scanned ``pages``, ``charts`` of bundled tables,
+``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off an image, and to be drawn), printed
+``notices``, ``films`` over the photographs, and ``damaged`` files that intake must quarantine.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ from pipelines.demo.images.material import PHOTOGRAPHS, LazyRow, built, installe
 from pipelines.demo.images.maths import maths
 from pipelines.demo.images.notices import notices
 from pipelines.demo.images.pages import pages
-from pipelines.demo.images.photographs import overviews, photographs
+from pipelines.demo.images.photographs import overviews, photographs, snapshots
 from pipelines.demo.images.scenes import scenes
-from pipelines.demo.images.snapshots import snapshots
 from pipelines.sources import BadRow, SourceRow
 
 DEMO_VERSION = "2"

@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 from PIL import Image, ImageFont
 
+from pipelines.demo import data_beside
 from pipelines.records.reject_reasons import Reason
 from pipelines.sources import BadRow, SourceRow
 
 PUBLIC_DOMAIN = "public-domain"
-NO_KNOWN_RESTRICTIONS = "no-known-copyright-restrictions"
 
 
 class MaterialError(Exception):
@@ -43,26 +43,7 @@ class Photograph(NamedTuple):
     license: str
 
 
-PHOTOGRAPHS = {
-    photograph.name: photograph
-    for photograph in (
-        Photograph("astronaut", "skimage", "data/astronaut.png", "the astronaut", PUBLIC_DOMAIN),
-        Photograph("camera", "skimage", "data/camera.png", "the man with the camera", "CC0-1.0"),
-        Photograph("cat", "skimage", "data/chelsea.png", "the cat", "CC0-1.0"),
-        Photograph("coffee", "skimage", "data/coffee.png", "the cup of coffee", "CC0-1.0"),
-        Photograph("coins", "skimage", "data/coins.png", "the coins", NO_KNOWN_RESTRICTIONS),
-        Photograph("horse", "skimage", "data/horse.png", "the horse", "CC0-1.0"),
-        Photograph("galaxies", "skimage", "data/hubble_deep_field.jpg", "the galaxies", PUBLIC_DOMAIN),
-        Photograph("tissue", "skimage", "data/ihc.png", "the tissue sample", NO_KNOWN_RESTRICTIONS),
-        Photograph("retina", "skimage", "data/retina.jpg", "the retina", "CC0-1.0"),
-        Photograph("rocket", "skimage", "data/rocket.jpg", "the rocket", PUBLIC_DOMAIN),
-        Photograph("handwriting", "skimage", "data/text.png", "the handwriting", PUBLIC_DOMAIN),
-        Photograph("pagoda", "sklearn", "datasets/images/china.jpg", "the pagoda", "CC-BY-2.0"),
-        Photograph("flower", "sklearn", "datasets/images/flower.jpg", "the flower", "CC-BY-2.0"),
-        Photograph("motorcycle", "skimage", "data/motorcycle_left.png", "the motorcycle", "unknown"),
-        Photograph("page", "skimage", "data/page.png", "the printed page", "BSD-3-Clause"),
-    )
-}
+PHOTOGRAPHS = {name: Photograph(name, **facts) for name, facts in data_beside(__file__).items()}
 TEXTURE_LICENSE = "CC0-1.0"
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
+from pipelines.demo import data_beside
 from pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
@@ -42,12 +43,12 @@ BESIDE = ("sign", "dots", "pictogram", "bars", "clock")
 
 
 class Topic(NamedTuple):
-    """A kind of question: about which kind of thing, in which category, in which words."""
+    """A kind of question: about which kind of thing, in which category, with which choices, in which words."""
 
     kind: str
     category: str
-    templates: tuple[str, ...]
-    choose: Callable[[SceneQuestion], Choices]
+    choices: str
+    wordings: Sequence[str]
 
 
 class Placed(NamedTuple):
@@ -123,90 +124,13 @@ def _images(question: SceneQuestion) -> Choices:
     return lettered(phrase, question.rng.sample(others, 3), place=question.place, rng=question.rng)
 
 
-TOPICS = (
-    Topic(
-        "plate",
-        "OCR",
-        (
-            "Which number is engraved on the small plate below the picture of {image}?",
-            "Give the four digits on the plate under the picture of {image}.",
-            "What inventory number does the plate beneath the picture of {image} bear?",
-        ),
-        _open,
-    ),
-    Topic(
-        "badge",
-        "attribute",
-        (
-            "What colour is the symbol on the round badge stuck on the picture of {image}?",
-            "A small round badge is stuck on the picture of {image}. In which colour is its symbol printed?",
-        ),
-        _given,
-    ),
-    Topic(
-        "sign",
-        "OCR",
-        (
-            "What does the {look} street sign just to the right of the picture of {image} say?",
-            "Which street is named on the {look} sign right beside the picture of {image}, on its right?",
-        ),
-        _open,
-    ),
-    Topic(
-        "dots",
-        "quantity",
-        (
-            "How many dots are on the small card just to the right of the picture of {image}?",
-            "Count the dots on the card that hangs right beside the picture of {image}, on its right.",
-        ),
-        _ordered,
-    ),
-    Topic(
-        "badge",
-        "location",
-        (
-            "On which picture is the round badge with the {look} stuck?",
-            "One picture wears a badge with a {look}. What does that picture show?",
-        ),
-        _images,
-    ),
-    Topic(
-        "tag",
-        "OCR",
-        (
-            "What price is on the tag that hangs from the picture of {image}?",
-            "How much does the picture of {image} cost, according to its price tag?",
-        ),
-        _open,
-    ),
-    Topic(
-        "pictogram",
-        "object",
-        (
-            "What is drawn on the small square sign just to the right of the picture of {image}?",
-            "Which object does the pictogram right beside the picture of {image}, on its right, show?",
-        ),
-        _given,
-    ),
-    Topic(
-        "bars",
-        "chart",
-        (
-            "In the small bar chart just to the right of the picture of {image}, which bar is the highest?",
-            "Read the bar chart card right beside the picture of {image}, on its right: what has the largest value?",
-        ),
-        _ordered,
-    ),
-    Topic(
-        "clock",
-        "attribute",
-        (
-            "What time does the small clock just to the right of the picture of {image} show?",
-            "Read the clock right beside the picture of {image}, on its right: what time is it?",
-        ),
-        _given,
-    ),
-)
+CHOOSE: dict[str, Callable[[SceneQuestion], Choices]] = {
+    "open": _open,
+    "given": _given,
+    "ordered": _ordered,
+    "images": _images,
+}
+TOPICS = tuple(Topic(**topic) for topic in data_beside(__file__)["topics"])
 
 
 def hung(number: int, seed: int) -> Hung:
@@ -228,8 +152,8 @@ def _name(number: int) -> str:
 def _scene(number: int, seed: int) -> SourceRow:
     scene, photographs, topic, subject, rng = hung(number, seed)
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
-    choices = topic.choose(SceneQuestion(placed[0], photographs, number // len(TOPICS) + number + seed, rng))
-    words = topic.templates[number // len(TOPICS) % len(topic.templates)]
+    choices = CHOOSE[topic.choices](SceneQuestion(placed[0], photographs, number // len(TOPICS) + number + seed, rng))
+    words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
     return SourceRow(
         row=_name(number),
         images=(jpeg_bytes(lit(scene.canvas, rng)),),
