@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image
 
-from pipelines.demo.images.material import Choices, LazyRow, in_order, jpeg_bytes, lettered, table
+from pipelines.demo.images.material import Choices, LazyRow, in_order, jpeg_bytes, lazy_rows, lettered, table
 from pipelines.records import Truth, TruthBox
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
@@ -48,10 +48,7 @@ Plot = Callable[["Axes", Random, int], tuple[str, Choices, str, Callable[["Figur
 
 def charts(seed: int) -> list[LazyRow]:
     """The charts by name, not drawn yet."""
-    return [
-        LazyRow(f"chart/{number:02d}", partial(_chart, f"chart/{number:02d}", number, seed))
-        for number in range(len(PLOTS))
-    ]
+    return lazy_rows("chart", _chart, range(len(PLOTS)), seed)
 
 
 def _chart(row: str, number: int, seed: int) -> SourceRow:

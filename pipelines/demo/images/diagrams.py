@@ -6,52 +6,43 @@ Some answers are no decimal numbers (``36 - 9\pi``), so that grading by math-ver
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
-from functools import partial
+from fractions import Fraction
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw
 
-from pipelines.demo.images.material import LazyRow, font
-from pipelines.records import Truth
-from pipelines.records.samples import ReferenceSolution
+from pipelines.demo import data_beside
+from pipelines.demo.images.material import LazyRow, font, lazy_rows
+from pipelines.demo.images.problems import problem_row, solution, written
 from pipelines.sources import SourceRow
 
+WORDS = data_beside(__file__)
 SIZE = (480, 360)
 INK, TINT, PAPER = (30, 40, 60), (196, 214, 236), (255, 255, 255)
 
 
 class Drawn(NamedTuple):
-    """An image and what is asked of it."""
+    """An image, the answer, and the values that question and solution name."""
 
     image: Image.Image
-    question: str
     answer: str
-    worked: ReferenceSolution
+    values: dict[str, Any]
 
 
 def diagrams(seed: int) -> list[LazyRow]:
     """One problem of each kind, not drawn yet."""
-    numbered = enumerate(KINDS)
-    return [LazyRow(f"diagram/{number:02d}", partial(_row, number, kind, seed)) for number, kind in numbered]
+    return lazy_rows("diagram", _row, KINDS, seed)
 
 
-def _row(number: int, kind: Callable[[Random], Drawn], seed: int) -> SourceRow:
-    row = f"diagram/{number:02d}"
-    diagram = kind(Random(f"{seed}/{row}"))
+def _row(row: str, kind: str, seed: int) -> SourceRow:
+    image, answer, values = KINDS[kind](Random(f"{seed}/{row}"))
     buffer = io.BytesIO()
-    diagram.image.save(buffer, format="PNG")
-    return SourceRow(
-        row=row,
-        images=(buffer.getvalue(),),
-        question=diagram.question,
-        answer=diagram.answer,
-        truth=Truth(details=json.dumps({"worked": diagram.worked.as_json()}, sort_keys=True)),
-        category="maths",
-        license="Apache-2.0",
-    )
+    image.save(buffer, format="PNG")
+    words = WORDS[kind]
+    details = {"worked": solution(words, values)}
+    return problem_row(row, words["question"], answer, details, category="maths", images=(buffer.getvalue(),))
 
 
 def _right_triangle(rng: Random) -> Drawn:
@@ -64,20 +55,7 @@ def _right_triangle(rng: Random) -> Drawn:
     _label(draw, (55, 185), str(a))
     _label(draw, (240, 310), str(b))
     _label(draw, (255, 165), "x")
-    return Drawn(
-        image,
-        "The picture shows a right triangle. How long is the side marked x?",
-        str(c),
-        ReferenceSolution(
-            idea="The two legs of the right triangle are labelled, and x is the hypotenuse: Pythagoras gives it.",
-            steps=(f"The legs are {a} and {b}.", f"Their squares add up to {a * a + b * b}, the square of x."),
-            programs=(
-                f"from math import isqrt\n\nleg, other = {a}, {b}\nx = isqrt(leg**2 + other**2)\nprint(x)",
-                "print(x**2 - leg**2 - other**2)\nprint(x)",
-            ),
-            seen="the length of x",
-        ),
-    )
+    return Drawn(image, str(c), {"a": a, "b": b, "square": a * a + b * b})
 
 
 def _square_less_circle(rng: Random) -> Drawn:
@@ -86,20 +64,9 @@ def _square_less_circle(rng: Random) -> Drawn:
     draw.rectangle((130, 60, 350, 280), fill=TINT, outline=INK, width=3)
     draw.ellipse((130, 60, 350, 280), fill=PAPER, outline=INK, width=3)
     _label(draw, (240, 300), str(2 * radius))
-    return Drawn(
-        image,
-        "A circle is inscribed in the square in the picture. What is the exact area of the shaded region?",
-        f"{4 * radius**2} - {radius**2 if radius > 1 else ''}\\pi",
-        ReferenceSolution(
-            idea="The shaded region is the square without the circle, whose diameter is the side of the square.",
-            steps=(
-                f"The side is {2 * radius}, so the square has the area {4 * radius**2}.",
-                f"The radius is {radius}, so the circle has the area {radius**2} times pi.",
-            ),
-            programs=(f"from sympy import pi\n\nside = {2 * radius}\nprint(side**2 - pi * (side // 2) ** 2)",),
-            seen="the shaded area",
-        ),
-    )
+    side, square = 2 * radius, radius**2
+    answer = f"{side**2} - {square if radius > 1 else ''}\\pi"
+    return Drawn(image, answer, {"side": side, "area": side**2, "radius": radius, "square": square})
 
 
 def _trapezoid(rng: Random) -> Drawn:
@@ -110,21 +77,8 @@ def _trapezoid(rng: Random) -> Drawn:
     _label(draw, (240, 55), str(top))
     _label(draw, (240, 305), str(bottom))
     _label(draw, (225, 180), str(height))
-    twice = (top + bottom) * height
-    return Drawn(
-        image,
-        "What is the area of the trapezoid in the picture? The line inside is its height.",
-        str(twice // 2) if twice % 2 == 0 else str(twice / 2),
-        ReferenceSolution(
-            idea="The area of a trapezoid is its height times the mean of its parallel sides.",
-            steps=(f"The parallel sides are {top} and {bottom}, the height is {height}.",),
-            programs=(
-                f"top, bottom, height = {top}, {bottom}, {height}\narea = (top + bottom) * height / 2\nprint(area)",
-                "rectangle, corners = top * height, (bottom - top) * height / 2\nprint(rectangle + corners)",
-            ),
-            seen="the area",
-        ),
-    )
+    area = Fraction((top + bottom) * height, 2)
+    return Drawn(image, written(area), {"top": top, "bottom": bottom, "height": height})
 
 
 def _bars(rng: Random) -> Drawn:
@@ -135,18 +89,9 @@ def _bars(rng: Random) -> Drawn:
         draw.rectangle((x, 300 - 2 * value, x + 50, 300), fill=TINT, outline=INK, width=2)
         _label(draw, (x + 25, 288 - 2 * value), str(value))
         _label(draw, (x + 25, 320), name)
-    mean = sum(values) / len(values)
-    return Drawn(
-        image,
-        "The bars show how many visitors came on each day. What is the mean number of visitors per day?",
-        str(int(mean)) if mean == int(mean) else str(mean),
-        ReferenceSolution(
-            idea="Each bar carries its number, so the mean is their sum over the number of days.",
-            steps=(f"The numbers are {', '.join(map(str, values))}.", f"They add up to {sum(values)}."),
-            programs=(f"visitors = {values}\nprint(sum(visitors) / len(visitors))",),
-            seen="the mean",
-        ),
-    )
+    listed = ", ".join(map(str, values))
+    mean = Fraction(sum(values), len(values))
+    return Drawn(image, written(mean), {"values": values, "listed": listed, "sum": sum(values)})
 
 
 def _sheet() -> tuple[Image.Image, ImageDraw.ImageDraw]:
@@ -158,4 +103,9 @@ def _label(draw: ImageDraw.ImageDraw, centre: tuple[int, int], text: str) -> Non
     draw.text(centre, text, fill=INK, font=font("DejaVuSans", 22), anchor="mm")
 
 
-KINDS: tuple[Callable[[Random], Drawn], ...] = (_right_triangle, _square_less_circle, _trapezoid, _bars)
+KINDS: dict[str, Callable[[Random], Drawn]] = {
+    "right_triangle": _right_triangle,
+    "square_less_circle": _square_less_circle,
+    "trapezoid": _trapezoid,
+    "bars": _bars,
+}

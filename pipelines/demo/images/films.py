@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -26,6 +25,7 @@ from pipelines.demo.images.material import (
     Photograph,
     in_order,
     joint_license,
+    lazy_rows,
     lettered,
     photograph_image,
 )
@@ -83,8 +83,7 @@ class Film:
 
 def films(seed: int) -> list[LazyRow]:
     """The films by name, not made yet."""
-    names = [f"film/{number:02d}" for number in range(N_FILMS)]
-    return [LazyRow(name, partial(_row, name, number, seed)) for number, name in enumerate(names)]
+    return lazy_rows("film", _row, range(N_FILMS), seed)
 
 
 def _row(name: str, number: int, seed: int) -> SourceRow:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,6 +110,12 @@ class LazyRow(NamedTuple):
 
     name: str
     build: Callable[[], SourceRow]
+
+
+def lazy_rows(kind: str, build: Callable[..., SourceRow], of: Iterable[object], seed: int) -> list[LazyRow]:
+    """A row ``kind/00``, ``kind/01`` … for each thing in ``of``: ``build(name, thing, seed)``."""
+    named = [(f"{kind}/{number:02d}", thing) for number, thing in enumerate(of)]
+    return [LazyRow(name, partial(build, name, thing, seed)) for name, thing in named]
 
 
 def built(row: LazyRow) -> SourceRow | BadRow:

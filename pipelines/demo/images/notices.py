@@ -7,7 +7,6 @@ upright and has its contrast. ``truth.boxes`` holds the printed line.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from pipelines.demo.images.material import (
     font,
     joint_license,
     jpeg_bytes,
+    lazy_rows,
     photograph_image,
     texture,
 )
@@ -102,8 +102,7 @@ NOTICES = (
 
 def notices(seed: int) -> list[LazyRow]:
     """The notices by name, not printed yet."""
-    names = [f"notice/{number:02d}" for number in range(N_NOTICES)]
-    return [LazyRow(name, partial(_notice, name, number, seed)) for number, name in enumerate(names)]
+    return lazy_rows("notice", _notice, range(N_NOTICES), seed)
 
 
 def _notice(row: str, number: int, seed: int) -> SourceRow:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from pipelines.demo.images.material import (
     in_order,
     joint_license,
     jpeg_bytes,
+    lazy_rows,
     lettered,
     photograph_image,
 )
@@ -102,7 +102,7 @@ class Hung(NamedTuple):
 
 def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
     """The scenes by name, not drawn yet."""
-    return [LazyRow(_name(number), partial(_scene, number, seed)) for number in range(n_scenes)]
+    return lazy_rows("scene", _scene, range(n_scenes), seed)
 
 
 def _open(question: SceneQuestion) -> Choices:
@@ -135,7 +135,7 @@ TOPICS = tuple(Topic(**topic) for topic in data_beside(__file__)["topics"])
 
 def hung(number: int, seed: int) -> Hung:
     """The wall of scene ``number``, with all that is known of the things on it."""
-    rng = Random(f"{seed}/{_name(number)}")
+    rng = Random(f"{seed}/scene/{number:02d}")
     topic, subject = TOPICS[number % len(TOPICS)], HUNG[(number + seed) % len(HUNG)]
     width, height = SIZES[rng.randrange(len(SIZES))]
     columns = 3 if width < 2700 else 4
@@ -145,17 +145,13 @@ def hung(number: int, seed: int) -> Hung:
     return Hung(scene, photographs, topic, subject, rng)
 
 
-def _name(number: int) -> str:
-    return f"scene/{number:02d}"
-
-
-def _scene(number: int, seed: int) -> SourceRow:
+def _scene(name: str, number: int, seed: int) -> SourceRow:
     scene, photographs, topic, subject, rng = hung(number, seed)
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = CHOOSE[topic.choices](SceneQuestion(placed[0], photographs, number // len(TOPICS) + number + seed, rng))
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
     return SourceRow(
-        row=_name(number),
+        row=name,
         images=(jpeg_bytes(lit(scene.canvas, rng)),),
         question=words.format(image=subject.phrase, look=placed[0].target.look),
         answer=choices.answer,

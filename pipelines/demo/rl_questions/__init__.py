@@ -15,6 +15,7 @@ from functools import partial
 from random import Random
 
 from pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, built, installed, lettered, photograph_image
+from pipelines.demo.images.problems import problem_row
 from pipelines.demo.rl_questions.constructions import CONSTRUCTIONS
 from pipelines.demo.rl_questions.questions import (
     COLOURS,
@@ -49,7 +50,6 @@ from pipelines.demo.rl_questions.shapes import (
     sector,
     share,
 )
-from pipelines.records import Truth
 from pipelines.records.digest import digest
 from pipelines.sources import BadRow, SourceRow
 
@@ -84,11 +84,8 @@ def _wrong_label(kind: DrawnKind, n: int, row: str, rng: Random) -> SourceRow:
 
 def _wrong_result(n: int, row: str, rng: Random) -> SourceRow:
     problem: WordProblem = (CONSTRUCTIONS[1], RECKONINGS[3])[n](rng, 7 + n)
-    truth = Truth(details=json.dumps({"suitable": not n}))
-    source_row = SourceRow(
-        row, (), problem.question, problem.answer, truth=truth, category=problem.category, license="Apache-2.0"
-    )
-    return _falsified(source_row)
+    known = {"suitable": not n}
+    return _falsified(problem_row(row, problem.question, problem.answer, known, category=problem.category))
 
 
 def _falsified(source_row: SourceRow) -> SourceRow:

@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw
 
 from pipelines.demo import data_beside
 from pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, font, jpeg_bytes, photograph_image
+from pipelines.demo.images.problems import problem_row
 from pipelines.records import Truth, TruthBox
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
@@ -120,15 +121,7 @@ def problems(name: str, kinds: Sequence[ProblemKind], n_of_each: int, *, suitabl
 
 def _problem_row(row: str, kind: ProblemKind, n: int, suitable: bool, seed: int) -> SourceRow:
     problem = kind(Random(f"{seed}/{row}"), n)
-    return SourceRow(
-        row=row,
-        images=(),
-        question=problem.question,
-        answer=problem.answer,
-        truth=Truth(details=json.dumps({"suitable": suitable})),
-        category=problem.category,
-        license="Apache-2.0",
-    )
+    return problem_row(row, problem.question, problem.answer, {"suitable": suitable}, category=problem.category)
 
 
 def problem_kinds(module: str, reckonings: Mapping[str, Reckoning]) -> tuple[ProblemKind, ...]:
@@ -140,13 +133,3 @@ def problem_kinds(module: str, reckonings: Mapping[str, Reckoning]) -> tuple[Pro
 def _problem(reckon: Reckoning, rng: Random, n: int, *, category: str, wordings: Sequence[str]) -> WordProblem:
     answer, values = reckon(rng, n)
     return WordProblem(category, wordings[n % len(wordings)].format(**values), str(answer))
-
-
-def terms(*coefficients: tuple[int, str]) -> str:
-    """A sum as it is written: ``terms((1, "x²"), (-3, "x"), (2, ""))`` is ``x² - 3x + 2``."""
-    text = ""
-    for factor, letter in coefficients:
-        if factor:
-            size = "" if abs(factor) == 1 and letter else str(abs(factor))
-            text += f"{' - ' if factor < 0 else ' + '}{size}{letter}"
-    return f"-{text[3:]}" if text.startswith(" - ") else text[3:] or "0"

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from PIL import ImageDraw
 
 from pipelines.demo.images.material import Choices, lettered
-from pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, terms, write
+from pipelines.demo.images.problems import terms
+from pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
 from pipelines.records.geometry import Box
 
 LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
