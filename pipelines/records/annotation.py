@@ -64,13 +64,9 @@ class AnnotationEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
+class Annotated(PoolImage):
     """A question that people wrote about an image, with the boxes of its targets and the record's whole history."""
 
-    image: ImageRef
-    source: str
-    source_row: str
-    license: str
     question: str
     answer: str
     category: str
@@ -97,11 +93,9 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
-    """One person's word on whether image, question and answer of a sample belong together."""
-
+class _Opinion:
     sample_id: str
-    verdict: Literal["match", "mismatch", "unsure"]
+    verdict: str
     comment: str
     reviewer: str
     at: str
@@ -109,12 +103,14 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
-class SuitabilityReview:
+class Verification(_Opinion):
+    """One person's word on whether image, question and answer of a sample belong together."""
+
+    verdict: Literal["match", "mismatch", "unsure"]
+
+
+@dataclass(frozen=True, slots=True)
+class SuitabilityReview(_Opinion):
     """One person's word on whether a drawing would help to solve a problem."""
 
-    sample_id: str
     verdict: Literal["yes", "no", "unsure"]
-    comment: str
-    reviewer: str
-    at: str
-    lead_seconds: float | None

@@ -1,6 +1,7 @@
 """Rejects: the rows that a stage rejected, and the typed reasons with what each one means for the row.
 
-``rejected``: judged and failed. ``quarantined``: could not be judged, and may pass once the cause is mended.
+``rejected``: judged and failed. ``quarantined``: could not be judged (a damaged image, an endpoint that gave up), and
+may pass once the cause is mended.
 """
 
 from __future__ import annotations
@@ -8,18 +9,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 Disposition = Literal["rejected", "quarantined"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that a stage took out: the row itself (JSON), the stage, the typed reason and the evidence.
-
-    ``rejected`` rows were judged and failed; ``quarantined`` rows could not be judged (a damaged image, an endpoint
-    that gave up) and may pass once the cause is mended.
-    """
+    """A row that a stage took out: the row itself (JSON), the stage, the typed reason and the evidence."""
 
     stage: str
     family: str
@@ -35,7 +32,14 @@ class Reject:
 
 
 class Reason(StrEnum):
-    """Every reason for which a stage takes a row out."""
+    """Every reason for which a stage takes a row out: judged rows are ``rejected``, the others could not be judged."""
+
+    disposition: Disposition
+
+    def __new__(cls, value: str, disposition: Disposition = "quarantined") -> Self:
+        reason = str.__new__(cls, value)
+        reason._value_, reason.disposition = value, disposition
+        return reason
 
     # intake
     MALFORMED_ROW = "malformed_row"
@@ -50,84 +54,53 @@ class Reason(StrEnum):
     TOO_LARGE_VIDEO = "too_large_video"
     TOO_LARGE_IMAGE = "too_large_image"
     BOX_OUTSIDE_IMAGE = "box_outside_image"
-    EXCLUDED = "excluded"
-    DUPLICATE = "duplicate"
+    EXCLUDED = "excluded", "rejected"
+    DUPLICATE = "duplicate", "rejected"
     MATERIAL_MISSING = "material_missing"
     # prepare
-    NOT_APPLICABLE = "not_applicable"
-    UNSUITABLE = "unsuitable"
+    NOT_APPLICABLE = "not_applicable", "rejected"
+    UNSUITABLE = "unsuitable", "rejected"
     # draft and run
-    NOT_DRAWN = "not_drawn"
+    NOT_DRAWN = "not_drawn", "rejected"
     POLICY_FAILED = "policy_failed"
     SANDBOX_FAILED = "sandbox_failed"
-    TRUNCATED_TURN = "truncated_turn"
-    MALFORMED_TURN = "malformed_turn"
-    TOO_MANY_ROUNDS = "too_many_rounds"
-    WRONG_PLAN = "wrong_plan"
+    TRUNCATED_TURN = "truncated_turn", "rejected"
+    MALFORMED_TURN = "malformed_turn", "rejected"
+    TOO_MANY_ROUNDS = "too_many_rounds", "rejected"
+    WRONG_PLAN = "wrong_plan", "rejected"
     # verdicts
-    CHECK_FAILED = "check_failed"
+    CHECK_FAILED = "check_failed", "rejected"
     # calibration
-    ROW_UNKNOWN = "row_unknown"
-    DISPUTED = "disputed"
+    ROW_UNKNOWN = "row_unknown", "rejected"
+    DISPUTED = "disputed", "rejected"
     # sft_dataset
     STALE = "stale"
-    NEAR_DUPLICATE = "near_duplicate"
-    CONTAMINATED = "contaminated"
-    NOT_SELECTED = "not_selected"
+    NEAR_DUPLICATE = "near_duplicate", "rejected"
+    CONTAMINATED = "contaminated", "rejected"
+    NOT_SELECTED = "not_selected", "rejected"
     # rl
-    GRADER_CANNOT_TELL = "grader_cannot_tell"
+    GRADER_CANNOT_TELL = "grader_cannot_tell", "rejected"
     LABEL_DISPUTED = "label_disputed"
-    WRONG_LABEL = "wrong_label"
-    TOO_EASY = "too_easy"
-    NEVER_SOLVED = "never_solved"
-    TIED = "tied"
+    WRONG_LABEL = "wrong_label", "rejected"
+    TOO_EASY = "too_easy", "rejected"
+    NEVER_SOLVED = "never_solved", "rejected"
+    TIED = "tied", "rejected"
     NO_VOTE = "no_vote"
     # annotation: images, then records, then single submissions
-    TOO_SMALL_IMAGE = "too_small_image"
-    NOT_CHOSEN = "not_chosen"
+    TOO_SMALL_IMAGE = "too_small_image", "rejected"
+    NOT_CHOSEN = "not_chosen", "rejected"
     WAITING = "waiting"
-    REJECTED_BY_PEOPLE = "rejected_by_people"
+    REJECTED_BY_PEOPLE = "rejected_by_people", "rejected"
     BROKEN_SUBMISSION = "broken_submission"
     FOREIGN_FRAME = "foreign_frame"
-    BREAKS_RULES = "breaks_rules"
-    FORGED_SUBMISSION = "forged_submission"
-    WRONG_PERSON = "wrong_person"
-    DUPLICATE_SUBMISSION = "duplicate_submission"
-    LATE_EDIT = "late_edit"
+    BREAKS_RULES = "breaks_rules", "rejected"
+    FORGED_SUBMISSION = "forged_submission", "rejected"
+    WRONG_PERSON = "wrong_person", "rejected"
+    DUPLICATE_SUBMISSION = "duplicate_submission", "rejected"
+    LATE_EDIT = "late_edit", "rejected"
     # any stage: an error of a recipe or a check, caught so that the run goes on
     STAGE_FAILED = "stage_failed"
 
-
-_REJECTED = {
-    Reason.EXCLUDED,
-    Reason.DUPLICATE,
-    Reason.NOT_APPLICABLE,
-    Reason.UNSUITABLE,
-    Reason.TRUNCATED_TURN,
-    Reason.MALFORMED_TURN,
-    Reason.TOO_MANY_ROUNDS,
-    Reason.WRONG_PLAN,
-    Reason.CHECK_FAILED,
-    Reason.NEAR_DUPLICATE,
-    Reason.CONTAMINATED,
-    Reason.NOT_DRAWN,
-    Reason.NOT_SELECTED,
-    Reason.ROW_UNKNOWN,
-    Reason.DISPUTED,
-    Reason.WRONG_LABEL,
-    Reason.TOO_EASY,
-    Reason.NEVER_SOLVED,
-    Reason.TIED,
-    Reason.GRADER_CANNOT_TELL,
-    Reason.TOO_SMALL_IMAGE,
-    Reason.NOT_CHOSEN,
-    Reason.REJECTED_BY_PEOPLE,
-    Reason.BREAKS_RULES,
-    Reason.FORGED_SUBMISSION,
-    Reason.WRONG_PERSON,
-    Reason.DUPLICATE_SUBMISSION,
-    Reason.LATE_EDIT,
-}
 
 RETRYABLE = frozenset({Reason.POLICY_FAILED, Reason.SANDBOX_FAILED})
 """Reasons whose cause lies outside the row: a stage that has such rejects is run again by the next materialisation."""
@@ -140,11 +113,6 @@ class RowError(Exception):
         super().__init__(f"{reason}: {evidence}")
         self.reason = reason
         self.evidence = evidence
-
-
-def disposition(reason: Reason) -> Disposition:
-    """Whether rows with this reason were judged (``rejected``) or could not be (``quarantined``)."""
-    return "rejected" if reason in _REJECTED else "quarantined"
 
 
 def reject(
@@ -166,7 +134,7 @@ def reject(
         family=family,
         reason=reason.value,
         check=check,
-        disposition=disposition(reason),
+        disposition=reason.disposition,
         evidence=storable(evidence),
         source=source,
         source_row=storable(source_row),

@@ -110,13 +110,9 @@ class RLCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedLabel:
-    """A candidate whose answer is to be trusted. A ballot says yes where a judge's own answer is the label."""
-
+class _Voted:
     sample_id: str
     votes: Votes
-    verified_by: str = ""
-    """Who settled it, where judge and label disagreed."""
 
     @property
     def usage(self) -> Usage:
@@ -125,17 +121,18 @@ class CheckedLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class PassRate:
+class CheckedLabel(_Voted):
+    """A candidate whose answer is to be trusted. A ballot says yes where a judge's own answer is the label."""
+
+    verified_by: str = ""
+    """Who settled it, where judge and label disagreed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRate(_Voted):
     """How often the model to be trained answers a question rightly; a ballot says yes where it does."""
 
-    sample_id: str
-    votes: Votes
     never_solved: bool
-
-    @property
-    def usage(self) -> Usage:
-        """What it cost."""
-        return self.votes.usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,16 +158,8 @@ class ToolNecessity:
 
 
 @dataclass(frozen=True, slots=True)
-class SuitabilityVotes:
+class SuitabilityVotes(_Voted):
     """Whether drawing would help to solve a problem, asked several times (FIGR, §3.3 and appendix B.1)."""
-
-    sample_id: str
-    votes: Votes
-
-    @property
-    def usage(self) -> Usage:
-        """What it cost."""
-        return self.votes.usage
 
 
 @dataclass(frozen=True, slots=True)

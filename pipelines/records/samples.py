@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -96,25 +96,18 @@ class Sample:
 class TemporalSegment:
     """Frames ``first`` to ``end`` (exclusive) of ``sample.videos[video]``."""
 
-    label: str
-    first: int
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
+    label: Annotated[str, Field(default="")]
+    first: Annotated[int, Field(ge=0)]
     end: int
-    video: int = 0
-
-
-class _Moment(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    label: str = ""
-    first: int = Field(ge=0)
-    end: int
-    video: int = Field(default=0, ge=0)
+    video: Annotated[int, Field(ge=0)] = 0
 
 
 class _Details(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    moments: list[_Moment] = []
+    moments: tuple[TemporalSegment, ...] = ()
 
 
 def as_details(moments: Sequence[TemporalSegment]) -> str:
@@ -130,10 +123,9 @@ def temporal_segments(sample: Sample) -> tuple[TemporalSegment, ...]:
     if not sample.truth.details:
         return ()
     try:
-        details = _Details.model_validate_json(sample.truth.details).moments
+        moments = _Details.model_validate_json(sample.truth.details).moments
     except ValidationError as error:
         raise ValueError(f"the truth's details are not moments: {error.errors()[0]['msg']}") from error
-    moments = tuple(TemporalSegment(moment.label, moment.first, moment.end, moment.video) for moment in details)
     for moment in moments:
         n_frames = sample.videos[moment.video].n_frames if moment.video < len(sample.videos) else 0
         if not moment.first < moment.end <= n_frames:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 
 from pipelines.records import Reject
-from pipelines.records.reject_reasons import RETRYABLE, Reason, RowError, disposition, reject
+from pipelines.records.reject_reasons import RETRYABLE, Reason, RowError, reject
 from pipelines.records.schemas import from_table, to_table
 
 
 def test_every_reason_has_a_disposition():
-    assert {disposition(reason) for reason in Reason} == {"rejected", "quarantined"}
+    assert {reason.disposition for reason in Reason} == {"rejected", "quarantined"}
 
 
 def test_what_may_pass_later_is_quarantined():
-    assert {disposition(reason) for reason in RETRYABLE} == {"quarantined"}
-    assert disposition(Reason.TRUNCATED_IMAGE) == "quarantined"
+    assert {reason.disposition for reason in RETRYABLE} == {"quarantined"}
+    assert Reason.TRUNCATED_IMAGE.disposition == "quarantined"
 
 
 def test_what_was_judged_is_rejected():
-    assert disposition(Reason.DUPLICATE) == disposition(Reason.CHECK_FAILED) == "rejected"
+    assert Reason.DUPLICATE.disposition == Reason.CHECK_FAILED.disposition == "rejected"
 
 
 def test_a_error_says_reason_and_evidence():

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.records import Grader, ImageRef, Sample, Truth
-from pipelines.records.reject_reasons import Reason, RowError, disposition
+from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.verification.grading import corruptions, grade, grader_of, measure_discrimination, require_discrimination
 
 
@@ -69,7 +69,7 @@ def test_a_row_whose_grader_cannot_tell_is_rejected_with_the_evidence(why, sampl
     with pytest.raises(RowError, match=f"the {grader.kind} grader (accepts|refuses)") as raised:
         require_discrimination(sample, grader)
     assert raised.value.reason is Reason.GRADER_CANNOT_TELL
-    assert disposition(raised.value.reason) == "rejected"
+    assert raised.value.reason.disposition == "rejected"
 
 
 def test_a_number_within_its_tolerance_is_no_corruption():
