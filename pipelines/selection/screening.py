@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
 
 import pyarrow.parquet as pq
 
-from pipelines.models.tasks import question_text
 from pipelines.records import ImageRef, Sample, Trajectory
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.decontamination import (
@@ -27,6 +25,7 @@ from pipelines.selection.decontamination import (
     to_table,
 )
 from pipelines.selection.duplicates import PerceptualHash, near_images, near_texts, perceptual_hash
+from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
@@ -38,25 +37,6 @@ class ScreeningResult:
 
     errors: Mapping[str, RowError]
     benchmarks: Sequence[BenchmarkCounts] | None = None
-
-
-class _Row(NamedTuple):
-    """What is looked at of a trajectory, or of a sample."""
-
-    row_id: str
-    text: str
-    first_image: ImageRef | None
-    shown: TrainingRow
-
-    @classmethod
-    def of_trajectory(cls, sample: Sample, row: Trajectory) -> Self:
-        first = row.images[0] if row.images else None
-        return cls(row.trajectory_id, question_text(sample), first, TrainingRow.of_trajectory(row, sample))
-
-    @classmethod
-    def of_sample(cls, sample: Sample) -> Self:
-        first = sample.images[0] if sample.images else None
-        return cls(sample.sample_id, question_text(sample), first, TrainingRow.of_sample(sample))
 
 
 @dataclass
@@ -75,21 +55,21 @@ class Screening:
 
     def screen(self, family: str, rows: Sequence[tuple[Sample, Trajectory]]) -> ScreeningResult:
         """Which trajectories may not ship. The evidence on benchmarks is ``<home>/contamination/<family>.parquet``."""
-        return self._screened(family, [_Row.of_trajectory(sample, row) for sample, row in rows])
+        return self._screened(family, [TrainingRow.of_trajectory(row, sample) for sample, row in rows])
 
     def screen_samples(self, name: str, samples: Sequence[Sample]) -> ScreeningResult:
         """Which samples may not ship as prompts; the evidence is ``<home>/contamination/<name>.parquet``."""
-        return self._screened(name, [_Row.of_sample(sample) for sample in samples])
+        return self._screened(name, [TrainingRow.of_sample(sample) for sample in samples])
 
-    def _screened(self, name: str, rows: Sequence[_Row]) -> ScreeningResult:
+    def _screened(self, name: str, rows: Sequence[TrainingRow]) -> ScreeningResult:
         errors = self._duplicates(rows)
         if not self.workspace.benchmarks.exists():
             return ScreeningResult(errors)
-        report = self._opened_scanner().report(row.shown for row in rows)
+        report = self._opened_scanner().report(rows)
         path = self.workspace.home / "contamination" / f"{name}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(to_table(report.found), path)
-        has_images = {row.row_id: bool(row.shown.images) for row in rows}
+        with whole_file(path) as part:
+            pq.write_table(to_table(report.found), part)
+        has_images = {row.row_id: bool(row.images) for row in rows}
         for finding in report.found:
             row_id = finding.trajectory_id or finding.sample_id
             if counts_against(finding, has_images=has_images[row_id]):
@@ -106,16 +86,16 @@ class Screening:
             self._scanner = Scanner(index, self.workspace.images)
         return self._scanner
 
-    def _duplicates(self, rows: Sequence[_Row]) -> dict[str, RowError]:
+    def _duplicates(self, rows: Sequence[TrainingRow]) -> dict[str, RowError]:
         errors: dict[str, RowError] = {}
         for places in self._alike(rows):
-            for twin in near_texts([rows[place].text for place in places]):
+            for twin in near_texts([rows[place].texts[0] for place in places]):
                 of, row = rows[places[twin.of]], rows[places[twin.index]]
                 evidence = f"image and question are near those of {of.row_id}, which stays"
                 errors[row.row_id] = RowError(Reason.NEAR_DUPLICATE, evidence)
         return errors
 
-    def _alike(self, rows: Sequence[_Row]) -> list[list[int]]:
+    def _alike(self, rows: Sequence[TrainingRow]) -> list[list[int]]:
         """Positions of rows whose first images look alike, and of those without any."""
         bare = [place for place, row in enumerate(rows) if row.first_image is None]
         with_image = [(place, row.first_image) for place, row in enumerate(rows) if row.first_image is not None]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 
-from pipelines.records import ImageRef, Sample, Trajectory
+from pipelines.models.tasks import question_text
+from pipelines.records import ImageRef, Sample, Trajectory, schemas
 from sandbox.errors import UserError
 
 ContaminationKind = Literal["question", "phrase", "image", "near_image", "image_part"]
@@ -36,6 +37,9 @@ class Contamination:
     detail: str
 
 
+_FIRST = "image 0"
+
+
 @dataclass(frozen=True, slots=True)
 class ShownImage:
     """An image of a training row and where it is shown: ``image 0``, ``round 1, image 0``."""
@@ -51,12 +55,23 @@ class TrainingRow:
     trajectory_id: str
     sample_id: str
     texts: tuple[str, ...]
+    """The question with its choices, then thoughts."""
     images: tuple[ShownImage, ...]
+
+    @property
+    def row_id(self) -> str:
+        """The trajectory's id, or the sample's."""
+        return self.trajectory_id or self.sample_id
+
+    @property
+    def first_image(self) -> ImageRef | None:
+        """The question's first; None without any."""
+        return next((shown.image for shown in self.images if shown.where == _FIRST), None)
 
     @classmethod
     def of_sample(cls, sample: Sample) -> TrainingRow:
         """The sample's question, with its choices, and its images."""
-        return cls("", sample.sample_id, (_asked(sample),), _numbered(sample.images))
+        return cls("", sample.sample_id, (question_text(sample),), _numbered(sample.images))
 
     @classmethod
     def of_trajectory(cls, trajectory: Trajectory, sample: Sample) -> TrainingRow:
@@ -68,11 +83,7 @@ class TrainingRow:
             for image in _numbered(turn.observation.images, f"round {number}, ")
         ]
         images = (*_numbered(trajectory.images), *observed)
-        return cls(trajectory.trajectory_id, sample.sample_id, (_asked(sample), *thoughts), images)
-
-
-def _asked(sample: Sample) -> str:
-    return "\n".join((sample.question, *sample.choices))
+        return cls(trajectory.trajectory_id, sample.sample_id, (question_text(sample), *thoughts), images)
 
 
 def _numbered(images: Sequence[ImageRef], before: str = "") -> tuple[ShownImage, ...]:
@@ -93,15 +104,12 @@ class BenchmarkCounts:
     """Findings of each kind."""
 
 
-CONTAMINATION = pa.schema(
-    [(name, pa.string()) for name in ("trajectory_id", "sample_id", "benchmark", "benchmark_row", "kind")]
-    + [("score", pa.float64()), ("detail", pa.string())]
-)
+CONTAMINATION = schemas.schema_of(Contamination)
 
 
 def to_table(findings: Iterable[Contamination]) -> pa.Table:
     """The findings as a table: the evidence that is kept beside a dataset."""
-    return pa.Table.from_pylist([asdict(finding) for finding in findings], schema=CONTAMINATION)
+    return schemas.to_table(Contamination, findings)
 
 
 def count(findings: Sequence[Contamination], *, benchmark: str, n_rows: int, n_unread: int) -> BenchmarkCounts:

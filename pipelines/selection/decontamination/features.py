@@ -15,6 +15,7 @@ per image of 1500 pixels.
 from __future__ import annotations
 
 import io
+import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.records.digest import digest, digest_bytes
-from pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
+from pipelines.selection.duplicates.perceptual import PerceptualHash, on_white, perceptual_hash
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.media_validation import decode, probe
 
@@ -43,17 +44,9 @@ VERSION = 1
 
 _CELLS = 16
 _SMALLEST_SIDE = 16
-_MEAN_THOUSANDTHS = """
-    67 55 48 52 63 45 38 46 119 75 51 55 68 50 46 71 126 69 42 46 63 52 52 82 69 43 35 43 62 53 50 59
-    84 58 51 61 78 55 42 54 158 88 57 71 89 61 49 85 166 91 49 58 83 64 56 92 87 50 39 53 79 62 51 61
-    84 52 41 55 77 61 51 58 158 85 48 61 88 71 57 88 167 93 55 64 83 59 49 91 87 60 50 62 79 53 39 51
-    67 46 37 45 63 52 49 54 120 70 44 48 68 55 51 76 127 82 51 51 64 47 43 70 70 58 48 51 62 43 35 44
-"""
-"""Mean square-rooted descriptor of the packaged photographs, 8 directions in each of 4 x 4 cells.
-
-Projections are taken about it: about the origin, all descriptors would look alike.
-"""
-_MEAN = np.array(_MEAN_THOUSANDTHS.split(), np.float32) / 1000
+_DESCRIPTOR = tomllib.loads(Path(__file__).with_name("mean_descriptor.toml").read_text())
+_MEAN = np.array(_DESCRIPTOR["thousandths"], np.float32).ravel() / 1000
+"""Projections are taken about it: about the origin, all descriptors would look alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +78,7 @@ def features(gray: Gray, *, most: int = MOST_FEATURES, largest_side: int = LARGE
 
 def gray_pixels(image: Image.Image) -> Gray:
     """Grey levels, over white where the image is transparent."""
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, (255, 255, 255, 255)), image)
-    return np.asarray(image.convert("L"))
+    return np.asarray(on_white(image).convert("L"))
 
 
 def scaled(gray: Gray, factor: float) -> Gray:

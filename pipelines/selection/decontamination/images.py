@@ -7,7 +7,7 @@ About 160 bytes of memory per feature.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,12 +66,12 @@ class PartIndex:
         self._signatures = np.concatenate(
             [np.zeros((0, SIGNATURE_WORDS), np.uint64), *(image.signatures for image in images)]
         )
-        self._keys = [_band_keys(self._signatures, band) for band in range(_BANDS)]
-        self._orders = [np.argsort(keys, kind="stable").astype(np.uint32) for keys in self._keys]
+        keys_by_band = [_band_keys(self._signatures, band) for band in range(_BANDS)]
+        self._orders = [np.argsort(keys, kind="stable").astype(np.uint32) for keys in keys_by_band]
         self._offsets = [
-            np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=_KEYS))]).astype(np.int64) for keys in self._keys
+            np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=_KEYS))]).astype(np.int64)
+            for keys in keys_by_band
         ]
-        self._keys.clear()
 
     def candidates(self, query: Features) -> list[Correspondence]:
         """The images that share most places with ``query``, the most first."""
@@ -132,8 +132,8 @@ class ImageMatch(NamedTuple):
 class ImageIndex:
     """All images of all benchmarks."""
 
-    def __init__(self, images: Sequence[Fingerprint], *, max_distance: int = MAX_DISTANCE) -> None:
-        self._images, self._max_distance = images, max_distance
+    def __init__(self, images: Sequence[Fingerprint]) -> None:
+        self._images = images
         self._numbers = {image.sha256: number for number, image in enumerate(images)}
         self._hashed = [number for number, image in enumerate(images) if image.hash]
         self._hashes = np.array([image.hash.bits for image in images if image.hash], np.uint64)
@@ -144,53 +144,29 @@ class ImageIndex:
         if sha256 in self._numbers:
             return [ImageMatch(self._numbers[sha256], "image", 1.0, "the same bytes")]
         phash = perceptual_hash(image)
-        near = self._near(phash) if phash else []
+        near = [*self._near(phash)] if phash else []
         near_numbers = {match.image for match in near}
-        return near + [
-            match for match in self._shown(scaled_down(gray_pixels(image))) if match.image not in near_numbers
-        ]
+        return near + [match for match in self._shown(gray_pixels(image)) if match.image not in near_numbers]
 
-    def _near(self, phash: PerceptualHash) -> list[ImageMatch]:
+    def _near(self, phash: PerceptualHash) -> Iterator[ImageMatch]:
         turns = np.array(phash.turns, np.uint64)
         distances = np.bitwise_count(turns[:, None] ^ self._hashes[None, :])
         turn = distances.argmin(axis=0)
         least = distances.min(axis=0)
-        return [
-            ImageMatch(
-                self._hashed[at], "near_image", 1 - int(least[at]) / BITS, _difference(int(least[at]), int(turn[at]))
-            )
-            for at in np.flatnonzero(least <= self._max_distance)
-        ]
+        for at in np.flatnonzero(least <= MAX_DISTANCE):
+            bits, turned = int(least[at]), TURNS[turn[at]]
+            detail = f"{bits} of {BITS} bits differ" + (f", {turned}" if turned else "")
+            yield ImageMatch(self._hashed[at], "near_image", 1 - bits / BITS, detail)
 
-    def _shown(self, gray: Gray) -> list[ImageMatch]:
+    def _shown(self, large: Gray) -> Iterator[ImageMatch]:
+        gray = scaled(large, min(1.0, KEPT_SIDE / max(large.shape)))  # the side at which images are kept
         local = features(gray, most=_MOST_FEATURES)
-        aligned = [
-            (
-                shared.image,
-                align(
-                    gray,
-                    self._images[shared.image].gray,
-                    local.places[shared.of_query],
-                    self._images[shared.image].features.places[shared.of_image],
-                ),
-            )
-            for shared in self._parts.candidates(local)
-        ]
-        return [
-            ImageMatch(image, "image_part", overlap.correlation, _overlap(overlap))
-            for image, overlap in aligned
-            if overlap and overlap.same
-        ]
-
-
-def scaled_down(gray: Gray) -> Gray:
-    """At the side at which images are kept."""
-    return scaled(gray, min(1.0, KEPT_SIDE / max(gray.shape)))
-
-
-def _difference(distance: int, turn: int) -> str:
-    turned = f", {TURNS[turn]}" if TURNS[turn] else ""
-    return f"{distance} of {BITS} bits differ{turned}"
+        for shared in self._parts.candidates(local):
+            image = self._images[shared.image]
+            places = local.places[shared.of_query], image.features.places[shared.of_image]
+            overlap = align(gray, image.gray, *places)
+            if overlap and overlap.same:
+                yield ImageMatch(shared.image, "image_part", overlap.correlation, _overlap(overlap))
 
 
 def _overlap(alignment: Alignment) -> str:

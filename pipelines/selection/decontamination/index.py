@@ -6,16 +6,22 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import RowError
-from pipelines.selection.decontamination.base import BenchmarkCounts, Contamination, ShownImage, TrainingRow, count
+from pipelines.selection.decontamination.base import (
+    BenchmarkCounts,
+    Contamination,
+    ContaminationKind,
+    ShownImage,
+    TrainingRow,
+    count,
+)
 from pipelines.selection.decontamination.benchmarks import Benchmark
 from pipelines.selection.decontamination.features import CACHE_VERSION, FingerprintCache
 from pipelines.selection.decontamination.images import ImageIndex, ImageMatch
 from pipelines.selection.decontamination.phrases import N_WORDS, BenchmarkQuestion, PhraseIndex
-from pipelines.selection.duplicates import MAX_DISTANCE, normalised
+from pipelines.selection.duplicates import normalised
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.images import ImageStore
@@ -42,17 +48,10 @@ class BenchmarkPlace:
 class BenchmarkIndex:
     """What training rows are compared with. ``rows`` has every benchmark's rows, the unread ones included."""
 
-    def __init__(
-        self,
-        rows: dict[str, list[BenchmarkRow]],
-        cache: FingerprintCache,
-        *,
-        n_words: int = N_WORDS,
-        max_distance: int = MAX_DISTANCE,
-    ) -> None:
+    def __init__(self, rows: dict[str, list[BenchmarkRow]], cache: FingerprintCache, *, n_words: int = N_WORDS) -> None:
         self.rows = rows
         self.sha256s = sorted({sha256 for of in rows.values() for row in of for sha256 in row.images})
-        self.images = ImageIndex([cache.read(sha256) for sha256 in self.sha256s], max_distance=max_distance)
+        self.images = ImageIndex([cache.read(sha256) for sha256 in self.sha256s])
         self.asked = [
             BenchmarkQuestion(name, row.row, row.text, digest(row.images or normalised(row.text)))
             for name, of in rows.items()
@@ -67,21 +66,14 @@ class BenchmarkIndex:
                     self._places[sha256].append(BenchmarkPlace(name, row.row))
 
     @classmethod
-    def build(
-        cls,
-        benchmarks: Iterable[Benchmark],
-        folder: Path,
-        *,
-        n_words: int = N_WORDS,
-        max_distance: int = MAX_DISTANCE,
-    ) -> BenchmarkIndex:
+    def build(cls, benchmarks: Iterable[Benchmark], folder: Path, *, n_words: int = N_WORDS) -> BenchmarkIndex:
         """The index, from what ``folder`` has and from the benchmarks' own files for the rest.
 
         Raises ``DecontaminationError`` that names the benchmark which cannot be read.
         """
         cache = FingerprintCache(folder)
         rows = {benchmark.name: _rows(benchmark, cache) for benchmark in benchmarks}
-        return cls(rows, cache, n_words=n_words, max_distance=max_distance)
+        return cls(rows, cache, n_words=n_words)
 
     def places(self, image: int) -> Sequence[BenchmarkPlace]:
         """The rows that show image number ``image``."""
@@ -91,17 +83,16 @@ class BenchmarkIndex:
 def _rows(benchmark: Benchmark, cache: FingerprintCache) -> list[BenchmarkRow]:
     path = cache.folder / f"rows-{CACHE_VERSION}" / f"{benchmark.name}-{benchmark.fingerprint()[:32]}.json"
     if not path.exists():
-        rows = [_as_json(_row(row, cache)) for row in benchmark.rows()]
-        write_whole(path, json.dumps(rows, ensure_ascii=True).encode())
+        # the cache's keys are those of the version before: what users have fingerprinted stays valid
+        rows = [
+            {"row": row.row, "text": row.text, "pictures": row.images, "fault": row.error}
+            for row in (_row(row, cache) for row in benchmark.rows())
+        ]
+        write_whole(path, json.dumps(rows))
     return [
         BenchmarkRow(row["row"], row["text"], tuple(row["pictures"]), row["fault"])
         for row in json.loads(path.read_bytes())
     ]
-
-
-def _as_json(row: BenchmarkRow) -> dict[str, Any]:
-    """The cache's keys are those of the version before: what users have fingerprinted stays valid."""
-    return {"row": row.row, "text": row.text, "pictures": row.images, "fault": row.error}
 
 
 def _row(row: SourceRow | BadRow, cache: FingerprintCache) -> BenchmarkRow:
@@ -147,34 +138,23 @@ class Scanner:
     def report(self, rows: Iterable[TrainingRow]) -> ContaminationReport:
         """The findings of all rows."""
         findings = [finding for row in rows for finding in self.find(row)]
-        return ContaminationReport(findings, [self._count(findings, benchmark) for benchmark in self._index.rows])
+        counts = [
+            count(findings, benchmark=name, n_rows=len(of), n_unread=sum(bool(row.error) for row in of))
+            for name, of in self._index.rows.items()
+        ]
+        return ContaminationReport(findings, counts)
 
     def _in_texts(self, row: TrainingRow) -> Iterator[Contamination]:
         for text in row.texts:
             for phrase in self._index.phrases.find(text):
-                question = self._index.asked[phrase.asked]
-                yield Contamination(
-                    trajectory_id=row.trajectory_id,
-                    sample_id=row.sample_id,
-                    benchmark=question.benchmark,
-                    benchmark_row=question.row,
-                    kind="question" if phrase.exact else "phrase",
-                    score=phrase.share,
-                    detail=f"{'the same question' if phrase.exact else 'the same words'}: {phrase.text}",
-                )
+                what = "the same question" if phrase.exact else "the same words"
+                kind: ContaminationKind = "question" if phrase.exact else "phrase"
+                yield _finding(row, self._index.asked[phrase.asked], kind, phrase.share, f"{what}: {phrase.text}")
 
     def _in_image(self, row: TrainingRow, image: ShownImage) -> Iterator[Contamination]:
         for match in self._look(image):
             for place in self._index.places(match.image):
-                yield Contamination(
-                    trajectory_id=row.trajectory_id,
-                    sample_id=row.sample_id,
-                    benchmark=place.benchmark,
-                    benchmark_row=place.row,
-                    kind=match.kind,
-                    score=match.score,
-                    detail=f"{image.where}: {match.detail}",
-                )
+                yield _finding(row, place, match.kind, match.score, f"{image.where}: {match.detail}")
 
     def _look(self, image: ShownImage) -> list[ImageMatch]:
         sha256 = image.image.sha256
@@ -182,7 +162,8 @@ class Scanner:
             self._seen[sha256] = self._index.images.find(self._store.open(image.image), sha256)
         return self._seen[sha256]
 
-    def _count(self, findings: list[Contamination], benchmark: str) -> BenchmarkCounts:
-        rows = self._index.rows[benchmark]
-        n_unread = sum(bool(row.error) for row in rows)
-        return count(findings, benchmark=benchmark, n_rows=len(rows), n_unread=n_unread)
+
+def _finding(
+    row: TrainingRow, place: BenchmarkPlace | BenchmarkQuestion, kind: ContaminationKind, score: float, detail: str
+) -> Contamination:
+    return Contamination(row.trajectory_id, row.sample_id, place.benchmark, place.row, kind, score, detail)

@@ -39,9 +39,7 @@ class PhraseMatch(NamedTuple):
 class PhraseIndex:
     """The questions of all benchmarks, by their runs of ``n_words`` words."""
 
-    def __init__(
-        self, questions: Sequence[BenchmarkQuestion], *, n_words: int = N_WORDS, template_rows: int = TEMPLATE_ROWS
-    ) -> None:
+    def __init__(self, questions: Sequence[BenchmarkQuestion], *, n_words: int = N_WORDS) -> None:
         if n_words < 2:
             raise ValueError(f"runs have 2 words or more, found {n_words}")
         self._n_words = n_words
@@ -53,7 +51,7 @@ class PhraseIndex:
             for run in set(n_grams(text, n_words)):
                 abouts[run].add(question.about)
                 rows[run].append(number)
-        self._rows = {run: numbers for run, numbers in rows.items() if len(abouts[run]) < template_rows}
+        self._rows = {run: numbers for run, numbers in rows.items() if len(abouts[run]) < TEMPLATE_ROWS}
         for numbers in self._rows.values():
             for number in numbers:
                 self._n_own[number] += 1

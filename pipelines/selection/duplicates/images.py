@@ -9,6 +9,7 @@ bands are best follows from the number of hashes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import combinations, pairwise
 from math import ceil, comb
 from typing import NamedTuple
@@ -64,7 +65,8 @@ class HammingIndex:
         if not 0 <= max_distance <= BITS // 2:
             raise ValueError(f"max_distance is 0 to {BITS // 2} bits, found {max_distance}")
         self._hashes, self._max_distance = hashes, max_distance
-        n_bands = _best_bands(len(hashes), max_distance)
+        cost = partial(_cost, n=len(hashes), max_distance=max_distance)
+        n_bands = min(range(ceil(BITS / _WIDEST), 9), key=cost)
         edges = [BITS * k // n_bands for k in range(n_bands + 1)]
         self._bands = [_band(hashes, low, high - low) for low, high in pairwise(edges)]
         self._flips_per_band = max_distance // n_bands
@@ -107,10 +109,6 @@ def _band(hashes: Hashes, shift: int, width: int) -> _Band:
 def _flips(width: int, most: int) -> Iterator[int]:
     for n in range(most + 1):
         yield from (sum(1 << bit for bit in bits) for bits in combinations(range(width), n))
-
-
-def _best_bands(n: int, max_distance: int) -> int:
-    return min(range(ceil(BITS / _WIDEST), 9), key=lambda bands: _cost(bands, n, max_distance))
 
 
 def _cost(bands: int, n: int, max_distance: int) -> float:

@@ -56,20 +56,25 @@ class PerceptualHash:
 
 def perceptual_hash(image: Image.Image) -> PerceptualHash | None:
     """The image's hash; None when it shows too little to have one. A plain frame around it is left out."""
-    thumbnail = _thumbnail(_unframed(_gray(image)))
+    small = Image.fromarray(_unframed(_gray(image))).resize((_SIDE, _SIDE), Image.Resampling.BOX)
+    thumbnail = np.asarray(small, np.float32)
     if int((np.abs(_frequencies(thumbnail)) > _NOISE).sum()) < _ENOUGH:
         return None
     sides = (thumbnail, thumbnail[:, ::-1])
     return PerceptualHash(tuple(_hash(np.rot90(side, quarter)) for side in sides for quarter in range(4)))
 
 
+def on_white(image: Image.Image) -> Image.Image:
+    """The image over white where it is transparent."""
+    if not image.has_transparency_data:
+        return image
+    return Image.alpha_composite(Image.new("RGBA", image.size, (255, 255, 255, 255)), image.convert("RGBA"))
+
+
 def _gray(image: Image.Image) -> NDArray[np.uint8]:
-    """Grey, over white where it is transparent, and small enough to be quick."""
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, (255, 255, 255, 255)), image)
+    """Grey, over white, and small enough to be quick."""
     longest = max(image.size)
-    gray = image.convert("L")
+    gray = on_white(image).convert("L")
     if longest > _WORKING_SIDE:
         size = (max(1, gray.width * _WORKING_SIDE // longest), max(1, gray.height * _WORKING_SIDE // longest))
         gray = gray.resize(size, Image.Resampling.BOX)
@@ -89,11 +94,6 @@ def _frame(gray: NDArray[np.uint8]) -> tuple[int, int]:
     plain = np.ptp(gray, axis=1) <= _FRAME_LEVELS
     ends = [int(np.argmin(side)) if not side.all() else most for side in (plain, plain[::-1])]
     return (min(ends[0], most), min(ends[1], most)) if min(ends) else (0, 0)
-
-
-def _thumbnail(gray: NDArray[np.uint8]) -> Gray:
-    small = Image.fromarray(gray).resize((_SIDE, _SIDE), Image.Resampling.BOX)
-    return np.asarray(small, np.float32)
 
 
 def _frequencies(thumbnail: Gray) -> Gray:

@@ -110,7 +110,7 @@ def _near_in_group(group: Sequence[_Text], *, threshold: float, n_words: int) ->
         grams = frozenset(map(" ".join, n_grams(text.words, n_words)))
         signature = MinHash(N_HASHES)
         signature.update_batch([gram.encode("utf-8", "surrogatepass") for gram in grams])
-        similar = ((_jaccard(grams, staying[index]), index) for index in lsh.query(signature))
+        similar = ((len(grams & staying[at]) / len(grams | staying[at]), at) for at in lsh.query(signature))
         nearest = min(((1 - share, index) for share, index in similar if share >= threshold), default=None)
         if nearest is None:
             lsh.insert(text.position, signature)
@@ -123,8 +123,3 @@ def rows_per_band(threshold: float) -> int:
     """The most rows per band with which a pair at the threshold is missed at most once in a thousand."""
     allowed = [rows for rows in range(1, N_HASHES + 1) if (1 - threshold**rows) ** (N_HASHES // rows) <= _MISSED]
     return max(allowed, default=1)
-
-
-def _jaccard(grams: frozenset[str], grams_beside: frozenset[str]) -> float:
-    both = len(grams & grams_beside)
-    return both / (len(grams) + len(grams_beside) - both)
