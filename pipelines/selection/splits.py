@@ -36,12 +36,17 @@ def grouped(samples: Iterable[Sample], *, validation_share: float = 0.0) -> Spli
     """The splits of all samples, which must be given together. Raises ``ValueError`` for a share outside 0..1."""
     if not 0 <= validation_share <= 1:
         raise ValueError(f"a share lies in 0..1; found {validation_share}")
-    union = _Union()
+    from scipy.cluster.hierarchy import DisjointSet  # takes half a second to import
+
     of_sample = {sample.sample_id: list(_sources(sample)) for sample in samples}
-    for sources in of_sample.values():
-        for source in sources[1:]:
-            union.join(sources[0], source)
-    return Splits({sample_id: union.root(sources[0]) for sample_id, sources in of_sample.items()}, validation_share)
+    sets = DisjointSet(source for sources in of_sample.values() for source in sources)
+    for first, *others in of_sample.values():
+        for source in others:
+            sets.merge(first, source)
+    smallest: dict[str, str] = {}
+    for group in sets.subsets():
+        smallest |= dict.fromkeys(group, min(group))
+    return Splits({sample_id: smallest[sources[0]] for sample_id, sources in of_sample.items()}, validation_share)
 
 
 def _sources(sample: Sample) -> Iterator[str]:
@@ -53,21 +58,3 @@ def _sources(sample: Sample) -> Iterator[str]:
     yield from (video.sha256 for video in sample.videos)
     if not sample.images and not sample.videos:
         yield sample.sample_id
-
-
-class _Union:
-    """Disjoint sets of digests; the smallest stands for its set."""
-
-    def __init__(self) -> None:
-        self._parents: dict[str, str] = {}
-
-    def root(self, key: str) -> str:
-        path = [key]
-        while (parent := self._parents.get(path[-1], path[-1])) != path[-1]:
-            path.append(parent)
-        self._parents |= dict.fromkeys(path, path[-1])
-        return path[-1]
-
-    def join(self, key: str, partner: str) -> None:
-        first, second = sorted((self.root(key), self.root(partner)))
-        self._parents[second] = first

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Literal
 
 from pipelines.records import Sample
@@ -48,7 +48,7 @@ def ordered(
     by_seed = [
         sorted(strata[key], key=lambda candidate: digest([seed, candidate.row_id])) for key in sorted(strata, key=repr)
     ]
-    return (candidate.row_id for candidate in _round_robin(by_seed))
+    return (candidate.row_id for turn in zip_longest(*by_seed) for candidate in turn if candidate is not None)
 
 
 def mixture(weights: Mapping[str, int], n_rows: int) -> dict[str, int]:
@@ -72,8 +72,3 @@ def difficulty(sample: Sample) -> str:
     image = sample.images[target.image]
     share = target.box.area / (image.width * image.height)
     return "tiny" if share < _TINY else "small" if share < _SMALL else "large"
-
-
-def _round_robin(strata: Sequence[Sequence[Candidate]]) -> Iterator[Candidate]:
-    for turn in range(max(map(len, strata), default=0)):
-        yield from (stratum[turn] for stratum in strata if turn < len(stratum))
