@@ -50,18 +50,14 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """The source's name, part of its partition keys."""
-        ...
 
     @property
     def n_shards(self) -> int:
         """How many shards there are; shards are numbered from 0."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Digest of everything that determines the rows (files, sizes, times, revision, mapping, seed)."""
-        ...
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The rows of one shard, streamed."""
-        ...

@@ -89,19 +89,7 @@ class SourceConfig(BaseModel):
         # `datasets` takes a second to import, which only these sources need
         from pipelines.sources.tabular import TabularSource
 
-        return TabularSource(
-            name,
-            self.path,
-            self.columns,
-            parquet=self.kind == "parquet",
-            folder=Path(self.folder) if self.folder else None,
-            files=self.files,
-            config=self.config,
-            split=self.split,
-            revision=self.revision,
-            n_shards=self.n_shards,
-            license=self.license,
-        )
+        return TabularSource(name, self)
 
 
 def partition_key(source: str, shard: int) -> str:

@@ -5,10 +5,10 @@ A shard is a set of the dataset's files, so there are at most as many shards as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import datasets
 import pyarrow as pa
@@ -16,67 +16,54 @@ import pyarrow.parquet as pq
 
 from pipelines.records.digest import digest
 from pipelines.sources import BadRow, SourceError, SourceRow
-from pipelines.sources.columns import Columns, missing_columns, value_at
+from pipelines.sources.columns import missing_columns, value_at
 from pipelines.sources.mapping import map_row
+
+if TYPE_CHECKING:
+    from pipelines.sources.catalog import SourceConfig
 
 _BATCH = 16
 """Rows in memory at once: each may contain images of many megabytes."""
 
-_ERRORS = (
-    OSError,
-    ValueError,
-    datasets.exceptions.DatasetsError,
-)  # ConnectionError, ArrowInvalid and others among them
+# ConnectionError, ArrowInvalid and others among them
+_ERRORS = (OSError, ValueError, datasets.exceptions.DatasetsError)
 
 
 class TabularSource:
     """Rows of a dataset that ``datasets.load_dataset`` can stream.
 
-    ``path`` is a hub name, a local dataset folder, or (``parquet=True``) a parquet file or a folder of them; ``files``
-    selects some of the dataset's files. Relative paths in rows are below ``folder``, or inside it if it is a ZIP
-    archive; without it below ``path``.
+    ``config.path`` is a hub name, a local dataset folder, or (of the kind ``parquet``) a parquet file or a folder of
+    them. Relative paths in rows are below ``config.folder``, or inside it if it is a ZIP archive; without it below
+    ``path``.
     """
 
-    def __init__(
-        self,
-        name: str,
-        path: str,
-        columns: Columns,
-        *,
-        parquet: bool = False,
-        folder: Path | None = None,
-        files: Sequence[str] = (),
-        config: str | None = None,
-        split: str = "train",
-        revision: str | None = None,
-        n_shards: int = 1,
-        license: str = "",
-    ) -> None:
-        self.name, self._path, self._columns, self._license = name, path, columns, license
-        self._parquet, self._config, self._split, self._revision = parquet, config, split, revision
-        self.n_shards, self._names = n_shards, list(files)
-        self._folder = folder or (Path(path) if Path(path).is_dir() else Path(path).parent)
+    def __init__(self, name: str, config: SourceConfig) -> None:
+        self.name, self._config, self.n_shards = name, config, config.n_shards
+        path = Path(config.path)
+        self._folder = Path(config.folder) if config.folder else path if path.is_dir() else path.parent
 
     @property
     def fingerprint(self) -> str:
         """Changes with the local files, or with the revision on the hub, and with the mapping."""
+        config = self._config
+        place = [config.path, config.config, config.split, config.revision, str(self._folder), config.files]
         return digest(
             [
-                [self.name, self._path, self._config, self._split, self._revision, str(self._folder), self._names],
-                self._columns.model_dump(mode="json", exclude_defaults=True),
-                self.n_shards,
-                self._license,
+                [self.name, *place],
+                config.columns.model_dump(mode="json", exclude_defaults=True),
+                config.n_shards,
+                config.license,
                 [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in self._files()],
             ]
         )
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
         """The rows of the shard's files, in order."""
-        stream = self._stream
+        stream, columns = self._stream, self._config.columns
         names, texts = self._column_names(stream)
-        if missing := missing_columns(self._columns, names, texts):
+        if missing := missing_columns(columns, names, texts):
             raise SourceError(
-                f"source {self.name!r}: {self._path} has no column {missing}. Name the right ones in the mapping"
+                f"source {self.name!r}: {self._config.path} has no column {missing}. Name the right ones in the mapping"
             )
         if self.n_shards > stream.num_shards:
             raise SourceError(
@@ -85,9 +72,9 @@ class TabularSource:
             )
         part = stream.shard(num_shards=self.n_shards, index=shard) if self.n_shards > 1 else stream
         for number, row in enumerate(row for table in self._tables(part) for row in table.to_pylist()):
-            row_id = value_at(row, self._columns.row_id) if self._columns.row_id else None
-            where = f"{self._split}/{shard}/{number}" if row_id is None else str(row_id)
-            yield map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
+            row_id = value_at(row, columns.row_id) if columns.row_id else None
+            where = f"{self._config.split}/{shard}/{number}" if row_id is None else str(row_id)
+            yield map_row(row, columns, where=where, folder=self._folder, license=self._config.license)
 
     def _column_names(self, stream: Any) -> tuple[list[str], list[str]]:
         """The names of columns and nested fields, and the text columns, which may contain JSON."""
@@ -100,14 +87,16 @@ class TabularSource:
         try:
             yield from stream.iter(batch_size=_BATCH)
         except _ERRORS as error:
-            raise SourceError(f"source {self.name!r}: cannot read {self._damaged() or self._path}: {error}") from error
+            raise SourceError(
+                f"source {self.name!r}: cannot read {self._damaged() or self._config.path}: {error}"
+            ) from error
 
     def _damaged(self) -> Path | None:
         """The first local parquet file that cannot be read to its end."""
         return next((path for path in self._files() if path.suffix == ".parquet" and not _is_readable(path)), None)
 
     def _files(self) -> list[Path]:
-        path = Path(self._path)
+        path = Path(self._config.path)
         if path.is_dir():
             return [file for file in sorted(path.rglob("*")) if file.is_file()]
         return [path] if path.is_file() else []
@@ -119,25 +108,26 @@ class TabularSource:
             return self._load().with_format("arrow")
         except _ERRORS as error:
             raise SourceError(
-                f"source {self.name!r}: cannot load {self._damaged() or self._path}: {error}. Expected a readable "
-                "local path or a dataset on a reachable hub"
+                f"source {self.name!r}: cannot load {self._damaged() or self._config.path}: {error}. "
+                "Expected a readable local path or a dataset on a reachable hub"
             ) from error
 
     def _load(self) -> Any:
-        if not self._parquet:
+        config = self._config
+        if config.kind != "parquet":
             return datasets.load_dataset(
-                self._path,
-                self._config,
-                data_files=self._names or None,
-                split=self._split,
-                revision=self._revision,
+                config.path,
+                config.config,
+                data_files=list(config.files) or None,
+                split=config.split,
+                revision=config.revision,
                 streaming=True,
             )
-        patterns = self._names or ["*"]
+        patterns = config.files or ("*",)
         paths = [path for path in self._files() if path.suffix == ".parquet"]
         files = [str(path) for path in paths if any(path.match(pattern) for pattern in patterns)]
         if not files:
-            raise SourceError(f"source {self.name!r}: there are no parquet files at {self._path}")
+            raise SourceError(f"source {self.name!r}: there are no parquet files at {self._config.path}")
         return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
 
 

@@ -18,6 +18,7 @@ from PIL import Image
 
 from pipelines.records.reject_reasons import Reason
 from pipelines.sources import BadRow, SourceError, SourceRow
+from pipelines.sources.catalog import SourceConfig
 from pipelines.sources.columns import Columns
 from pipelines.sources.tabular import TabularSource
 
@@ -52,8 +53,12 @@ def folder(tmp_path, row) -> Path:
     return inside
 
 
+def dataset(path: Path | str, *, kind: str = "huggingface", **settings: Any) -> TabularSource:
+    return TabularSource("streets", SourceConfig(kind=kind, path=str(path), **settings))
+
+
 def parquet(path: Path | str, columns: Columns = Columns(), **settings: Any) -> TabularSource:  # noqa: B008
-    return TabularSource("streets", str(path), columns, parquet=True, **settings)
+    return dataset(path, kind="parquet", columns=columns, **settings)
 
 
 def taken(source: TabularSource, shard: int = 0) -> list[SourceRow]:
@@ -100,18 +105,18 @@ def test_a_path_without_parquet_files_is_a_error(tmp_path, path):
 def test_a_hub_that_cannot_be_reached_is_a_error_at_once():
     started = time.perf_counter()
     with pytest.raises(SourceError, match=r"cannot load someone/something.*[Hh]ub"):
-        list(TabularSource("streets", "someone/something", Columns()).rows(0))
+        list(dataset("someone/something").rows(0))
     assert time.perf_counter() - started < 5
 
 
 def test_a_folder_without_data_is_a_error(tmp_path):
     with pytest.raises(SourceError, match="cannot load"):
-        list(TabularSource("streets", str(tmp_path), Columns()).rows(0))
+        list(dataset(tmp_path).rows(0))
 
 
 def test_a_split_that_is_not_there_is_a_error(folder):
     with pytest.raises(SourceError, match="validation"):
-        list(TabularSource("streets", str(folder), Columns(), split="validation").rows(0))
+        list(dataset(folder, split="validation").rows(0))
 
 
 def test_more_shards_than_files_are_a_error(folder):
@@ -222,9 +227,7 @@ def test_a_folder_of_jsonl_is_a_dataset(tmp_path, row):
         lines.append(json.dumps({**row(n), "image": f"images/{n}.jpg"}))
     (tmp_path / "data.jsonl").write_text("\n".join(lines))
     (tmp_path / "README.md").write_text("---\nconfigs:\n- config_name: default\n  data_files: data.jsonl\n---\n")
-    assert [one.images[0] for one in taken(TabularSource("s", str(tmp_path), Columns()))] == [
-        row(n)["image"]["bytes"] for n in range(3)
-    ]
+    assert [one.images[0] for one in taken(dataset(tmp_path))] == [row(n)["image"]["bytes"] for n in range(3)]
 
 
 def test_an_image_folder_with_metadata_is_a_dataset(tmp_path, row):
@@ -232,7 +235,7 @@ def test_an_image_folder_with_metadata_is_a_dataset(tmp_path, row):
         (tmp_path / f"{n}.jpg").write_bytes(row(n)["image"]["bytes"])
     rows = [{"file_name": f"{n}.jpg", "question": f"Question {n}?", "answer": f"a{n}"} for n in range(3)]
     (tmp_path / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = taken(TabularSource("s", str(tmp_path), Columns()))
+    found = taken(dataset(tmp_path))
     assert {one.question: one.images[0] for one in found} == {
         f"Question {n}?": row(n)["image"]["bytes"] for n in range(3)
     }
@@ -242,7 +245,7 @@ def test_images_in_an_archive_are_read_from_it(tmp_path, row):
     with zipfile.ZipFile(tmp_path / "train.zip", "w") as archive:
         archive.writestr("1.jpg", row(1)["image"]["bytes"])
         archive.writestr("metadata.jsonl", json.dumps({"file_name": "1.jpg", "question": "?", "answer": "!"}))
-    (one,) = taken(TabularSource("s", str(tmp_path), Columns()))
+    (one,) = taken(dataset(tmp_path))
     assert one.images == (row(1)["image"]["bytes"],)
 
 
@@ -266,8 +269,8 @@ def test_the_fingerprint_follows_files_revision_and_mapping(folder):
 
 
 def test_only_the_named_files_of_a_dataset_are_read(folder):
-    assert {row.question for row in taken(parquet(folder, files=["1.parquet"]))} == {"Question 2?", "Question 3?"}
-    local = TabularSource("streets", str(folder), Columns(), files=["2.parquet"])
+    assert {row.question for row in taken(parquet(folder, files=("1.parquet",)))} == {"Question 2?", "Question 3?"}
+    local = dataset(folder, files=("2.parquet",))
     assert {row.question for row in taken(local)} == {"Question 4?", "Question 5?"}
 
 
@@ -278,7 +281,7 @@ def test_paths_may_begin_in_another_folder_or_in_an_archive(tmp_path, row):
     with zipfile.ZipFile(tmp_path / "images.zip", "w") as archive:
         archive.writestr("1.jpg", data)
     for folder in (tmp_path, tmp_path / "images.zip"):
-        assert taken(parquet(path, folder=folder))[0].images == (data,)
+        assert taken(parquet(path, folder=str(folder)))[0].images == (data,)
 
 
 def test_a_nested_column_is_found_in_the_schema(tmp_path, row):
