@@ -226,9 +226,8 @@ def _passage(file: _TableFile, row: Mapping[str, Any]) -> Passage:
 def _history(
     workspace: Workspace, sample: Mapping[str, Any], family: str, trajectory_id: str, passages: Sequence[Passage]
 ) -> FamilyHistory:
-    row: dict[
-        str, Any
-    ] = {}  # of all stages together: the draft's text and hint, the runs' rounds, the verdicts' checks
+    # of all stages together: the draft's text and hint, the runs' rounds, the verdicts' checks
+    row: dict[str, Any] = {}
     for passage in passages:
         row |= {name: value for name, value in passage.row.items() if value or name not in row}
     if family == RL:

@@ -13,23 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-_SHELL = Markup("""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-{body}
-{script}</body>
-</html>
-""")
+from pipelines.publishing.templates import render
 
 
 def html_page(body: Markup, *, title: str, style: str, script: str = "", has_images: bool = True) -> str:
@@ -38,8 +22,8 @@ def html_page(body: Markup, *, title: str, style: str, script: str = "", has_ima
     policy = f"default-src 'none';{images} style-src 'unsafe-inline'"
     if script:
         policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-    element = Markup("<script>{}</script>\n").format(Markup(script)) if script else ""
-    return _SHELL.format(policy=Markup(policy), title=title, style=Markup(style), body=body, script=element)
+    parts = {"style": Markup(style), "body": body, "script": Markup(script)}
+    return render("page.html.jinja", policy=Markup(policy), title=title, **parts) + "\n"
 
 
 def embedded_json(name: str, value: Any) -> Markup:

@@ -7,24 +7,24 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Features, Image, List, Value
 
 from pipelines.models.tasks import question_text
-from pipelines.records import Grader, ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef, to_row
+from pipelines.records import ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef, to_row
 from pipelines.records.schemas import schema_of
 from pipelines.selection.splits import SPLITS, Split
+from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.images import ImageStore
 
+_SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 _text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), Value("bool")
 
 
@@ -48,7 +48,7 @@ _refs = {
 TRAJECTORIES = Features(
     {
         **_columns(Trajectory, "trajectory_id", "sample_id", "family", "protocol"),
-        **_columns(Sample, "source", "source_row", "license", "category", "question", "choices"),
+        **_columns(Sample, *_SAMPLE),
         "images": List(Image()),
         "n_question_images": Value("int32"),
         "rounds": _rounds(),
@@ -64,11 +64,10 @@ PROMPTS = Features(
         "prompt": _text,
         **_columns(Sample, "question", "choices"),
         "images": List(Image()),
-        "answer": _text,
-        "grader": _columns(Grader),
-        "category": _text,
-        "difficulty": _text,
-        "origin": _text,
+        **_columns(Sample, "answer"),
+        **_columns(RLRow, "grader"),
+        **_columns(Sample, "category"),
+        **_columns(RLRow, "difficulty", "origin"),
         "pass_rate": _float,
         "n_right": _int,
         "n_answers": _int,
@@ -126,20 +125,17 @@ def write_prompts(folder: Path, rows: Iterable[RLRow], *, store: ImageStore, spl
 
 def write_split(folder: Path, rows: Iterable[dict[str, Any]], features: Features, *, split: str) -> Shipped:
     """Writes ``rows`` as the parquet file of a split, which is replaced whole; streams by row group."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}-00000-of-00001.parquet"
     for orphan in folder.glob(f".{path.name}.*"):
         orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
-    part = folder / f".{path.name}.{uuid4().hex}"
     schema = arrow_schema(features)
     n_rows = n_images = 0
-    with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+    with whole_file(path) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
         remaining = iter(rows)
         while batch := list(islice(remaining, ROWS_PER_GROUP)):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
             n_rows += len(batch)
             n_images += sum(len(row["images"]) for row in batch)
-    os.replace(part, path)
     return Shipped(folder, n_rows, n_images, path.stat().st_size)
 
 
@@ -169,31 +165,29 @@ def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) ->
         n = len(turn["observation"]["images"])
         turn["observation"]["images"] = list(range(position, position + n))
         position += n
-    for name in ("source", "source_row", "license", "category", "question", "choices"):
-        row[name] = getattr(sample, name)
-    return {**row, **_media(images, sample, store), "n_question_images": len(trajectory.images)}
+    return {
+        **row,
+        **_fields(sample, *_SAMPLE),
+        **_media(images, sample, store),
+        "n_question_images": len(trajectory.images),
+    }
 
 
 def prompt_row(row: RLRow, store: ImageStore) -> dict[str, Any]:
     """The columns of ``PROMPTS``."""
     sample = row.sample
     return {
-        "sample_id": sample.sample_id,
+        **_fields(sample, "sample_id", "answer", *_SAMPLE),
         "prompt": question_text(sample),
-        "question": sample.question,
-        "choices": list(sample.choices),
-        "answer": sample.answer,
-        "grader": to_row(row.grader),
-        "category": sample.category,
-        "difficulty": row.difficulty,
-        "origin": row.origin,
+        **_fields(row, "difficulty", "origin", "grader"),
         **_measurements(row),
-        "boxes": [to_row(box) for box in sample.truth.boxes],
-        "source": sample.source,
-        "source_row": sample.source_row,
-        "license": sample.license,
+        "boxes": to_row(sample.truth.boxes),
         **_media(sample.images, sample, store),
     }
+
+
+def _fields(record: Any, *names: str) -> dict[str, Any]:
+    return {name: to_row(getattr(record, name)) for name in names}
 
 
 def _measurements(row: RLRow) -> dict[str, Any]:
@@ -223,9 +217,9 @@ def _measurements(row: RLRow) -> dict[str, Any]:
 def _media(images: Sequence[ImageRef], sample: Sample, store: ImageStore) -> dict[str, Any]:
     return {
         "images": [_embedded(image, store) for image in images],
-        "image_refs": [to_row(image) for image in images],
+        "image_refs": to_row(images),
         "videos": [_embedded(video, store) for video in sample.videos],
-        "video_refs": [to_row(video) for video in sample.videos],
+        "video_refs": to_row(sample.videos),
     }
 
 

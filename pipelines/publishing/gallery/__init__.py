@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
@@ -19,6 +18,7 @@ from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read
 from pipelines.publishing.gallery.entries import Entry, entry_of_reject, entry_of_row
 from pipelines.publishing.html_page import data_url, embedded_json, html_page
 from pipelines.publishing.sft_dataset import ASSET
+from pipelines.publishing.templates import render
 from pipelines.records import Reject, Sample
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.images import ImageStore
@@ -95,11 +95,8 @@ def _entries(folders: Sequence[Path], limit: int | None, rejected: RejectedRows 
 
 
 def _render(title: str, contents: Sequence[Any], images: Mapping[str, str]) -> str:
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string((_HERE / "gallery.html.jinja").read_text(encoding="utf-8"))
-    body = template.render(
-        title=title, entries=embedded_json("entries", contents), images=embedded_json("images", images)
-    )
+    data = {"entries": embedded_json("entries", contents), "images": embedded_json("images", images)}
+    body = render("gallery/gallery.html.jinja", title=title, **data)
     return html_page(
         Markup(body),
         title=f"{title}: gallery",

@@ -18,6 +18,7 @@ from pygments.token import STANDARD_TYPES
 from pipelines.models.parsing import literal_boxes
 from pipelines.records import ImageRef, Reject, Sample, from_row
 from pipelines.records.digest import digest_bytes
+from pipelines.selection.duplicates.perceptual import on_white
 from pipelines.storage.images import ImageMissing, ImageStore
 from pipelines.storage.media_validation import decode
 from pipelines.storage.stage import reason_of
@@ -157,8 +158,8 @@ def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> tu
 
     A crop of the whole image is not outlined.
     """
-    plain, width = _on_white(image), max(4, max(image.size) // 250)
-    located = [locate_crop(_on_white(crop), plain, literal_boxes(code)) for crop, code in crops]
+    plain, width = on_white(image).convert("RGB"), max(4, max(image.size) // 250)
+    located = [locate_crop(on_white(crop).convert("RGB"), plain, literal_boxes(code)) for crop, code in crops]
     boxes = [match.box for match in located if match is not None and match.box.area < plain.width * plain.height]
     marked = plain.copy()
     for box in boxes:
@@ -168,18 +169,11 @@ def outlined(image: Image.Image, crops: Sequence[tuple[Image.Image, str]]) -> tu
 
 def _encode(image: Image.Image, side: int) -> bytes:
     """The image as a JPEG of at most ``side`` pixels on either side, on white."""
-    small = _on_white(image)
+    small = on_white(image).convert("RGB")
     small.thumbnail((side, side), Image.Resampling.BICUBIC)
     buffer = io.BytesIO()
     small.save(buffer, "JPEG", quality=86)
     return buffer.getvalue()
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    if not image.has_transparency_data:
-        return image.convert("RGB")
-    white = Image.new("RGBA", image.size, (255, 255, 255, 255))
-    return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
 
 
 def _name_of(data: bytes) -> str:

@@ -1,7 +1,8 @@
 """Layouts: a shipped dataset, rendered for other trainers."""
 
 from pipelines.publishing.dataset_reader import Kind
-from pipelines.publishing.layouts.base import Layout, LayoutError
+from pipelines.publishing.layouts.base import Layout
+from pipelines.publishing.layouts.export_source import LayoutError
 from pipelines.publishing.layouts.llama_factory import LLAMA_FACTORY
 from pipelines.publishing.layouts.ms_swift import MS_SWIFT, MS_SWIFT_GRPO, MS_SWIFT_INLINE
 from pipelines.publishing.layouts.openrlhf import OPENRLHF_PROMPTS, OPENRLHF_RL, OPENRLHF_SFT

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pipelines.publishing.dataset_reader import Kind
+from pipelines.publishing.layouts.export_source import ExportSource
 from pipelines.publishing.layouts.text import with_placeholders
 from pipelines.publishing.layouts.turns import Row, Turn
-from sandbox.errors import UserError
 
 Media = Literal["paths", "bytes", "none"]
 """How images are stored: files beside the rows, inside them, or (a trainer of texts) not at all."""
@@ -22,10 +22,6 @@ Column = tuple[str, pa.DataType]
 TEXT, BYTES = pa.string(), pa.binary()
 IMAGE = pa.struct([("bytes", BYTES), ("path", TEXT)])
 MESSAGE = pa.struct([("role", TEXT), ("content", TEXT)])
-
-
-class LayoutError(UserError):
-    """The export cannot be made: what was expected, what was found, what to do. Nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +49,15 @@ class ExportRow:
 class ExportFacts:
     """What was written, for the README of the output."""
 
-    dataset: str
-    split: str
+    source: ExportSource
     files: Mapping[str, int]
     """Rows of every file, by its name."""
     n_rows: int
     n_images: int
     reasons: Mapping[str, int]
     """Rejected rows, by reason."""
-    graders: Mapping[str, int] = field(default_factory=dict)
+    graders: Mapping[str, int]
     """Prompts by the kind of their grader."""
-    protocol: str = ""
-    """Of prompts, with its mode; a trajectory names its own."""
-    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from pipelines.publishing.layouts.base import LayoutError
 from pipelines.storage.tables import TableMissing
+from sandbox.errors import UserError
 
 RL = "rl"
 DEFAULT_PROTOCOL = "thyme"
@@ -38,6 +38,10 @@ NEEDED: Mapping[Kind, frozenset[str]] = {
     ),
 }
 """The columns without which a dataset cannot be exported."""
+
+
+class LayoutError(UserError):
+    """The export cannot be made: what was expected, what was found, what to do. Nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Any
 from uuid import uuid4
 
 from pipelines.models.messages import Message, as_json
-from pipelines.publishing.layouts.base import KEYS, ExportFacts, ExportRow, Layout, LayoutError
-from pipelines.publishing.layouts.export_source import ExportSource
+from pipelines.publishing.layouts.base import KEYS, ExportFacts, ExportRow, Layout
+from pipelines.publishing.layouts.export_source import ExportSource, LayoutError
 from pipelines.publishing.layouts.prompt_rows import grader_of, prompt
 from pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
 from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
@@ -124,17 +124,14 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
     with RecordWriter(folder, layout, dataset.split) as writer:
         write_records(dataset, layout, writer)
     facts = ExportFacts(
-        dataset=dataset.name,
-        split=dataset.split,
+        source=dataset,
         files=dict(sorted(writer.n_rows.items())),
         n_rows=writer.n_rows.total(),
         n_images=writer.n_images,
         reasons=dict(writer.reasons),
         graders=dict(sorted(writer.graders.items())),
-        protocol=dataset.protocol,
-        mode=dataset.mode,
     )
-    verify_written(folder, layout, facts)
+    verify_written(folder, layout, facts.files)
     for name, text in layout.extra_files(facts).items():
         (folder / name).write_text(text)
     if layout.of == "prompts":

@@ -35,7 +35,7 @@ def _dataset_info(facts: ExportFacts) -> dict[str, str]:
     columns = {"messages": "conversations", "system": "system", "images": "images"}
     tags = {"role_tag": "from", "content_tag": "value", "user_tag": "human", "assistant_tag": "gpt"}
     info = {
-        f"darkroom_{Path(file).stem.removeprefix(f'{facts.split}_')}": {
+        f"darkroom_{Path(file).stem.removeprefix(f'{facts.source.split}_')}": {
             "file_name": file,
             "formatting": "sharegpt",
             "columns": columns,

@@ -15,6 +15,7 @@ r"""ms-swift: messages with a loss flag each, and paths to images; checked again
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -53,12 +54,10 @@ MS_SWIFT = Layout(
     media="paths",
     render=lambda row: sft_record(row, [_message(turn) for turn in row.turns]),
 )
-MS_SWIFT_INLINE = Layout(
+MS_SWIFT_INLINE = replace(
+    MS_SWIFT,
     name="ms_swift_inline",
-    trainer="ms-swift",
     description="SFT; one assistant turn in pieces with the observations inside, as Thyme has it",
-    messages="messages",
-    media="paths",
     render=lambda row: sft_record(row, _inline(row.turns)),
     in_pieces=True,
 )

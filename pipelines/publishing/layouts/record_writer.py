@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.publishing.dataset_reader import read_files
-from pipelines.publishing.layouts.base import KEYS, ExportFacts, Layout, LayoutError
+from pipelines.publishing.layouts.base import KEYS, Layout
+from pipelines.publishing.layouts.export_source import LayoutError
 from pipelines.publishing.layouts.text import IMAGE, PLACEHOLDERS
 from pipelines.publishing.layouts.turns import Unfit, Unrenderable
 
@@ -117,7 +118,7 @@ def verify(layout: Layout, record: Mapping[str, Any]) -> None:
     messages = [{"role": "user", "content": column}] if isinstance(column, str) else column
     _verify_roles([_role(message) for message in messages], layout)
     for message in messages:
-        if _is_empty(message):
+        if not any(part["type"] == "image" or part["text"].strip() for part in _parts(message)):
             raise Unrenderable(Unfit.EMPTY_TURN, f"a message of the {_role(message)} is empty")
     n_images, n_placeholders = len(record.get("images", ())), placeholders(messages)
     if n_images != n_placeholders:
@@ -126,12 +127,12 @@ def verify(layout: Layout, record: Mapping[str, Any]) -> None:
         raise Unrenderable(Unfit.IMAGES_DIFFER, f"placeholders that stand for nothing: {', '.join(names)}")
 
 
-def verify_written(folder: Path, layout: Layout, facts: ExportFacts) -> None:
-    """Reads the parquet files back: every row that was counted is there, and shows as many images as it has.
+def verify_written(folder: Path, layout: Layout, files: Mapping[str, int]) -> None:
+    """Reads the parquet files back: every row counted in ``files`` is there, and shows as many images as it has.
 
     Raises ``LayoutError`` when a file differs from what was written.
     """
-    for name, n_rows in facts.files.items() if layout.schema is not None else ():
+    for name, n_rows in files.items() if layout.schema is not None else ():
         n_read = 0
         for n_read, record in enumerate(read_files([folder / name]), start=1):
             try:
@@ -169,13 +170,6 @@ def _content(message: Mapping[str, Any]) -> Any:
     return message["content"] if "content" in message else message["value"]
 
 
-def _is_empty(message: Mapping[str, Any]) -> bool:
-    content = _content(message)
-    if isinstance(content, str):
-        return not content.strip()
-    return not any(part["type"] == "image" or part["text"].strip() for part in content)
-
-
 def _texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Texts in which a trainer looks for placeholders: those of parts are not."""
     return (content for message in messages if isinstance(content := _content(message), str))
@@ -183,4 +177,4 @@ def _texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _parts(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     content = _content(message)
-    return () if isinstance(content, str) else content
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +113,11 @@ TRL_TURNS = Layout(
     schema=SFT_SCHEMA,
     extra_files=_template,
 )
-TRL_INLINE = Layout(
+TRL_INLINE = replace(
+    TRL_TURNS,
     name="trl_inline",
-    trainer="TRL",
     description="SFT; one assistant turn with the observations inside, as Thyme has it",
-    messages="messages",
-    media="bytes",
     render=lambda row: sft_record(row, inline_messages(row.turns)),
-    schema=SFT_SCHEMA,
-    extra_files=_template,
 )
 TRL_GRPO = Layout(
     name="trl_grpo",

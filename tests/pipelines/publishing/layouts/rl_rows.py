@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.publishing.layouts.base import ExportFacts
 from pipelines.records import (
     Grader,
     ImageRef,
@@ -94,8 +93,3 @@ def about_a_video(video: VideoRef) -> RLRow:
 
 def rows_without_images() -> list[RLRow]:
     return [row(sample("bare", (), "What is 3 + 4?", "7"), Grader("number"), measured=False)]
-
-
-def facts(*, n_rows: int) -> ExportFacts:
-    """Of an export into ``train.parquet``."""
-    return ExportFacts("rl", "train", {"train.parquet": n_rows}, n_rows, 0, 0)
