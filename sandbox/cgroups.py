@@ -31,34 +31,25 @@ _SESSION_END_SECONDS, _TREE_END_SECONDS = 1.0, 5.0
 _RETRY_SECONDS = 0.002
 
 
-@dataclass(frozen=True)
-class Delegation:
-    """A folder of cgroup v2 in which this process may limit its children."""
-
-    folder: Path
-
-    def open_tree(self) -> "TreeCgroup":
-        try:
-            return TreeCgroup(self.folder)
-        except OSError as error:
-            raise SandboxUnavailable(f"no cgroup can be made in {self.folder}, which worked before: {error}") from error
-
-
-def delegated(environment: Mapping[str, str]) -> Delegation | None:
-    """What was delegated and works, proved by a trial; None where nothing was.
+def open_delegated(environment: Mapping[str, str]) -> "TreeCgroup | None":
+    """A cgroup in what was delegated and works, proved by a trial; None where nothing was.
 
     Raises SandboxUnavailable where DARKROOM_SANDBOX_CGROUP names a folder that cannot be used.
     """
     try:
-        return Delegation(_proved_folder(environment))
+        folder = _proved_folder(environment)
     except CgroupUnusable as error:
         if environment.get(CGROUP_VARIABLE):
             raise SandboxUnavailable(f"{CGROUP_VARIABLE}: {error}. To do: {remedy(DELEGATED_CGROUPS)}") from error
         return None
+    try:
+        return TreeCgroup(folder)
+    except OSError as error:
+        raise SandboxUnavailable(f"no cgroup can be made in {folder}, which worked before: {error}") from error
 
 
 def reason_for_none(environment: Mapping[str, str]) -> str | None:
-    """Why `delegated` has none, for the doctor; None where it has one."""
+    """Why `open_delegated` has none, for the doctor; None where it has one."""
     try:
         _proved_folder(environment)
     except CgroupUnusable as error:
@@ -103,9 +94,8 @@ class TreeCgroup:
             os.close(self._lock_fd)
             self._lock_fd = -1
         if not removed:
-            raise SandboxError(
-                f"{self.folder} cannot be removed {_TREE_END_SECONDS:g} s after its processes were killed"
-            )
+            seconds = f"{_TREE_END_SECONDS:g} s"
+            raise SandboxError(f"{self.folder} cannot be removed {seconds} after its processes were killed")
 
 
 @dataclass(frozen=True)
@@ -125,10 +115,6 @@ class SessionCgroup:
         """Processes of the session that the kernel has killed because of `memory_bytes`."""
         events = dict(line.split() for line in (self.folder / "memory.events").read_text().splitlines())
         return int(events["oom_kill"])
-
-    def kill(self) -> None:
-        with suppress(FileNotFoundError):  # it has been removed, so nothing is in it
-            _write(self.folder / "cgroup.kill", "1")
 
     def close(self) -> None:
         """Remove it, after the session has ended; what is in use for longer is left to the tree's `close`."""

@@ -1,7 +1,7 @@
 """`darkroom sandbox`: run a file in the sandbox, and find out what this machine can do."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ app = typer.Typer(
     help="Run model-written Python on images behind the kernel's own walls.",
     no_args_is_help=True,
 )
-_TIERS: tuple[Tier, ...] = ("full", "lite")
+_TIERS: tuple[Tier, ...] = get_args(Tier)
 
 
 @app.command()
@@ -46,7 +46,12 @@ def run(
     """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
     console, code = Console(), file.read_text(encoding="utf-8", errors="surrogateescape")
     try:
-        observation = _observe(code, image or [], video or [], seed, Limits(seconds=seconds), tier, repair)
+        with (
+            SandboxPool(limits=Limits(seconds=seconds), tier=tier, repair="small_model" if repair else "off") as pool,
+            pool.group(image or [], videos=video or []) as group,
+            group.session(seed=seed) as session,
+        ):
+            observation = session.run(code)
     except SandboxError as error:
         console.print(str(error), style="red", markup=False)
         raise typer.Exit(1) from error
@@ -70,17 +75,6 @@ def doctor() -> None:
         console.print(f"{tier} tier: {'can run' if can_run(tier, findings) else 'cannot run'}")
     if not any(can_run(tier, findings) for tier in _TIERS):
         raise typer.Exit(1)
-
-
-def _observe(
-    code: str, images: list[Path], videos: list[Path], seed: int, limits: Limits, tier: str | None, repair: bool
-) -> Observation:
-    with (
-        SandboxPool(limits=limits, tier=tier, repair="small_model" if repair else "off") as pool,
-        pool.group(images, videos=videos) as group,
-        group.session(seed=seed) as session,
-    ):
-        return session.run(code)
 
 
 def _print_observation(console: Console, observation: Observation) -> None:

@@ -26,9 +26,6 @@ class ProcessClock:
         with suppress(OSError):
             self._run_queue = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
-    def start(self) -> "CallClock":
-        return CallClock(self)
-
     def close(self) -> None:
         if self._run_queue >= 0:
             os.close(self._run_queue)
@@ -45,28 +42,13 @@ class ProcessClock:
         return 0.0
 
 
-class CallClock:
-    """Started with a call."""
+class Deadline:
+    """When to interrupt a call, which starts now, and when to give it up. Called for the seconds to the next look."""
 
-    def __init__(self, process: ProcessClock) -> None:
-        self._process = process
+    def __init__(self, process: ProcessClock, limits: Limits, interrupt: Callable[[], None]) -> None:
+        self._process, self._limits, self._interrupt = process, limits, interrupt
         self._started = time.monotonic()
         self._cpu, self._waited = process.cpu_seconds(), process.waited_seconds()
-
-    def wall(self) -> float:
-        return time.monotonic() - self._started
-
-    def charged(self) -> float:
-        """Seconds that count towards `Limits.seconds`."""
-        waited = self._process.waited_seconds() - self._waited
-        return max(self.wall() - max(waited, 0.0), self._process.cpu_seconds() - self._cpu)
-
-
-class Deadline:
-    """When to interrupt a call and when to give it up. Called for the seconds to wait until the next look."""
-
-    def __init__(self, clock: CallClock, limits: Limits, interrupt: Callable[[], None]) -> None:
-        self._clock, self._limits, self._interrupt = clock, limits, interrupt
         self._phase, self._phase_wall, self._phase_charged = limits.seconds, 0.0, 0.0
         self._interrupted = False
 
@@ -81,18 +63,20 @@ class Deadline:
         return min(max(rest, _SHORTEST_LOOK), _LONGEST_LOOK)
 
     def _rest(self) -> float:
-        wall, charged = self._clock.wall() - self._phase_wall, self._clock.charged() - self._phase_charged
-        if wall >= self._phase * self._limits.wall_ceiling:
+        wall, charged = self._spent()
+        if wall - self._phase_wall >= self._phase * self._limits.wall_ceiling:
             return 0.0
-        return self._phase - charged
+        return self._phase - (charged - self._phase_charged)
+
+    def _spent(self) -> tuple[float, float]:
+        """Since the start: by the wall clock, and what counts towards `Limits.seconds`."""
+        wall = time.monotonic() - self._started
+        waited = max(self._process.waited_seconds() - self._waited, 0.0)
+        return wall, max(wall - waited, self._process.cpu_seconds() - self._cpu)
 
     def _begin_grace(self) -> None:
-        self._interrupted = True
-        self._phase, self._phase_wall, self._phase_charged = (
-            self._limits.grace,
-            self._clock.wall(),
-            self._clock.charged(),
-        )
+        self._interrupted, self._phase = True, self._limits.grace
+        self._phase_wall, self._phase_charged = self._spent()
         self._interrupt()
 
 

@@ -56,7 +56,8 @@ def delegated_parent(place: Place) -> Path:
     if place.own == place.mount:
         raise CgroupUnusable(f"this process is in {place.own} itself, and a cgroup with processes limits no children")
     parent = place.own.parent
-    if not _is_marked(parent) and not _is_top_of_container(parent, place):
+    is_marked = any(_attribute(parent, mark) == b"1" for mark in _MARKS)
+    if not is_marked and not _is_top_of_container(parent, place):
         raise CgroupUnusable(f"{parent}, the parent of the cgroup of this process, is not delegated")
     return parent
 
@@ -94,10 +95,6 @@ def check_reach(folder: Path, place: Place) -> None:
 
 def subtree_control() -> str:
     return " ".join(f"+{name}" for name in _CONTROLLERS)
-
-
-def _is_marked(folder: Path) -> bool:
-    return any(_attribute(folder, mark) == b"1" for mark in _MARKS)
 
 
 def _attribute(folder: Path, name: str) -> bytes | None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -13,17 +14,9 @@ from sandbox._guest.scan import ScanMode
 from sandbox.limits import Limits
 from sandbox.protections import Tier, choose_tier
 
-_LIBRARIES = (
-    "numpy",
-    "pillow",
-    "opencv-python-headless",
-    "matplotlib",
-    "scipy",
-    "sympy",
-    "scikit-image",
-    "autopep8",
-    "av",
-)
+_LIBRARIES = """
+numpy pillow opencv-python-headless matplotlib scipy sympy scikit-image autopep8 av
+"""
 _PACKAGE = Path(__file__).parent
 
 
@@ -53,18 +46,15 @@ def sandbox_digest(
 
 @cache
 def _source_digests() -> dict[str, str]:
-    files = [path for folder in ("_guest", "_kernel") for path in sorted((_PACKAGE / folder).glob("*.py"))]
+    files = [path for suffix in ("py", "toml") for path in sorted(_PACKAGE.glob(f"_*/*.{suffix}"))]
     files.append(_PACKAGE / "neutral.py")  # the one file of the host's half that changes what is observed
     return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 @cache
 def _versions() -> dict[str, str | None]:
-    return {name: _version(name) for name in _LIBRARIES}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    versions: dict[str, str | None] = dict.fromkeys(_LIBRARIES.split())
+    for name in versions:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions

@@ -46,7 +46,9 @@ def diagnose() -> list[Finding]:
     """Try every protection, in processes of their own. Takes less than a second."""
     if not sys.platform.startswith("linux"):
         return [Finding("Linux", f"this is {sys.platform}")]
-    return [*_kernel_findings(), _library_finding(), _cgroup_finding()]
+    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    libraries = Finding("warm libraries", f"not installed: {', '.join(missing)}" if missing else None)
+    return [*_kernel_findings(), libraries, _cgroup_finding()]
 
 
 def describe_machine() -> str:
@@ -73,11 +75,6 @@ def _kernel_findings() -> list[Finding]:
 def _run_probe(program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-s", "-P", "-c", program, str(Path(__file__).parent)]
     return subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False)
-
-
-def _library_finding() -> Finding:
-    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
-    return Finding("warm libraries", f"not installed: {', '.join(missing)}" if missing else None)
 
 
 def _cgroup_finding() -> Finding:

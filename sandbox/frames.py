@@ -13,6 +13,8 @@ that was forged or queued for another call fails on the nonce.
 
 import json
 import re
+import select
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
@@ -36,6 +38,10 @@ _MAX_EDITS = 256
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CELLS = 3
 MAX_CODE_BYTES = 1 << 20
+_READ_BYTES = 1 << 20
+
+Rest = Callable[[], float]
+"""Seconds to wait before asking again; raises TimeoutError when time is up."""
 
 
 class Frame(NamedTuple):
@@ -69,8 +75,7 @@ def encode_request(nonce: int, code: str) -> bytes:
 
 def encode_start(nonce: int, *, seed: int) -> bytes:
     """What a session receives before its first call: one that was started ahead has no seed yet."""
-    payload = json.dumps({"seed": seed}).encode()
-    return HEADER.pack(nonce, len(payload)) + payload
+    return encode_request(nonce, json.dumps({"seed": seed}))
 
 
 def reply_cap(limits: Limits, *, n_code_bytes: int) -> int:
@@ -123,34 +128,31 @@ def parse_reply(payload: bytes | bytearray, limits: Limits) -> Reply:
     )
 
 
-def _rows(value: object, most: int, parse: Callable[[list[object]], T]) -> tuple[T, ...]:
+def _rows(value: object, most: int, parse: Callable[[object, object, object], T]) -> tuple[T, ...]:
     if not isinstance(value, list):
         raise ProtocolViolation("a list of the reply is missing")
     rows = cast(list[object], value)
     if len(rows) > most:
         raise ProtocolViolation("a list of the reply is too long")
-    return tuple(parse(_cells(row)) for row in rows)
+    return tuple(parse(*_cells(row)) for row in rows)
 
 
-def _frame(row: list[object]) -> Frame:
-    name, width, height = row
+def _frame(name: object, width: object, height: object) -> Frame:
     return Frame(_name(name), _count(width, 1, _MAX_SIDE), _count(height, 1, _MAX_SIDE))
 
 
-def _edit(row: list[object]) -> Edit:
-    kind, before, after = row
+def _edit(kind: object, before: object, after: object) -> Edit:
     return Edit(_text(kind, 32), _text(before, 2 * MAX_CODE_BYTES), _text(after, 2 * MAX_CODE_BYTES))
 
 
-def _artefact(row: list[object]) -> Artefact:
-    name, n_bytes, note = row
+def _artefact(name: object, n_bytes: object, note: object) -> Artefact:
     return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), neutralise(_text(note, _MAX_NOTE)))
 
 
-def _cells(row: object) -> list[object]:
+def _cells(row: object) -> tuple[object, object, object]:
     if not isinstance(row, list) or len(cast(list[object], row)) != _CELLS:
         raise ProtocolViolation("a row of the reply does not have three cells")
-    return cast(list[object], row)
+    return cast(tuple[object, object, object], row)
 
 
 def _count(value: object, least: int, most: int) -> int:
@@ -170,3 +172,47 @@ def _text(value: object, most: int) -> str:
     if not isinstance(value, str) or len(value) > most:
         raise ProtocolViolation("a text of the reply is missing or too long")
     return value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+class Channel:
+    """The host's end of the socket to one session, which is never trusted to answer: in time or not at all."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self._stream = stream
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def expect_silence(self) -> None:
+        """Raises ProtocolViolation where unrequested bytes wait, EOFError where the other side is gone."""
+        poll = select.poll()  # select() cannot take descriptors above 1023
+        poll.register(self._stream, select.POLLIN)
+        if poll.poll(0):
+            if not self._stream.recv(1, socket.MSG_PEEK):
+                raise EOFError
+            raise ProtocolViolation("bytes arrived before the call")
+
+    def send(self, data: bytes, rest: Rest) -> None:
+        """Raises TimeoutError or ConnectionError."""
+        left = memoryview(data)
+        while left:
+            self._stream.settimeout(rest())
+            try:
+                left = left[self._stream.send(left) :]
+            except TimeoutError:
+                continue  # `rest` says when it is over
+
+    def read(self, length: int, rest: Rest) -> bytearray:
+        """Exactly so many bytes. Raises TimeoutError, EOFError or ConnectionError."""
+        data = bytearray(length)
+        left = memoryview(data)
+        while left:
+            self._stream.settimeout(rest())
+            try:
+                n_read = self._stream.recv_into(left, min(len(left), _READ_BYTES))
+            except TimeoutError:
+                continue
+            if n_read == 0:
+                raise EOFError
+            left = left[n_read:]
+        return data

@@ -1,6 +1,5 @@
 """A group, seen from the host: the decoded images of one prompt, and the sessions that share them."""
 
-import asyncio
 import json
 import os
 import secrets
@@ -13,17 +12,16 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from sandbox._guest.config import WORK_FOLDER, SessionRequest
 from sandbox.cgroups import TreeCgroup
-from sandbox.clock import ProcessClock
 from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
 from sandbox.limits import Limits
-from sandbox.pidfd import attest, is_doomed, open_parent, pid_of
+from sandbox.pidfd import attest, is_doomed, open_parent
 from sandbox.protections import Tier
-from sandbox.session import Admission, Session
+from sandbox.session import Admission, Closing, Session, off_loop
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16
@@ -47,14 +45,7 @@ class GroupTerms:
     """A host folder for one session, in the lite tier; None in the full tier."""
 
 
-class _Spare(NamedTuple):
-    """A session that was started and attested, and waits for its seed."""
-
-    session: Session
-    nonce: int
-
-
-class Group:
+class Group(Closing):
     """Sessions over the same images. Closing it ends them all."""
 
     def __init__(
@@ -62,22 +53,10 @@ class Group:
     ) -> None:
         self._channel, self._terms, self._image_folder, self._forget = channel, terms, image_folder, forget
         self._sessions: set[Session] = set()  # strong: a forgotten session is a stopped process until the group ends
-        self._spares: deque[Future[_Spare]] = deque()
+        self._spares: deque[Future[Session]] = deque()  # started and attested; they wait for their seed
         self._lock = threading.Lock()  # guards the channel: one request and its answer at a time
         self._pidfd: int | None = None  # of the group's process, known from its first session on
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.close)
 
     @property
     def n_sessions(self) -> int:
@@ -110,20 +89,16 @@ class Group:
         """
         if self._closed:
             raise SandboxClosed("the group is closed")
-        while self._spares:
-            spare = self._take(self._spares.popleft())
-            if spare.session.start(nonce=spare.nonce, seed=seed):
-                return spare.session
-            spare.session.close()
-        fresh = self._spawn()
-        if not fresh.session.start(nonce=fresh.nonce, seed=seed):
-            fresh.session.close()
-            raise SandboxClosed("the session ended before it was asked for anything")
-        return fresh.session
+        while True:
+            n_spares = len(self._spares)
+            session = self._take(self._spares.popleft()) if n_spares else self._spawn()
+            if session.start(seed=seed):
+                return session
+            session.close()
+            if not n_spares:
+                raise SandboxClosed("the session ended before it was asked for anything")
 
-    async def asession(self, *, seed: int = 0) -> Session:
-        """`session`, off the event loop."""
-        return await asyncio.to_thread(self.session, seed=seed)
+    asession = off_loop(session)
 
     def close(self) -> None:
         """End the group and every session of it."""
@@ -141,11 +116,11 @@ class Group:
             remove_tree(self._image_folder)
         self._forget(self)
 
-    def _take(self, future: Future[_Spare]) -> _Spare:
+    def _take(self, future: Future[Session]) -> Session:
         """The spare; one that is still waiting behind the spares of other groups is started at once, here."""
         return self._spawn() if future.cancel() else future.result()
 
-    def _spawn(self) -> _Spare:
+    def _spawn(self) -> Session:
         started, nonce = time.monotonic(), secrets.randbits(64)
         work_folder = self._terms.new_folder()
         request = SessionRequest(self._terms.next_slot(), nonce, work_folder or WORK_FOLDER)
@@ -156,12 +131,11 @@ class Group:
             except BaseException:
                 near.close()
                 raise
-        clock, forget = ProcessClock(pid_of(pidfd)), self._sessions.discard
-        terms, ended = self._terms, self._has_ended
-        session = Session(near, pidfd, clock, terms.limits, terms.admission, work_folder, ended, forget)
-        self._admit(session, nonce)
-        self._terms.admission.meter.spawned(time.monotonic() - started)
-        return _Spare(session, nonce)
+        terms, ended, forget = self._terms, self._has_ended, self._sessions.discard
+        session = Session(near, pidfd, nonce, terms.limits, terms.admission, work_folder, ended, forget)
+        self._admit(session)
+        terms.admission.meter.spawned(time.monotonic() - started)
+        return session
 
     def _has_ended(self) -> bool:
         """Whether the group's own process is gone, with all its sessions, or killed: it may outlive them for moments.
@@ -189,12 +163,12 @@ class Group:
             raise SandboxError(f"the group could not start a session: {answer.get('failed')}")
         return fds[0]
 
-    def _admit(self, session: Session, nonce: int) -> None:
+    def _admit(self, session: Session) -> None:
         seccomp = "seccomp" not in self._terms.switched_off
         check = partial(attest, namespaces=self._terms.tier == "full", seccomp=seccomp)
         self._sessions.add(session)
         try:
-            session.wait_for_hello(nonce, check)
+            session.wait_for_hello(check)
             if self._terms.cgroup is not None:
                 session.confine(self._terms.cgroup)
         except BaseException:

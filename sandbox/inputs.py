@@ -48,11 +48,17 @@ def close_all(fds: Sequence[int]) -> None:
 
 
 def _open(index: int, image: ImageInput) -> int:
-    if isinstance(image, Image.Image):
-        return _open_in_memory(image)
-    if isinstance(image, bytes):
-        return _open_bytes(image)
-    return _open_file(index, image)
+    if isinstance(image, str | Path):
+        return _open_file(index, image)
+    fd = os.memfd_create("image", os.MFD_CLOEXEC)
+    with os.fdopen(fd, "wb", closefd=False) as file:
+        if isinstance(image, bytes):
+            file.write(image)
+        elif image.mode in _PNG_MODES:
+            image.save(file, "PNG", compress_level=_FASTEST_COMPRESSION)
+        else:
+            image.save(file, "TIFF")
+    return fd
 
 
 def _open_video(index: int, video: VideoInput) -> int:
@@ -70,21 +76,4 @@ def _open_file(index: int, path: str | Path) -> int:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise ImageUnreadable(index, f"{path} is not a file")
-    return fd
-
-
-def _open_in_memory(image: Image.Image) -> int:
-    fd = os.memfd_create("image", os.MFD_CLOEXEC)
-    with os.fdopen(fd, "wb", closefd=False) as file:
-        if image.mode in _PNG_MODES:
-            image.save(file, "PNG", compress_level=_FASTEST_COMPRESSION)
-        else:
-            image.save(file, "TIFF")
-    return fd
-
-
-def _open_bytes(data: bytes) -> int:
-    fd = os.memfd_create("image", os.MFD_CLOEXEC)
-    with os.fdopen(fd, "wb", closefd=False) as file:
-        file.write(data)
     return fd

@@ -68,8 +68,13 @@ _CAPABILITY_SETS = ("CapEff", "CapPrm", "CapInh", "CapAmb")
 
 def attest(pidfd: int, *, namespaces: bool, seccomp: bool = True) -> None:
     """Compare what /proc says of the process with what was asked for. Raises SandboxError and names the difference."""
-    status = _status_of(pidfd)
-    wanted = _wanted(namespaces=namespaces, seccomp=seccomp)
+    try:
+        status = proc_fields(f"/proc/{pid_of(pidfd)}/status")
+    except OSError as error:
+        raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error
+    # an ordinary user without a user namespace cannot empty the bounding set, nor use it under NoNewPrivs
+    emptied = (*_CAPABILITY_SETS, "CapBnd") if namespaces or os.geteuid() == 0 else _CAPABILITY_SETS
+    wanted = {"Seccomp": "2" if seccomp else "0", "NoNewPrivs": "1", **dict.fromkeys(emptied, "0" * 16)}
     faults = [f"{field} is {status.get(field)}" for field in wanted if status.get(field) != wanted[field]]
     if namespaces and len(status.get("NSpid", "").split()) < 3:
         faults.append("it is in no pid namespace of its own")
@@ -79,16 +84,3 @@ def attest(pidfd: int, *, namespaces: bool, seccomp: bool = True) -> None:
         faults.append("it has ended")
     if faults:
         raise SandboxError(f"a session is not locked down: {', '.join(faults)}; nothing was run. Try `doctor`.")
-
-
-def _wanted(*, namespaces: bool, seccomp: bool) -> dict[str, str]:
-    # an ordinary user without a user namespace cannot empty the bounding set, nor use it under NoNewPrivs
-    emptied = (*_CAPABILITY_SETS, "CapBnd") if namespaces or os.geteuid() == 0 else _CAPABILITY_SETS
-    return {"Seccomp": "2" if seccomp else "0", "NoNewPrivs": "1", **dict.fromkeys(emptied, "0" * 16)}
-
-
-def _status_of(pidfd: int) -> dict[str, str]:
-    try:
-        return proc_fields(f"/proc/{pid_of(pidfd)}/status")
-    except OSError as error:
-        raise SandboxError(f"a session cannot be checked through /proc: {error}; nothing was run") from error

@@ -1,6 +1,5 @@
 """The pool: one tree of processes, from which the groups come."""
 
-import asyncio
 import os
 import resource
 import socket
@@ -11,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
-from typing import Any, Self
+from typing import Any
 
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
 from sandbox._guest.scan import ScanMode
-from sandbox.cgroups import delegated
+from sandbox.cgroups import open_delegated
 from sandbox.errors import SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
 from sandbox.group import Group, GroupTerms
@@ -23,14 +22,14 @@ from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffi
 from sandbox.limits import Limits
 from sandbox.process import ZygoteProcess
 from sandbox.protections import Tier, choose_tier
-from sandbox.session import Admission
+from sandbox.session import Admission, Closing, off_loop
 from sandbox.stats import Meter, PoolStats, processes_below
 
 _MAX_INPUTS = 64
 _START_SECONDS = 30.0
 
 
-class SandboxPool:
+class SandboxPool(Closing):
     """Where sessions come from; one per host process.
 
     Construction starts the tree and returns; the first `group` waits for it (two to four seconds). A tree that has died
@@ -60,36 +59,29 @@ class SandboxPool:
         self.limits = limits or Limits()
         self.tier: Tier = choose_tier(tier)
         self._mode = GuestMode(scan, repair)
-        self._switched_off = frozenset(_switched_off)  # for the positive control of the tests, and nothing else
         n_calls = concurrency or os.cpu_count() or 1
         self._meter = Meter()
-        self._admission = Admission(
-            slots=threading.BoundedSemaphore(n_calls),
-            executor=ThreadPoolExecutor(n_calls, thread_name_prefix="sandbox"),
-            meter=self._meter,
-        )
-        self._spawner = ThreadPoolExecutor(1, thread_name_prefix="sandbox-spawn")
         self._scratch = _make_scratch() if self.tier == "lite" else None
         self._counter = count(1)
         self._groups: set[Group] = set()
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads
         self._closed = False
         _allow_open_files()
-        delegation = delegated(os.environ)
-        self._cgroup = delegation.open_tree() if delegation else None
+        self._terms = GroupTerms(
+            limits=self.limits,
+            tier=self.tier,
+            switched_off=frozenset(_switched_off),  # for the positive control of the tests, and nothing else
+            admission=Admission(
+                slots=threading.BoundedSemaphore(n_calls),
+                executor=ThreadPoolExecutor(n_calls, thread_name_prefix="sandbox"),
+                meter=self._meter,
+            ),
+            cgroup=open_delegated(os.environ),
+            spawner=ThreadPoolExecutor(1, thread_name_prefix="sandbox-spawn"),
+            next_slot=partial(next, self._counter),
+            new_folder=self._session_folder,  # its reference keeps the pool as long as a session lives
+        )
         self._zygote = self._start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.close)
 
     @property
     def pid(self) -> int:
@@ -110,39 +102,25 @@ class SandboxPool:
         `rollouts`: how many sessions will be asked for; so many are started ahead, in the background.
         Raises ImageUnreadable, SandboxUnavailable, SandboxClosed.
         """
-        _check_number(len(images) + len(videos))
+        if (n_inputs := len(images) + len(videos)) > _MAX_INPUTS:
+            raise SandboxError(f"a group has at most {_MAX_INPUTS} images and videos, found {n_inputs}")
         limits, folder = limits or self.limits, self._new_folder("inputs") if self._scratch else None
         fds = open_inputs(images, videos)
         try:
             mode = replace(self._mode, repair=repair or self._mode.repair)
-            request = GroupRequest(
-                limits=asdict(limits),
-                mode=asdict(mode),
-                image_folder=folder or IMAGE_FOLDER,
-                video_suffixes=[suffix_of(video) for video in videos],
-            )
+            suffixes = [suffix_of(video) for video in videos]
+            request = GroupRequest(asdict(limits), asdict(mode), folder or IMAGE_FOLDER, suffixes)
             with self._lock:
                 channel = self._open_group(request, fds)
         finally:
             close_all(fds)
-        group = Group(channel, self._terms(limits), folder, self._groups.discard)
+        group = Group(channel, replace(self._terms, limits=limits), folder, self._groups.discard)
         self._groups.add(group)
         group.wait_until_ready(_START_SECONDS + limits.seconds * len(fds))
         group.start_ahead(rollouts)
         return group
 
-    async def agroup(
-        self,
-        images: Sequence[ImageInput] = (),
-        *,
-        videos: Sequence[VideoInput] = (),
-        limits: Limits | None = None,
-        repair: RepairMode | None = None,
-        rollouts: int = 1,
-    ) -> Group:
-        """`group`, off the event loop."""
-        make = partial(self.group, images, videos=videos, limits=limits, repair=repair, rollouts=rollouts)
-        return await asyncio.to_thread(make)
+    agroup = off_loop(group)
 
     def stats(self) -> PoolStats:
         """Calls, statuses, latencies, queue, sessions and memory. Takes about a millisecond per session."""
@@ -161,9 +139,9 @@ class SandboxPool:
             for group in list(self._groups):
                 group.close()
             self._zygote.close()
-            if self._cgroup is not None:
-                self._cgroup.close()
-            for executor in (self._admission.executor, self._spawner):
+            if self._terms.cgroup is not None:
+                self._terms.cgroup.close()
+            for executor in (self._terms.admission.executor, self._terms.spawner):
                 executor.shutdown(wait=False, cancel_futures=True)
             if self._scratch:
                 remove_tree(self._scratch)
@@ -171,7 +149,7 @@ class SandboxPool:
     def _start(self) -> ZygoteProcess:
         self._meter.started_tree()
         home = WORK_FOLDER if self.tier == "full" else self._new_folder("warm")
-        return ZygoteProcess(self.tier, home=home, switched_off=self._switched_off)
+        return ZygoteProcess(self.tier, home=home, switched_off=self._terms.switched_off)
 
     def _open_group(self, request: GroupRequest, fds: list[int]) -> socket.socket:
         if self._closed:
@@ -195,18 +173,6 @@ class SandboxPool:
             self._zygote.wait_until_ready()
             self._zygote.send(request, fds)
 
-    def _terms(self, limits: Limits) -> GroupTerms:
-        return GroupTerms(
-            limits=limits,
-            tier=self.tier,
-            switched_off=self._switched_off,
-            admission=self._admission,
-            cgroup=self._cgroup,
-            spawner=self._spawner,
-            next_slot=partial(next, self._counter),
-            new_folder=self._session_folder,
-        )
-
     def _session_folder(self) -> str | None:
         return self._new_folder("session", mode=0o700) if self._scratch else None
 
@@ -215,11 +181,6 @@ class SandboxPool:
         os.mkdir(folder)
         os.chmod(folder, mode)  # whatever the umask says
         return folder
-
-
-def _check_number(n_inputs: int) -> None:
-    if n_inputs > _MAX_INPUTS:
-        raise SandboxError(f"a group has at most {_MAX_INPUTS} images and videos, found {n_inputs}")
 
 
 def _allow_open_files() -> None:

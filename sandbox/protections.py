@@ -1,6 +1,9 @@
 """The two strengths of isolation, the protections that each is made of, and what to do where the kernel refuses one."""
 
 import os
+import tomllib
+from functools import cache
+from pathlib import Path
 from typing import Literal, cast, get_args
 
 from sandbox.errors import SandboxError
@@ -24,40 +27,19 @@ def choose_tier(tier: str | None) -> Tier:
 
 CGROUP_VARIABLE = "DARKROOM_SANDBOX_CGROUP"
 DELEGATED_CGROUPS = "delegated cgroups"
-_USER_NAMESPACES = (
-    "allow them (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces=15000, "
-    "kernel.apparmor_restrict_unprivileged_userns=0), or, in a container, start it with "
-    "--security-opt seccomp=unconfined --security-opt apparmor=unconfined"
-)
-# 254 is the first systemd with DelegateSubgroup, docker 28 the first with writable-cgroups
-_CGROUPS = (
-    "start the program in a child of a delegated cgroup, by systemd-run --user --pipe --wait --same-dir "
-    "-p Delegate=yes -p DelegateSubgroup=host COMMAND (systemd 254), or by hand in systemd-run --user --scope "
-    "-p Delegate=yes or docker run --security-opt writable-cgroups=true: make a folder host in the shell's own cgroup "
-    "folder and write the shell's pid to its cgroup.procs before COMMAND. Or name a folder without processes, whose "
-    f"cgroup.subtree_control holds memory and pids, by {CGROUP_VARIABLE}; unset it to do without"
-)
-_REMEDIES = {
-    "Linux": "run it on Linux, in a virtual machine if need be",
-    "user namespaces": _USER_NAMESPACES,
-    "mount namespaces": f"{_USER_NAMESPACES} (docker: also --cap-add SYS_ADMIN)",
-    "pid, network, ipc, uts and cgroup namespaces": _USER_NAMESPACES,
-    "Landlock": "use Linux 5.13 or newer with `landlock` in the boot parameter lsm=",
-    "seccomp": "use a kernel with CONFIG_SECCOMP_FILTER on a machine that sandbox/_kernel/tables.py knows",
-    "pidfd": "use Linux 5.3 or newer",
-    "sealed memory files": "use Linux 3.17 or newer",
-    "warm libraries": "install the package with its dependencies in this environment",
-    "a working start": "read the reason above",
-    DELEGATED_CGROUPS: _CGROUPS,
-    CGROUP_VARIABLE: _CGROUPS,
-}
 FULL_TIER_ONLY = frozenset({"user namespaces", "mount namespaces", "pid, network, ipc, uts and cgroup namespaces"})
 OPTIONAL = frozenset({DELEGATED_CGROUPS})
 """Used where they are there; no tier needs them."""
 
 
 def remedy(protection: str) -> str:
-    return _REMEDIES.get(protection, _REMEDIES["a working start"])
+    remedies = _remedies()
+    return remedies.get(protection, remedies["a working start"]).format_map(remedies)
+
+
+@cache
+def _remedies() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
 
 
 def advice(protection: str, reason: str, tier: Tier) -> str:

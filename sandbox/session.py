@@ -7,25 +7,26 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from PIL import Image
 
 from sandbox._guest.config import INTERRUPT
 from sandbox._guest.frames import HEADER
 from sandbox.cgroups import SessionCgroup, TreeCgroup
-from sandbox.channel import Channel
 from sandbox.clock import Deadline, ProcessClock, wall_deadline
 from sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
 from sandbox.frames import (
     MAX_CODE_BYTES,
+    Channel,
     Frame,
-    Reply,
     encode_request,
     encode_start,
     parse_header,
@@ -43,6 +44,9 @@ _MAX_HELLO_BYTES = 1 << 16
 _WARM_MB = 128
 """What a session may copy of the warm libraries, on top of its own memory and files."""
 _MAX_TASKS = 64
+S = TypeVar("S")
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -54,31 +58,11 @@ class Admission:
     meter: Meter
 
 
-class Session:
-    """State lives across calls. Thread-safe; calls of one session run one after another.
+class Closing(ABC):
+    """Closed at the end of a `with` or an `async with`."""
 
-    Between calls the process is stopped: a thread that the code left behind computes nothing.
-    """
-
-    def __init__(
-        self,
-        channel: socket.socket,
-        pidfd: int,
-        clock: ProcessClock,
-        limits: Limits,
-        admission: Admission,
-        work_folder: str | None,
-        tree_ended: Callable[[], bool],
-        forget: Callable[["Session"], None],
-    ) -> None:
-        self._channel, self._pidfd, self._clock, self._limits = Channel(channel), pidfd, clock, limits
-        self._admission, self._work_folder, self._forget = admission, work_folder, forget
-        self._tree_ended = tree_ended
-        self._lock = threading.RLock()  # guards the channel: one call at a time
-        self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
-        self._cgroup: SessionCgroup | None = None
-        self._ended: str | None = None
-        self._closing = self._lost = False
+    @abstractmethod
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +75,44 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+
+
+def off_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """The same method for an event loop, which goes on while a thread waits."""
+
+    @wraps(method)
+    async def run(self: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(method, self, *args, **options)
+
+    return run
+
+
+class Session(Closing):
+    """State lives across calls. Thread-safe; calls of one session run one after another.
+
+    Between calls the process is stopped: a thread that the code left behind computes nothing.
+    """
+
+    def __init__(
+        self,
+        channel: socket.socket,
+        pidfd: int,
+        nonce: int,
+        limits: Limits,
+        admission: Admission,
+        work_folder: str | None,
+        tree_ended: Callable[[], bool],
+        forget: Callable[["Session"], None],
+    ) -> None:
+        self._channel, self._pidfd, self._nonce, self._limits = Channel(channel), pidfd, nonce, limits
+        self._clock = ProcessClock(pid_of(pidfd))
+        self._admission, self._work_folder, self._forget = admission, work_folder, forget
+        self._tree_ended = tree_ended
+        self._lock = threading.RLock()  # guards the channel: one call at a time
+        self._pidfd_lock = threading.Lock()  # guards the descriptor: `close` kills while a call holds _lock
+        self._cgroup: SessionCgroup | None = None
+        self._ended: str | None = None
+        self._closing = self._lost = False
 
     @property
     def alive(self) -> bool:
@@ -124,11 +146,11 @@ class Session:
         """`run`, off the event loop; however many rollouts wait, a thread is taken per slot, not per rollout."""
         return await asyncio.get_running_loop().run_in_executor(self._admission.executor, self.run, code)
 
-    def wait_for_hello(self, nonce: int, check: Callable[[int], None]) -> None:
+    def wait_for_hello(self, check: Callable[[int], None]) -> None:
         """Read the session's first frame and check its process. Raises SandboxError where it is not locked down."""
         deadline = wall_deadline(_START_SECONDS)
         try:
-            length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=_MAX_HELLO_BYTES)
+            length = parse_header(self._channel.read(HEADER.size, deadline), nonce=self._nonce, cap=_MAX_HELLO_BYTES)
             hello = parse_json(self._channel.read(length, deadline))
         except (TimeoutError, EOFError, ConnectionError) as error:
             raise SandboxClosed("the session ended before it was ready") from error
@@ -142,12 +164,12 @@ class Session:
         n_bytes = self._limits.memory_mb + self._limits.disk_mb + _WARM_MB << 20
         self._cgroup = tree.add(pid_of(self._pidfd), memory_bytes=n_bytes, max_tasks=_MAX_TASKS)
 
-    def start(self, *, nonce: int, seed: int) -> bool:
+    def start(self, *, seed: int) -> bool:
         """Tell a waiting session its seed, which it reads with its first call. False: it has ended meanwhile."""
         with self._lock:
             if self._ended is not None or has_ended(self._pidfd):
                 return False
-            self._channel.send(encode_start(nonce, seed=seed), wall_deadline(_START_SECONDS))
+            self._channel.send(encode_start(self._nonce, seed=seed), wall_deadline(_START_SECONDS))
             return True
 
     def close(self) -> None:
@@ -191,14 +213,15 @@ class Session:
         if len(request) > MAX_CODE_BYTES:
             return _lost("blocked", f"ValueError: the code is larger than {MAX_CODE_BYTES} bytes", 0.0, broken=False)
         self._channel.expect_silence()
-        deadline = Deadline(self._clock.start(), self._limits, lambda: self._signal(INTERRUPT))
+        deadline = Deadline(self._clock, self._limits, lambda: self._signal(INTERRUPT))
         self._signal(signal.SIGCONT)
         self._channel.send(request, deadline)
         cap = reply_cap(self._limits, n_code_bytes=len(request))
         length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=cap)
         reply = parse_reply(self._channel.read(length, deadline), self._limits)
         images = tuple(self._read_image(frame, deadline) for frame in reply.images)
-        return _observed(reply, images, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        return Observation(reply.status, reply.text, images, reply.error, seconds, reply.edits, reply.artefacts)
 
     def _read_image(self, frame: Frame, deadline: Deadline) -> ShownImage:
         data = self._channel.read(frame.n_bytes, deadline)
@@ -223,10 +246,6 @@ class Session:
         self._ended = f"the session ended earlier ({error})"
         self.close()
         return _lost(status, error, seconds)
-
-
-def _observed(reply: Reply, images: tuple[ShownImage, ...], seconds: float) -> Observation:
-    return Observation(reply.status, reply.text, images, reply.error, seconds, reply.edits, reply.artefacts)
 
 
 def _lost(status: Status, error: str, seconds: float, *, broken: bool = True) -> Observation:

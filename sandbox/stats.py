@@ -3,7 +3,7 @@
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,8 @@ class _Seconds:
 
     def spread(self) -> Spread:
         ordered = sorted(self._recent) or [0.0]
-        return Spread(self._n, self._total, _quantile(ordered, 0.5), _quantile(ordered, 0.99), ordered[-1])
+        p50, p99 = (ordered[min(int(share * len(ordered)), len(ordered) - 1)] for share in (0.5, 0.99))
+        return Spread(self._n, self._total, p50, p99, ordered[-1])
 
 
 class Meter:
@@ -140,10 +141,8 @@ def processes_below(pid: int) -> list[int]:
     found = [pid]
     for parent in found:
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
+            with suppress(OSError):  # it ended while we looked
                 found += [int(child) for child in children.read_text().split()]
-            except OSError:
-                continue  # it ended while we looked
     return found
 
 
@@ -159,7 +158,3 @@ def proportional_mb(pids: Sequence[int]) -> float | None:
             continue  # it ended while we looked
         total += next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")), 0)
     return total / 1024
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]

@@ -116,9 +116,10 @@ class Repairs:
         given = _numbers(box)
         if given is None:
             return box
-        numbers = tuple(map(_rounded, given)) if is_rounded else given
-        is_array = isinstance(box, np.ndarray)
-        if not is_array and _lies_inside(numbers, size):
+        numbers = tuple(side if math.isnan(side) else _whole(side) for side in given) if is_rounded else given
+        left, top, right, bottom = numbers
+        is_inside = 0 <= left < right <= size[0] and 0 <= top < bottom <= size[1]
+        if is_inside and not isinstance(box, np.ndarray):
             return box
         shown = _shown(box, given)
         fitted = fit_box(numbers, size, name=f"{call.partition('(')[0]} box {shown}")
@@ -185,11 +186,6 @@ def _is_of_the_model(filename: str) -> bool:
     return filename.startswith(CELL_PREFIX)
 
 
-def _lies_inside(box: Numbers, size: Size) -> bool:
-    left, top, right, bottom = box
-    return 0 <= left < right <= size[0] and 0 <= top < bottom <= size[1]
-
-
 def _numbers(box: Any) -> Numbers | None:
     """None for what is not four numbers: Pillow says what it thinks of it."""
     is_row = isinstance(box, tuple | list) or (isinstance(box, np.ndarray) and box.ndim == 1)
@@ -213,10 +209,6 @@ def _number(side: Any) -> Number | None:
     return float(side) if isinstance(side, float | np.floating) else None
 
 
-def _rounded(side: Number) -> Number:
-    return side if math.isnan(side) else _whole(side)
-
-
 def _whole(side: Number) -> int:
     return round(max(-_FARTHEST, min(side, _FARTHEST)))
 
@@ -236,11 +228,9 @@ def _looks_like_an_image(array: "np.ndarray[Any, Any]") -> bool:
 
 
 def _has_ends(side: Any) -> bool:
-    return isinstance(side, slice) and side.step in (None, 1) and _is_whole(side.start) and _is_whole(side.stop)
-
-
-def _is_whole(end: Any) -> bool:
-    return isinstance(end, int | np.integer) and not isinstance(end, bool)
+    if not isinstance(side, slice) or side.step not in (None, 1):
+        return False
+    return all(isinstance(end, int | np.integer) and not isinstance(end, bool) for end in (side.start, side.stop))
 
 
 def _reached(side: slice, length: int) -> tuple[int, int]:
@@ -267,8 +257,5 @@ def _slices(tree: ast.Module) -> Iterator[ast.Subscript]:
 
 
 def _names_a_box(key: ast.expr) -> bool:
-    return isinstance(key, ast.Tuple) and len(key.elts) > 1 and all(map(_has_both_ends, key.elts[:2]))
-
-
-def _has_both_ends(node: ast.expr) -> bool:
-    return isinstance(node, ast.Slice) and node.lower is not None and node.upper is not None
+    ends = key.elts[:2] if isinstance(key, ast.Tuple) else []
+    return len(ends) > 1 and all(isinstance(end, ast.Slice) and end.lower and end.upper for end in ends)

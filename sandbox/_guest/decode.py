@@ -7,13 +7,14 @@ files, so that no session can change what another sees, and puts the originals w
 import fcntl
 import io
 import json
+import math
 import os
 import select
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn, cast
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
 
 import cv2
 import numpy as np
@@ -31,6 +32,7 @@ _MAX_SIDE = 65_535
 _MAX_REPORT = 1 << 16
 _MAX_REASON = 200
 _LEAST_MEMORY_MB = 1024
+_SEALABLE = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
 _ALL_SEALS = 0x1 | 0x2 | 0x4 | 0x8  # seal, shrink, grow, write
 
 
@@ -41,13 +43,22 @@ class UnreadableImage(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(NamedTuple):
     """Where the child writes what it decoded from one image."""
 
     source_fd: int
     pixels_fd: int
     bgr_fd: int
+
+
+class _Report(NamedTuple):
+    """What the child says of one image."""
+
+    format: str
+    mode: str
+    width: int
+    height: int
+    bgr_shape: tuple[int, ...]
 
 
 @contextmanager
@@ -63,7 +74,7 @@ def inputs_folder(fds: list[int], *, namespaces: bool) -> Iterator[None]:
 
 def decode_images(cage: lockdown.Cage, fds: list[int], image_folder: str) -> list[DecodedImage]:
     """Decode, seal and store the images. Raises UnreadableImage."""
-    targets = [_Target(fd, _memory_file(), _memory_file()) for fd in fds]
+    targets = [_Target(fd, *(os.memfd_create("pixels", _SEALABLE) for _ in range(2))) for fd in fds]
     reports = _ask_child(cage, targets) if targets else []
     return [_store(i, target, reports[i], image_folder) for i, target in enumerate(targets)]
 
@@ -76,7 +87,7 @@ def store_videos(fds: list[int], suffixes: list[str], folder: str) -> list[str]:
     return paths
 
 
-def _ask_child(cage: lockdown.Cage, targets: list[_Target]) -> list[dict[str, Any]]:
+def _ask_child(cage: lockdown.Cage, targets: list[_Target]) -> list[_Report]:
     reading, writing = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -99,46 +110,34 @@ def _read_all(fd: int, seconds: float) -> bytes:
     return report
 
 
-def _checked_reports(report: bytes, n_images: int) -> list[dict[str, Any]]:
+def _checked_reports(report: bytes, n_images: int) -> list[_Report]:
     """The child may be under the control of an image: only shapes and a short reason are taken from it."""
-    reports: list[dict[str, Any]] = []
+    lines = report.splitlines()
+    reports: list[_Report] = []
     for index in range(n_images):
         try:
-            reports.append(_checked_report(json.loads(report.splitlines()[index]), index))
+            reports.append(_checked_report(json.loads(lines[index]), index))
         except (ValueError, KeyError, TypeError, IndexError, RecursionError):
             raise UnreadableImage(index, "the decoder ended without an answer") from None
     return reports
 
 
-def _checked_report(report: Any, index: int) -> dict[str, Any]:
+def _checked_report(report: Any, index: int) -> _Report:
     if "reason" in report:
         raise UnreadableImage(index, str(report["reason"])[:_MAX_REASON])
-    sides = (report["width"], report["height"], *report["bgr_shape"])
-    if not all(type(side) is int and 0 < side <= _MAX_SIDE for side in sides):
+    width, height, shape = report["width"], report["height"], tuple(report["bgr_shape"])
+    if not all(type(side) is int and 0 < side <= _MAX_SIDE for side in (width, height, *shape)):
         raise ValueError("a side is out of range")
-    return {
-        "format": str(report["format"]),
-        "mode": str(report["mode"]),
-        "width": report["width"],
-        "height": report["height"],
-        "bgr_shape": tuple(report["bgr_shape"]),
-    }
+    return _Report(str(report["format"]), str(report["mode"]), width, height, shape)
 
 
-def _store(index: int, target: _Target, report: dict[str, Any], image_folder: str) -> DecodedImage:
-    path = f"{image_folder}/image_{index}.{_SUFFIXES.get(report['format'], 'img')}"
+def _store(index: int, target: _Target, report: _Report, image_folder: str) -> DecodedImage:
+    name, mode, width, height, shape = report
+    path = f"{image_folder}/image_{index}.{_SUFFIXES.get(name, 'img')}"
     _copy(target.source_fd, path)
-    n_pixels = report["width"] * report["height"]
-    shape = report["bgr_shape"]
-    return DecodedImage(
-        path=path,
-        width=report["width"],
-        height=report["height"],
-        mode=report["mode"],
-        pixels_fd=_sealed(target.pixels_fd, n_pixels * _SHARED_MODES.get(report["mode"], 0)),
-        bgr_fd=_sealed(target.bgr_fd, int(np.prod(shape)) if shape else 0),
-        bgr_shape=shape,
-    )
+    pixels_fd = _sealed(target.pixels_fd, width * height * _SHARED_MODES.get(mode, 0))
+    bgr_fd = _sealed(target.bgr_fd, math.prod(shape) if shape else 0)
+    return DecodedImage(path, width, height, mode, pixels_fd, bgr_fd, shape)
 
 
 def _sealed(fd: int, n_bytes: int) -> int:
@@ -161,10 +160,6 @@ def _copy(source_fd: int, path: str) -> None:
     os.chmod(path, 0o444)
 
 
-def _memory_file() -> int:
-    return os.memfd_create("pixels", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-
-
 # --- in the locked child
 
 
@@ -177,7 +172,7 @@ def _decode_in_child(cage: lockdown.Cage, targets: list[_Target], report_fd: int
             file_mb=max(limits.file_mb, limits.max_pixels * 4 >> 20),
         )
         fds = {fd for target in targets for fd in (target.source_fd, target.pixels_fd, target.bgr_fd)}
-        lockdown.lock_down(replace(cage, limits=roomy).keeping({report_fd, *fds}))
+        lockdown.lock_down(replace(cage, limits=roomy), {report_fd, *fds})
         lockdown.seal(cage)
         for target in targets:
             os.write(report_fd, json.dumps(_decode_one(target, limits.max_pixels)).encode() + b"\n")
@@ -205,10 +200,9 @@ def _decode_one(target: _Target, max_pixels: int) -> dict[str, Any]:
 
 
 def _decode_bgr(data: bytes, fd: int) -> list[int]:
-    try:
-        pixels = cast("np.ndarray[Any, Any] | None", cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
-    except cv2.error:
-        return []
+    pixels: np.ndarray[Any, Any] | None = None
+    with suppress(cv2.error):
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     if pixels is None:
         return []
     _write_all(fd, pixels.data)
@@ -216,17 +210,11 @@ def _decode_bgr(data: bytes, fd: int) -> list[int]:
 
 
 def _read_source(fd: int) -> bytes:
-    size = os.fstat(fd).st_size
-    parts: list[bytes] = []
-    while (done := sum(map(len, parts))) < size:
-        part = os.pread(fd, size - done, done)
-        if not part:
-            break
-        parts.append(part)
-    return b"".join(parts)
+    with open(fd, "rb", closefd=False) as file:
+        file.seek(0)  # the host may have written through the same descriptor
+        return file.read()
 
 
 def _write_all(fd: int, data: bytes | memoryview) -> None:
-    view = memoryview(data).cast("B")
-    while view:
-        view = view[os.write(fd, view) :]
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)

@@ -24,8 +24,11 @@ def seed_everything(seed: int) -> None:
     np.random.seed(seed & 0xFFFFFFFF)
     cv2.setRNGSeed(seed & 0x7FFFFFFF)
     _seed_new_generators(seed)
-    _seed_system_bytes(seed)
-    _seed_temporary_names(seed)
+    os.urandom = random.Random(f"bytes {seed}").randbytes
+    setattr(random, "_urandom", os.urandom)  # noqa: B010  # SystemRandom's own name for it
+    names: Any = tempfile._RandomNameSequence()  # type: ignore[attr-defined]  # its own generator takes kernel entropy
+    names._rng, names._rng_pid = random.Random(f"names {seed}"), os.getpid()
+    setattr(tempfile, "_name_sequence", names)  # noqa: B010
 
 
 def _seed_new_generators(seed: int) -> None:
@@ -35,22 +38,6 @@ def _seed_new_generators(seed: int) -> None:
         return make_generator(streams.spawn(1)[0] if seed is None else seed)
 
     np.random.default_rng = default_rng
-
-
-def _seed_system_bytes(seed: int) -> None:
-    stream = random.Random(f"bytes {seed}")
-
-    def urandom(size: int, /) -> bytes:
-        return stream.randbytes(size)
-
-    os.urandom = urandom
-    setattr(random, "_urandom", urandom)  # noqa: B010  # SystemRandom's own name for it
-
-
-def _seed_temporary_names(seed: int) -> None:
-    names: Any = tempfile._RandomNameSequence()  # type: ignore[attr-defined]  # its own generator takes kernel entropy
-    names._rng, names._rng_pid = random.Random(f"names {seed}"), os.getpid()
-    setattr(tempfile, "_name_sequence", names)  # noqa: B010
 
 
 _ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]{8,16}\b")

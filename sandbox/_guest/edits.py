@@ -22,7 +22,8 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, NoReturn
+from functools import partial
+from typing import NamedTuple
 
 from sandbox._guest.code_fences import join_fenced, join_tagged, strip_fence, strip_tags
 from sandbox._guest.layout import align_first_line, dedent, expand_tabs, reformat, reindent
@@ -72,13 +73,17 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
         warnings.simplefilter("ignore")  # of an invalid escape, once per attempt
         unwrapped = _unwrapped(code)
         inner = _last(unwrapped, code)
-        for joined in ([], _joined(inner)):
+        for joined in ([], _applied(inner, _JOIN_FENCED) or _applied(inner, _JOIN_TAGGED)):
             mended = _mended(_last(joined, inner))
             if mended is not None:
                 edits = unwrapped + joined + mended
                 return _parse(_last(edits, code), filename), edits
         if unwrapped:
-            _raise_error_of(inner, filename)
+            try:
+                _parse(inner, filename)
+            except SyntaxError as error:
+                error.msg += ", in the code without its fence or tags"
+                raise
     raise original
 
 
@@ -115,15 +120,6 @@ def _parses(code: str) -> bool:
     return True
 
 
-def _raise_error_of(inner: str, filename: str) -> NoReturn:
-    try:
-        _parse(inner, filename)
-    except SyntaxError as error:
-        error.msg += ", in the code without its fence or tags"
-        raise
-    raise AssertionError("code that parses has no error to raise")
-
-
 def _last(edits: list[SourceEdit], code: str) -> str:
     return edits[-1].after if edits else code
 
@@ -143,10 +139,6 @@ def _unwrapped(code: str) -> list[SourceEdit]:
             break
         edits += stripped
     return edits
-
-
-def _joined(code: str) -> list[SourceEdit]:
-    return _applied(code, _JOIN_FENCED) or _applied(code, _JOIN_TAGGED)
 
 
 def _mended(code: str) -> list[SourceEdit] | None:
@@ -174,10 +166,6 @@ def _laid_out(code: str, recipe: tuple[Step, ...]) -> list[SourceEdit]:
     return edits if _parses(_last(edits, code)) else []
 
 
-def _straighten_quotes(code: str) -> str:
-    return _QUOTED.sub(_plainly_quoted, code)
-
-
 def _plainly_quoted(found: re.Match[str]) -> str:
     if found["text"] is not None:
         return found["text"]
@@ -196,7 +184,10 @@ def _drop_invisible(code: str) -> str:
 
 _STRIP_TAGS, _STRIP_FENCE = Step("strip_tag", strip_tags), Step("strip_fence", strip_fence)
 _JOIN_TAGGED, _JOIN_FENCED = Step("strip_tag", join_tagged), Step("strip_fence", join_fenced)
-_CHARACTERS = (Step("plain_quotes", _straighten_quotes), Step("invisible_characters", _drop_invisible))
+_CHARACTERS = (
+    Step("plain_quotes", partial(_QUOTED.sub, _plainly_quoted)),
+    Step("invisible_characters", _drop_invisible),
+)
 """In code that parses, what they change stands in strings and comments only; so where they apply they are needed."""
 _DEDENT, _ALIGN, _TABS_OUT = (
     Step("dedent", dedent),

@@ -5,7 +5,6 @@ and how the host interrupts code whose time is up, with the session's state left
 import linecache
 import signal
 import traceback
-import types
 
 import cv2
 
@@ -45,16 +44,13 @@ def line_of(error: BaseException, cell: str) -> str:
     if isinstance(error, SyntaxError) and error.filename == cell:
         number = error.lineno
     else:
-        numbers = [number for frame, number in traceback.walk_tb(error.__traceback__) if _is_of(frame, cell)]
+        steps = traceback.walk_tb(error.__traceback__)
+        numbers = [number for frame, number in steps if frame.f_code.co_filename == cell]
         number = numbers[-1] if numbers else None
     if number is None:
         return ""
     text = linecache.getline(cell, number).strip()
     return f" (line {number}: {text[:_MAX_LINE]})" if text else f" (line {number})"
-
-
-def _is_of(frame: types.FrameType, cell: str) -> bool:
-    return frame.f_code.co_filename == cell
 
 
 class Interrupted(BaseException):

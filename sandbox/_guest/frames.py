@@ -3,14 +3,12 @@
 import json
 import os
 import struct
-import traceback
 from collections.abc import Iterable
 from typing import Any
 
 HEADER = struct.Struct("<QI")
 """The header of every frame, on both sides: the call's nonce (64 random bits) and the length of the JSON or code that
 follows."""
-_MAX_ERROR = 2000
 
 
 def next_frame(fd: int) -> tuple[int, bytes]:
@@ -25,11 +23,6 @@ def send(fd: int, nonce: int, fields: dict[str, Any], blobs: Iterable[bytes]) ->
         view = memoryview(part)
         while view:
             view = view[os.write(fd, view) :]
-
-
-def report_failed_start(fd: int, nonce: int, error: BaseException) -> None:
-    message = "".join(traceback.format_exception(error))[-_MAX_ERROR:]
-    send(fd, nonce, {"failed": message}, [])
 
 
 def _read(fd: int, length: int) -> bytes:

@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -31,15 +32,12 @@ class Pixels(NamedTuple):
     height: int
     data: bytes
 
-    def is_same_picture(self, other: "Pixels") -> bool:
-        return self[1:] == other[1:]
-
 
 class Gallery:
     """What one call put up, in order: pixels as they were shown, files by path."""
 
-    def __init__(self, *, max_images: int) -> None:
-        self._max_images = max_images
+    def __init__(self, *, max_images: int, max_pixels: int) -> None:
+        self._max_images, self._max_pixels = max_images, max_pixels
         self.clear()
 
     def clear(self) -> None:
@@ -58,9 +56,44 @@ class Gallery:
             return written
 
         setattr(cv2, "imwrite", imwrite)  # noqa: B010  # an overloaded function cannot be assigned in types
+        plt.show, display = self._show_all, self.display
 
-    def show(self, kind: str, width: int, height: int, pixels: Callable[[], bytes]) -> None:
+        def show(self: Image.Image, title: str | None = None) -> None:
+            display(self)
+
+        def show_figure(self: Figure, warn: bool = True) -> None:
+            display(self)
+
+        setattr(Image.Image, "show", show)  # noqa: B010  # assigning a method is not typed
+        setattr(Figure, "show", show_figure)  # noqa: B010
+
+    def display(self, *things: Any, **_options: Any) -> None:
+        """IPython's: an image or a figure is shown, anything else printed."""
+        for thing in things:
+            if isinstance(thing, Image.Image):
+                self._keep("display", thing.size, lambda image=thing: to_rgb(image).tobytes())
+            elif isinstance(thing, Figure):
+                self._draw(thing)
+            else:
+                print(repr(thing))
+
+    def _show_all(self, *_args: Any, **_options: Any) -> None:
+        for number in plt.get_fignums():
+            self._draw(plt.figure(number))
+        plt.close("all")
+
+    def _draw(self, figure: Any) -> None:
+        def pixels() -> bytes:
+            figure.canvas.draw()
+            return np.asarray(figure.canvas.buffer_rgba())[..., :3].tobytes()
+
+        self._keep("figure", figure.canvas.get_width_height(), pixels)
+
+    def _keep(self, kind: str, size: tuple[int, int], pixels: Callable[..., bytes]) -> None:
         """Beyond the limit only counted: the pixels are not even computed."""
+        width, height = size
+        if width * height > self._max_pixels:
+            raise ValueError(f"{kind} of {width}x{height} pixels is too large: at most {self._max_pixels} pixels")
         if self._n_shown == self._max_images:
             self.n_dropped += 1
             return
@@ -79,7 +112,11 @@ class Gallery:
         """
         images = [path for path in new_files if path.lower().endswith(IMAGE_SUFFIXES)]
         written = {item: place for place, item in enumerate(self._shown) if isinstance(item, str)}
-        items = [item for place, item in enumerate(self._shown) if _stays(item, place, written, images)]
+        items = [
+            item
+            for place, item in enumerate(self._shown)
+            if not isinstance(item, str) or (item in images and written[item] == place)
+        ]
         unnoticed = sorted(path for path in images if path not in written)
         return [*items, *unnoticed, *(path for path in held if path not in images)]
 
@@ -112,10 +149,6 @@ def _paths_in(value: Any) -> tuple[str, ...]:
     return tuple(str(path) for path in several if isinstance(path, str | PurePath))
 
 
-def _stays(item: Pixels | str, place: int, written: Mapping[str, int], images: list[str]) -> bool:
-    return not isinstance(item, str) or (item in images and written[item] == place)
-
-
 _MAX_NOTE = 300
 
 
@@ -125,11 +158,13 @@ class _Stamp(NamedTuple):
     inode: int
 
 
+@dataclass
 class Budget:
     """Room that is left for images in one observation."""
 
-    def __init__(self, *, n_images: int, n_bytes: int, max_pixels: int) -> None:
-        self.n_images, self.n_bytes, self.max_pixels = n_images, n_bytes, max_pixels
+    n_images: int
+    n_bytes: int
+    max_pixels: int
 
     def check(self, width: int, height: int) -> None:
         """Raises ValueError, saying which limit an image of this size would break."""
@@ -187,53 +222,6 @@ def read_image(path: str, name: str, budget: Budget) -> Pixels:
         raise
     except Exception as error:
         raise ValueError(f"not shown: {type(error).__name__}: {error}"[:_MAX_NOTE]) from error
-
-
-class Figures:
-    """Puts what one call shows into the gallery."""
-
-    def __init__(self, gallery: Gallery, *, max_pixels: int) -> None:
-        self._gallery, self._max_pixels = gallery, max_pixels
-
-    def install(self) -> None:
-        plt.show, display = self._show_all, self.display
-
-        def show(self: Image.Image, title: str | None = None) -> None:
-            display(self)
-
-        def show_figure(self: Figure, warn: bool = True) -> None:
-            display(self)
-
-        setattr(Image.Image, "show", show)  # noqa: B010  # assigning a method is not typed
-        setattr(Figure, "show", show_figure)  # noqa: B010
-
-    def display(self, *things: Any, **_options: Any) -> None:
-        """IPython's: an image or a figure is shown, anything else printed."""
-        for thing in things:
-            if isinstance(thing, Image.Image):
-                self._keep("display", thing.size, lambda image=thing: to_rgb(image).tobytes())
-            elif isinstance(thing, Figure):
-                self._draw(thing)
-            else:
-                print(repr(thing))
-
-    def _show_all(self, *_args: Any, **_options: Any) -> None:
-        for number in plt.get_fignums():
-            self._draw(plt.figure(number))
-        plt.close("all")
-
-    def _draw(self, figure: Any) -> None:
-        def pixels() -> bytes:
-            figure.canvas.draw()
-            return np.asarray(figure.canvas.buffer_rgba())[..., :3].tobytes()
-
-        self._keep("figure", figure.canvas.get_width_height(), pixels)
-
-    def _keep(self, kind: str, size: tuple[int, int], pixels: Any) -> None:
-        width, height = size
-        if width * height > self._max_pixels:
-            raise ValueError(f"{kind} of {width}x{height} pixels is too large: at most {self._max_pixels} pixels")
-        self._gallery.show(kind, width, height, pixels)
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

@@ -50,11 +50,6 @@ def _expanded(width: int, tabs: re.Match[str]) -> str:
     return tabs[0].expandtabs(width)
 
 
-def _mixes_tabs(code: str) -> bool:
-    margins = {margin[1] for margin in _MARGIN.finditer(code)}
-    return any("\t" in margin for margin in margins) and any(" " in margin for margin in margins)
-
-
 def reindent(code: str) -> str:
     """autopep8 on the indentation, which helps where that is what Python refuses, and only there."""
     return _autopep8(code, {"select": _INDENTATION}) if _is_indented_wrongly(code) else code
@@ -76,7 +71,8 @@ def _is_indented_wrongly(code: str) -> bool:
 
 
 def _autopep8(code: str, options: Mapping[str, object]) -> str:
-    if len(code) > _MAX_REFORMATTED or _mixes_tabs(code):  # of tabs it would guess the width
+    blanks = set("".join(margin[1] for margin in _MARGIN.finditer(code)))
+    if len(code) > _MAX_REFORMATTED or len(blanks) > 1:  # of tabs among spaces it would guess the width
         return code
     try:
         return str(autopep8.fix_code(code, options={"pep8_passes": _MAX_PASSES, **options}))

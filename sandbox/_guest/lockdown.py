@@ -3,8 +3,7 @@
 import os
 import resource
 import signal
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sandbox._guest.config import WORK_FOLDER, Identity
 from sandbox._kernel import landlock, seccomp, syscalls
@@ -25,29 +24,28 @@ class Cage:
 
     limits: Limits
     identity: Identity
-    slot: int
     namespaces: bool
-    work_folder: str | None
-    """None for a process that writes no file."""
     readable: tuple[str, ...]
     base_bytes: int
     """Address space of the warm process, on top of which the memory limit counts."""
-    switched_off: frozenset[str] = frozenset()
+    switched_off: frozenset[str]
     """See ZygoteConfig."""
+    slot: int = 0
+    work_folder: str | None = None
+    """None for a process that writes no file."""
     filter: bytes | None = None
     """The seccomp filter, where it was built ahead; None: build it for this process."""
-    kept_fds: frozenset[int] = frozenset()
-
-    def keeping(self, fds: Iterable[int]) -> "Cage":
-        return replace(self, kept_fds=frozenset(fds))
 
 
-def lock_down(cage: Cage) -> None:
-    """Everything but the seccomp filter, which comes last: see `seal`."""
+def lock_down(cage: Cage, kept_fds: set[int]) -> None:
+    """Everything but the seccomp filter, which comes last: see `seal`. Of the descriptors only these stay open."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     uid = cage.identity.uid_of(cage.slot) if cage.identity.is_root else 0
     _prepare_work_folder(cage, uid)
-    _close_descriptors(cage.kept_fds)
+    null = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    syscalls.close_all_except({0, 1, 2, *kept_fds})
     os.umask(0o077)
     _set_rlimits(cage)
     syscalls.drop_bounding_set()
@@ -83,13 +81,6 @@ def _prepare_work_folder(cage: Cage, uid: int) -> None:
     elif cage.identity.is_root:
         os.chown(cage.work_folder, uid, uid)
     os.chdir(cage.work_folder)
-
-
-def _close_descriptors(kept: Iterable[int]) -> None:
-    null = os.open("/dev/null", os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    syscalls.close_all_except({0, 1, 2, *kept})
 
 
 def _set_rlimits(cage: Cage) -> None:

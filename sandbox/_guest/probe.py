@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable
 
 from sandbox._kernel import landlock, seccomp, syscalls
@@ -25,13 +24,7 @@ def mount_namespaces() -> None:
 
 def other_namespaces() -> None:
     _enter_user_namespace()
-    syscalls.unshare(
-        syscalls.CLONE_NEWPID
-        | syscalls.CLONE_NEWNET
-        | syscalls.CLONE_NEWIPC
-        | syscalls.CLONE_NEWUTS
-        | syscalls.CLONE_NEWCGROUP
-    )
+    syscalls.unshare(syscalls.OTHER_NAMESPACES)
 
 
 def landlock_rules() -> None:
@@ -57,8 +50,7 @@ def seccomp_filter() -> None:
 
 
 def pidfd() -> None:
-    fd = os.pidfd_open(os.getpid())
-    signal.pidfd_send_signal(fd, 0)
+    signal.pidfd_send_signal(os.pidfd_open(os.getpid()), 0)
 
 
 def sealed_memory_files() -> None:
@@ -91,22 +83,17 @@ def _try(probe: Callable[[], None]) -> str | None:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _report(probe, writing)
+        try:
+            probe()
+        except BaseException as error:  # noqa: BLE001 - whatever went wrong is the finding
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as pipe:
         reason = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return reason or (None if code == 0 else f"the probe ended with {code}")
-
-
-def _report(probe: Callable[[], None], writing: int) -> None:
-    try:
-        probe()
-    except BaseException as error:  # noqa: BLE001 - whatever went wrong is the finding
-        os.write(writing, f"{type(error).__name__}: {error}".encode())
-    finally:
-        sys.stdout.flush()
-        os._exit(0)
 
 
 def _enter_user_namespace() -> None:

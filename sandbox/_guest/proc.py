@@ -2,6 +2,8 @@
 
 import os
 from contextlib import suppress
+from functools import partial
+from typing import IO
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -14,37 +16,27 @@ class Proc:
 
     def address_space(self) -> int:
         """Bytes that count towards RLIMIT_AS."""
-        fd = self._open("self/statm")
-        try:
-            return int(os.read(fd, 256).split()[0]) * _PAGE
-        finally:
-            os.close(fd)
+        with self._open("self/statm") as file:
+            return int(file.read().split()[0]) * _PAGE
 
     def n_threads(self) -> int:
-        fd = self._open("self/task")
-        try:
-            return len(os.listdir(fd))
-        finally:
-            os.close(fd)
+        with self._open("self/status") as lines:
+            return next(int(line.split()[1]) for line in lines if line.startswith(b"Threads:"))
 
     def writable_memory(self) -> list[tuple[int, int]]:
         """First address, and the one after the last, of the heap and of every anonymous mapping."""
-        with os.fdopen(self._open("self/maps"), encoding="ascii", errors="replace") as lines:
+        with self._open("self/maps") as lines:
             rows = [line.split() for line in lines]
-        areas = [row[0].split("-") for row in rows if row[1] == "rw-p" and row[5:] in ([], ["[heap]"])]
+        areas = [row[0].split(b"-") for row in rows if row[1] == b"rw-p" and row[5:] in ([], [b"[heap]"])]
         return [(int(first, 16), int(end, 16)) for first, end in areas]
 
     def limit_processes(self, most: int) -> None:
         """For the caller's pid namespace, of which it is the first process (Linux 6.14; older kernels refuse)."""
-        with suppress(PermissionError):
-            fd = os.open("sys/kernel/pid_max", os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._folder)
-            try:
-                os.write(fd, str(most).encode())
-            finally:
-                os.close(fd)
+        with suppress(PermissionError), self._open("sys/kernel/pid_max", "wb") as file:
+            file.write(str(most).encode())
 
     def pid_namespace(self) -> int:
-        return self._open("self/ns/pid")
+        return os.open("self/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
 
-    def _open(self, path: str) -> int:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
+    def _open(self, path: str, mode: str = "rb") -> IO[bytes]:
+        return open(path, mode, opener=partial(os.open, dir_fd=self._folder))

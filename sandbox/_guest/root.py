@@ -1,6 +1,7 @@
 """The file system that the code sees: interpreter and libraries read-only, four devices, nothing else of the host."""
 
 import os
+from pathlib import Path
 
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER
 from sandbox._kernel import syscalls
@@ -14,7 +15,8 @@ _SIZE = "size=16m,mode=755,nr_inodes=8192"
 def build_root(read_only: list[str]) -> None:
     """Replace the root of this mount namespace. Raises OSError."""
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
-    sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _present(read_only)}
+    present = [path for path in read_only if os.path.exists(path) and not os.path.islink(path)]
+    sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in present}
     devices = {name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in _DEVICES}
     # what the new root covers is reached through the descriptors opened above
     new_root = "/mnt" if os.path.isdir("/mnt") else "/tmp"
@@ -25,21 +27,17 @@ def build_root(read_only: list[str]) -> None:
     for folder in ("/dev", "/etc", WORK_FOLDER, IMAGE_FOLDER):
         os.makedirs(new_root + folder, mode=0o755, exist_ok=True)
     for name, fd in devices.items():
-        _touch(f"{new_root}/dev/{name}")
+        Path(f"{new_root}/dev/{name}").touch()
         syscalls.mount(_by_descriptor(fd), f"{new_root}/dev/{name}", flags=syscalls.MS_BIND)
         syscalls.make_read_only(f"{new_root}/dev/{name}", executable=False, device=True)
-    _write(f"{new_root}/etc/passwd", _PASSWD)
-    _write(f"{new_root}/etc/group", _GROUP)
+    Path(f"{new_root}/etc/passwd").write_text(_PASSWD, encoding="utf-8")
+    Path(f"{new_root}/etc/group").write_text(_GROUP, encoding="utf-8")
     if not os.path.lexists(f"{new_root}/tmp"):  # an interpreter may live below /tmp: then TMPDIR alone must do
         os.symlink(f"{WORK_FOLDER}/.tmp", f"{new_root}/tmp")
     for fd in (*sources.values(), *devices.values()):
         os.close(fd)
     syscalls.pivot_root(new_root)
     syscalls.make_read_only("/", below=False)  # its owner is the code's own uid where an ordinary user runs the pool
-
-
-def _present(paths: list[str]) -> list[str]:
-    return [path for path in paths if os.path.exists(path) and not os.path.islink(path)]
 
 
 def _copy_links(paths: list[str], new_root: str) -> None:
@@ -55,19 +53,10 @@ def _show(fd: int, target: str) -> None:
         os.makedirs(target, mode=0o755, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-        _touch(target)
+        Path(target).touch()
     syscalls.mount(_by_descriptor(fd), target, flags=syscalls.MS_BIND | syscalls.MS_REC)
     syscalls.make_read_only(target)
 
 
 def _by_descriptor(fd: int) -> str:
     return f"/proc/self/fd/{fd}"
-
-
-def _touch(path: str) -> None:
-    _write(path, "")
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)

@@ -30,12 +30,11 @@ from sandbox._guest.errors import (
     text_of,
 )
 from sandbox._guest.frames import next_frame, send
-from sandbox._guest.gallery import Budget, Figures, Gallery, Pixels, SavedFiles, held_paths, newly_held, read_image
+from sandbox._guest.gallery import Budget, Gallery, Pixels, SavedFiles, held_paths, newly_held, read_image
 from sandbox._guest.output import CappedOutput
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
 from sandbox._guest.video import install_decord_alias, names_of_videos
-from sandbox._guest.warm import install_sqlite
 from sandbox.limits import Limits
 
 _MAX_NAME = 200
@@ -55,15 +54,16 @@ class Runner:
     def __init__(self, limits: Limits, mode: GuestMode, inputs: Inputs) -> None:
         self.limits, self._mode, self._inputs = limits, mode, inputs
         self._output = CappedOutput(limits.output_chars)
-        self._gallery = Gallery(max_images=limits.max_images)
-        self._figures = Figures(self._gallery, max_pixels=limits.max_pixels)
+        self._gallery = Gallery(max_images=limits.max_images, max_pixels=limits.max_pixels)
         self._repairs = Repairs(enabled=mode.repair != "off")
         self._addresses = Addresses()
         self._has_opened = False
         self._install()
         self._names = self._namespace()
         self._settle(WORK_FOLDER)
-        self._rehearse()
+        # go the way of a call once: what is written before the fork is not written anew in every session
+        warm.use_pillow()  # the hooks have emptied Python's caches of methods
+        self._answer("pass")
 
     def begin(self, work_folder: str) -> None:
         """In the session: what must not be shared with its siblings, or differs from them."""
@@ -91,19 +91,13 @@ class Runner:
         self._hidden = _hidden_prefixes(self._folders)
         self._n_calls = 0
 
-    def _rehearse(self) -> None:
-        """Go the way of a call once: what is written before the fork is not written anew in every session."""
-        warm.use_pillow()  # the hooks have emptied Python's caches of methods
-        self._answer("pass")
-
     def _install(self) -> None:
         Image.MAX_IMAGE_PIXELS = self.limits.max_pixels
         hook_pillow(self._inputs.images)
         hook_opencv(self._inputs.images)
         self._gallery.install()
-        self._figures.install()
         self._repairs.install()
-        install_sqlite()
+        warm.install_sqlite()
         if self._inputs.video_paths:
             install_decord_alias()
 
@@ -111,8 +105,8 @@ class Runner:
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main  # pickle and dataclasses look classes up there
         names = vars(main)
-        names |= {"__builtins__": builtins, "display": self._figures.display}
-        names |= warm.prepared_names()
+        names |= {"__builtins__": builtins, "display": self._gallery.display}
+        names |= warm.PREPARED
         names |= paths_of(self._inputs.images)
         names |= names_of_videos(self._inputs.video_paths, max_pixels=self.limits.max_pixels)
         return names
@@ -124,7 +118,10 @@ class Runner:
         edits: list[SourceEdit] = []
         cell = f"{CELL_PREFIX} {self._n_calls}>"
         self._n_calls += 1
-        self._open_images(code)
+        if not self._has_opened and may_name_images(code):
+            # only now: to open an image costs a session more memory than its own start
+            self._has_opened = True
+            self._names |= opened(self._inputs.images)
         held = held_paths(self._names)
         outcome = self._execute(code, cell, edits)
         edits += self._repairs.edits
@@ -134,12 +131,6 @@ class Runner:
             self._gallery.clear()
             too_large = _Outcome("memory", "MemoryError: not enough memory to return the images")
             return self._fields(too_large, edits, self._output.text(), [], []), []
-
-    def _open_images(self, code: str) -> None:
-        """At the first call that may name them: to open an image costs a session more memory than its own start."""
-        if not self._has_opened and may_name_images(code):
-            self._has_opened = True
-            self._names |= opened(self._inputs.images)
 
     def _execute(self, code: str, cell: str, edits: list[SourceEdit]) -> _Outcome:
         interruption = Interruption()
@@ -188,33 +179,28 @@ class Runner:
 
     def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str]]:
         """The images within the limits, each image once; for the files among the others, why they are not shown."""
-        budget = Budget(
-            n_images=self.limits.max_images, n_bytes=self.limits.reply_mb << 20, max_pixels=self.limits.max_pixels
-        )
+        budget = Budget(self.limits.max_images, self.limits.reply_mb << 20, self.limits.max_pixels)
         images, notes = list[Pixels](), dict[str, str]()
         for item in shown:
             try:
-                image = self._pixels_of(item, budget)
+                if isinstance(item, str):
+                    image = read_image(item, self._name_of(item), budget)
+                else:
+                    image = item
+                    budget.check(image.width, image.height)
             except ValueError as error:
                 if isinstance(item, str):
                     notes[item] = str(error)
                 else:
                     self._gallery.n_dropped += 1
                 continue
-            first = next((shown for shown in images if shown.is_same_picture(image)), None)  # a digest costs more
+            first = next((shown for shown in images if shown[1:] == image[1:]), None)  # a digest costs more
             if first is None:
                 images.append(image)
                 budget.take(image.width, image.height)
             elif isinstance(item, str):
                 notes[item] = f"shown already, as {first.name}"
         return images, notes
-
-    def _pixels_of(self, item: Pixels | str, budget: Budget) -> Pixels:
-        """Raises ValueError, saying which limit it breaks or why it cannot be read."""
-        if isinstance(item, str):
-            return read_image(item, self._name_of(item), budget)
-        budget.check(item.width, item.height)
-        return item
 
     def _name_of(self, path: str) -> str:
         return self._shown(self._saved.name_of(path))[:_MAX_NAME]

@@ -202,15 +202,11 @@ def read_index(packets: Iterable["Packet[VideoStream]"], codec: str) -> FrameInd
             raise ValueError("its frames carry no times (a raw stream): put it into a container such as mp4 or mkv")
         if packet.is_keyframe:
             keys.append((packet.pts, packet.dts))
-        if keys and packet.pts >= keys[0][0] and not packet.is_discard and not _is_hidden(packet, codec):
+        is_hidden = packet.is_discard or (codec == "vp8" and not memoryview(packet)[0] & _VP8_SHOWN)
+        if keys and packet.pts >= keys[0][0] and not is_hidden:
             shown.append((packet.pts, packet.duration or 0))
     shown.sort(key=lambda times: times[0])  # stable: equal times stay in the order of the file
     pts = array("q", (time for time, _ in shown))
     key_packets = [KeyPacket(time, dts, bisect_left(pts, time)) for time, dts in keys]
-    return FrameIndex(
-        pts, array("q", (duration for _, duration in shown)), sorted(key_packets, key=lambda key: key.pts)
-    )
-
-
-def _is_hidden(packet: "Packet[VideoStream]", codec: str) -> bool:
-    return codec == "vp8" and not memoryview(packet)[0] & _VP8_SHOWN
+    durations = array("q", (duration for _, duration in shown))
+    return FrameIndex(pts, durations, sorted(key_packets, key=lambda key: key.pts))

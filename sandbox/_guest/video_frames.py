@@ -100,9 +100,8 @@ class FrameSource:
         """
         image = self.frame(number)
         if self._turn is None:
-            self._turn = turn_of(
-                image
-            )  # once: a frame that was asked for its notes is freed by the cycle collector only
+            # once: a frame that was asked for its notes is freed by the cycle collector only
+            self._turn = turn_of(image)
         turn = self._turn
         shown = turn.size(self.video.size)
         width, height = turn.size((size[0] if size[0] > 0 else shown[0], size[1] if size[1] > 0 else shown[1]))

@@ -8,8 +8,7 @@ import os
 import random
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -26,28 +25,25 @@ skimage.io skimage.color skimage.exposure skimage.filters skimage.measure skimag
 skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
 itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
 """
+PREPARED: dict[str, Any] = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
+PREPARED |= {"random": random, "re": re, "json": json}
+"""The modules that the code finds without importing them."""
 
 
 def import_libraries() -> None:
     for name in _IMPORTED.split():
         importlib.import_module(name)
-    _use_numpy()
-    _use_opencv()
-    use_pillow()
-    _use_matplotlib()
-    autopep8.fix_code("if 1:\n   x=1\n")
-
-
-def prepared_names() -> Mapping[str, ModuleType | Any]:
-    """The modules that the code finds without importing them."""
-    modules = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
-    return {**modules, "random": random, "re": re, "json": json}
-
-
-def _use_numpy() -> None:
     np.random.seed(0)
     np.random.default_rng(0).random(3)
     np.linalg.svd(np.eye(3))
+    _use_opencv()
+    use_pillow()
+    plt.figure(figsize=(1, 1))
+    plt.plot([0, 1])
+    plt.title("warm")
+    plt.gcf().canvas.draw()
+    plt.close("all")
+    autopep8.fix_code("if 1:\n   x=1\n")
 
 
 def _use_opencv() -> None:
@@ -65,14 +61,6 @@ def use_pillow() -> None:
     file = io.BytesIO()
     Image.new("RGB", (16, 16)).save(file, "JPEG")
     Image.open(file).load()
-
-
-def _use_matplotlib() -> None:
-    plt.figure(figsize=(1, 1))
-    plt.plot([0, 1])
-    plt.title("warm")
-    plt.gcf().canvas.draw()
-    plt.close("all")
 
 
 _POSITION_OF_URI = 6

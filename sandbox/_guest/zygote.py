@@ -26,7 +26,7 @@ from sandbox._guest.config import (
     ZygoteConfig,
 )
 from sandbox._guest.decode import UnreadableImage, decode_images, inputs_folder, store_videos
-from sandbox._guest.frames import report_failed_start
+from sandbox._guest.frames import send
 from sandbox._guest.proc import Proc
 from sandbox._guest.runner import Runner
 from sandbox._guest.shared import Inputs, share
@@ -35,7 +35,7 @@ from sandbox._kernel import landlock, syscalls
 from sandbox._kernel.seccomp import build_filter
 from sandbox.limits import Limits
 
-_MAX_MESSAGE, _MAX_FDS = 1 << 16, 250
+_MAX_MESSAGE, _MAX_FDS, _MAX_REASON = 1 << 16, 250, 2000
 _INIT = 1
 _MAX_PROCESS_ID = 400
 """Threads have such numbers too. Where all sessions have one uid, RLIMIT_NPROC must hold for all of them together."""
@@ -59,7 +59,11 @@ class Tree:
 
 def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc: Proc) -> NoReturn:
     """Warm up, check that a fork is safe, and fork a group for each request until the host hangs up."""
-    _warm_up(config)
+    warm.import_libraries()
+    if config.namespaces:
+        syscalls.unmount(WORK_FOLDER)
+    _freeze()
+    gc.disable()
     for first, end in proc.writable_memory():
         syscalls.collapse(first, end)  # a fork copies one entry per page: fewer, larger pages make it cheaper
     _require_one_thread(proc)
@@ -80,36 +84,31 @@ def _require_one_thread(proc: Proc) -> None:
         raise RuntimeError(f"a library started threads at import: {n_threads} run, a forked session would hang")
 
 
-def _warm_up(config: ZygoteConfig) -> None:
-    warm.import_libraries()
-    if config.namespaces:
-        syscalls.unmount(WORK_FOLDER)
+def _freeze() -> None:
     gc.collect()
     gc.freeze()
-    gc.disable()
 
 
 def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
-    channel = socket.socket(fileno=fds[0])
+    channel, limits = socket.socket(fileno=fds[0]), Limits(**request.limits)
     syscalls.die_with_parent()
     if tree.config.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWNS)
-    runner = Runner(Limits(**request.limits), GuestMode(**request.mode), _take_in(tree, request, channel, fds[1:]))
+    cage = _cage(tree, limits, request.image_folder)
+    runner = Runner(limits, GuestMode(**request.mode), _take_in(cage, request, channel, fds[1:]))
     _close(fds[1:])
     _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    gc.collect()
-    gc.freeze()
+    _freeze()
     channel.send(json.dumps({"ready": True}).encode())
     while True:
         session, session_fds = _receive(channel)
-        _fork_session(tree, request, SessionRequest(**session), channel, session_fds[0], runner)
+        _fork_session(tree, request.image_folder, SessionRequest(**session), channel, session_fds[0], runner)
         _close(session_fds)
 
 
-def _take_in(tree: Tree, request: GroupRequest, channel: socket.socket, fds: list[int]) -> Inputs:
+def _take_in(cage: lockdown.Cage, request: GroupRequest, channel: socket.socket, fds: list[int]) -> Inputs:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    cage = _cage(tree, Limits(**request.limits), 0, None, request.image_folder)
     n_images = len(fds) - len(request.video_suffixes)
     try:
         with inputs_folder(fds, namespaces=cage.namespaces):
@@ -124,10 +123,10 @@ def _take_in(tree: Tree, request: GroupRequest, channel: socket.socket, fds: lis
 
 
 def _fork_session(
-    tree: Tree, group: GroupRequest, request: SessionRequest, channel: socket.socket, fd: int, runner: Runner
+    tree: Tree, image_folder: str, request: SessionRequest, channel: socket.socket, fd: int, runner: Runner
 ) -> None:
-    cage = _cage(tree, runner.limits, request.slot, request.work_folder, group.image_folder)
-    cage = replace(cage, filter=tree.session_filter)
+    cage = _cage(tree, runner.limits, image_folder)
+    cage = replace(cage, slot=request.slot, work_folder=request.work_folder, filter=tree.session_filter)
     try:
         pidfd = os.pidfd_open(_fork(tree, partial(_run_session, tree, cage, request, fd, runner)))
     except OSError as error:  # no process or no memory is left: the siblings go on
@@ -155,22 +154,22 @@ def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fd: i
     try:
         if cage.namespaces:
             tree.proc.limit_processes(_MAX_PROCESS_ID)
-        lockdown.lock_down(cage.keeping({fd}))
+        lockdown.lock_down(cage, {fd})
         runner.begin(request.work_folder)
         lockdown.seal(cage)
     except BaseException as error:
-        report_failed_start(fd, request.nonce, error)
+        reason = "".join(traceback.format_exception(error))[-_MAX_REASON:]
+        send(fd, request.nonce, {"failed": reason}, [])
         raise
     runner.serve(fd, request.nonce)
 
 
-def _cage(tree: Tree, limits: Limits, slot: int, work_folder: str | None, image_folder: str) -> lockdown.Cage:
+def _cage(tree: Tree, limits: Limits, image_folder: str) -> lockdown.Cage:
+    """Of a decoder, which writes no file; a session has a slot and a folder of its own beside."""
     return lockdown.Cage(
         limits=limits,
         identity=tree.identity,
-        slot=slot,
         namespaces=tree.config.namespaces,
-        work_folder=work_folder,
         readable=tree.readable(image_folder),
         base_bytes=tree.proc.address_space(),
         switched_off=frozenset(tree.config.switched_off),

@@ -17,6 +17,7 @@ CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
+OTHER_NAMESPACES = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
@@ -71,10 +72,8 @@ def setns(fd: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, *, kind: str | None = None, flags: int = 0, options: str | None = None) -> None:
-    result = _libc.mount(
-        _c_string(source), _c_string(target), _c_string(kind), ctypes.c_ulong(flags), _c_string(options)
-    )
-    _checked(result, f"mount on {target}")
+    words = (_c_string(source), _c_string(target), _c_string(kind), ctypes.c_ulong(flags), _c_string(options))
+    _checked(_libc.mount(*words), f"mount on {target}")
 
 
 def mount_tmpfs(target: str, options: str, *, executable: bool = False) -> None:
@@ -140,8 +139,7 @@ def close_all_except(kept: set[int]) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    words = [ctypes.c_ulong(word) for word in (value, 0, 0, 0)]
-    _checked(_libc.prctl(option, *words), f"prctl {option}")
+    _checked(_libc.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))), f"prctl {option}")
 
 
 def _c_string(text: str | None) -> bytes | None:
@@ -159,16 +157,13 @@ def map_private(fd: int, n_bytes: int) -> int:
     """Address of the file's bytes, copied page by page when written to. Raises OSError."""
     address = _libc.mmap(None, n_bytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, fd, 0)
     if address is None or address == _FAILED:
-        number = ctypes.get_errno()
-        raise OSError(number, f"mmap: {os.strerror(number)}")
+        _checked(-1, "mmap")
     return int(address)
 
 
 def restore(address: int, n_bytes: int) -> None:
     """Give up what was written to such a mapping: it shows the file again. Raises OSError."""
-    if _libc.madvise(address, n_bytes, mmap.MADV_DONTNEED) < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"madvise: {os.strerror(number)}")
+    _checked(_libc.madvise(address, n_bytes, mmap.MADV_DONTNEED), "madvise")
 
 
 def collapse(first: int, end: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import cgroups, delegation
-from sandbox.cgroups import Delegation, SessionCgroup, TreeCgroup, delegated, reason_for_none
+from sandbox.cgroups import SessionCgroup, TreeCgroup, open_delegated, reason_for_none
 from sandbox.delegation import CgroupUnusable, Place, check_controllers, check_reach, delegated_parent, parse_place
 from sandbox.errors import SandboxClosed, SandboxError, SandboxUnavailable
 from sandbox.protections import CGROUP_VARIABLE
@@ -139,13 +139,13 @@ def test_a_move_needs_a_right_on_the_common_ancestor(tmp_path: Path, monkeypatch
 def test_a_named_folder_that_cannot_be_used_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     environment = {CGROUP_VARIABLE: str(tmp_path)}
     with pytest.raises(SandboxUnavailable, match=r"is no folder of cgroup v2.*To do: .*systemd-run.*docker"):
-        delegated(environment)
+        open_delegated(environment)
     assert "is no folder of cgroup v2" in str(reason_for_none(environment))
 
 
 def test_what_is_missing_without_a_name_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delegation, "_read", {"/proc/self/mountinfo": UNIFIED, "/proc/self/cgroup": "1:x:/\n"}.get)
-    assert delegated({}) is None
+    assert open_delegated({}) is None
     assert reason_for_none({}) == "this kernel runs without cgroup v2"
 
 
@@ -225,7 +225,10 @@ def test_kills_for_memory_are_counted(tmp_path: Path) -> None:
 
 def test_a_trial_leaves_nothing_behind(plain_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "find_folder", lambda environment: plain_kernel)
-    assert delegated({}) == Delegation(plain_kernel)
+    tree = open_delegated({})
+    assert tree is not None
+    assert tree.folder.parent == plain_kernel
+    tree.close()
     assert reason_for_none({}) is None
     assert not list(plain_kernel.glob("*/"))
 
@@ -276,7 +279,7 @@ def test_a_process_is_moved_and_killed_with_its_cgroup(real_parent: Path, sleepe
     tree = TreeCgroup(real_parent)
     session = tree.add(sleeper.pid, **LIMITS)
     assert f"/{tree.folder.name}/session-1\n" in Path(f"/proc/{sleeper.pid}/cgroup").read_text()
-    session.kill()
+    (session.folder / "cgroup.kill").write_text("1")
     assert sleeper.wait(10) == -signal.SIGKILL
     session.close()
     assert not session.folder.exists()
@@ -289,7 +292,6 @@ def test_a_closed_tree_takes_its_processes_along(real_parent: Path, sleeper: "su
     tree.close()
     assert sleeper.wait(10) == -signal.SIGKILL
     assert not list(real_parent.glob("*/"))
-    session.kill()
     session.close()
     tree.close()
     with pytest.raises(SandboxClosed):

@@ -167,9 +167,6 @@ class RecordedCgroup:
     n_closed: int = 0
     n_memory_kills: int = 0
 
-    def open_tree(self) -> "RecordedCgroup":
-        return self
-
     def add(self, pid: int, **limits: int) -> "RecordedCgroup":
         self.pids.append(pid)
         self.limits.append(limits)
@@ -183,7 +180,7 @@ def test_a_delegated_cgroup_limits_every_session_and_its_kills_are_told_as_memor
     full_tier: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cgroup = RecordedCgroup()
-    monkeypatch.setattr("sandbox.pool.delegated", lambda _environment: cgroup)
+    monkeypatch.setattr("sandbox.pool.open_delegated", lambda _environment: cgroup)
     with SandboxPool(tier="full", limits=Limits(memory_mb=100, disk_mb=20)) as pool, pool.group() as group:
         with group.session() as session:
             assert cgroup.pids[0] in descendants(pool.pid)

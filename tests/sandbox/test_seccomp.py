@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox._kernel import bpf, seccomp, syscalls
-from sandbox._kernel.decisions import ALLOWED, METADATA, REFUSED, conditional_calls
-from sandbox._kernel.tables import TABLES
+from sandbox._kernel.seccomp import conditional_calls
+from sandbox._kernel.tables import ALLOWED, METADATA, REFUSED, TABLES
 from tests.sandbox.bpf import ALLOW, ERRNO, KILL, Call, InvalidProgram, load, verdict
 
 MACHINES = sorted(TABLES)
