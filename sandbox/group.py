@@ -90,12 +90,13 @@ class Group(Closing):
         if self._closed:
             raise SandboxClosed("the group is closed")
         while True:
-            n_spares = len(self._spares)
-            session = self._take(self._spares.popleft()) if n_spares else self._spawn()
+            spare = self._spares.popleft() if self._spares else None
+            # one that is still waiting behind the spares of other groups is started at once, here
+            session = self._spawn() if spare is None or spare.cancel() else spare.result()
             if session.start(seed=seed):
                 return session
             session.close()
-            if not n_spares:
+            if spare is None:
                 raise SandboxClosed("the session ended before it was asked for anything")
 
     asession = off_loop(session)
@@ -115,10 +116,6 @@ class Group(Closing):
         if self._image_folder:
             remove_tree(self._image_folder)
         self._forget(self)
-
-    def _take(self, future: Future[Session]) -> Session:
-        """The spare; one that is still waiting behind the spares of other groups is started at once, here."""
-        return self._spawn() if future.cancel() else future.result()
 
     def _spawn(self) -> Session:
         started, nonce = time.monotonic(), secrets.randbits(64)

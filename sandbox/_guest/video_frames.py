@@ -110,9 +110,11 @@ class FrameSource:
         return turn.apply(packed.to_ndarray())
 
     def _find(self, number: int) -> VideoFrame:
-        if self._continues_to(number) and (found := self._run_to(number)):
+        starts, last = self.index.starts_for(number), self._last.number
+        # no key frame lies between here and there: to decode on is no detour
+        if last < number and starts[0].frame <= last + 1 and (found := self._run_to(number)):
             return found
-        for key in self.index.starts_for(number):
+        for key in starts:
             self._seek(key)
             if found := self._run_to(number):
                 return found
@@ -122,11 +124,6 @@ class FrameSource:
             fault = _because(self.video.fault)
             raise VideoError(f"frame {number} of {self.video.name} cannot be decoded{fault}")
         return found
-
-    def _continues_to(self, number: int) -> bool:
-        """True where decoding on is no detour: no key frame lies between here and there."""
-        last = self._last.number
-        return last < number and self.index.starts_for(number)[0].frame <= last + 1
 
     def _run_to(self, number: int, *, damaged: bool = False) -> VideoFrame | None:
         """Decode on to a frame. None where it does not come, or comes damaged, as after a start at the wrong place.

@@ -15,7 +15,7 @@ _MAKE_CHAR, _MAKE_SOCK, _MAKE_FIFO, _MAKE_BLOCK = 1 << 6, 1 << 9, 1 << 10, 1 << 
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _ACCESS_BITS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15}
 _ACCESS_BITS = 16
-_NO_TCP_PORT, _NO_ABSTRACT_SOCKET_NO_SIGNAL = 3, 3
+_HANDLED_SINCE = {4: 3, 6: 3}  # by ABI: no TCP port; no abstract socket, no signal
 _CREATE_RULESET_VERSION, _RULE_PATH_BENEATH = 1, 1
 
 
@@ -33,7 +33,9 @@ def restrict(*, readable: Iterable[str], writable: Iterable[str]) -> None:
     if abi < 1:
         raise OSError("Landlock is not available")
     every_access = (1 << _ACCESS_BITS_BY_ABI.get(abi, _ACCESS_BITS)) - 1
-    ruleset = _create_ruleset(abi, every_access)
+    handled = [every_access, *(bits for since, bits in _HANDLED_SINCE.items() if abi >= since)]
+    attributes = struct.pack(f"{len(handled)}Q", *handled)
+    ruleset = syscall("landlock_create_ruleset", attributes, len(attributes), 0)
     write = every_access & ~(_EXECUTE | _MAKE_CHAR | _MAKE_SOCK | _MAKE_FIFO | _MAKE_BLOCK)
     for path in readable:
         _allow(ruleset, path, _READ_FILE | _READ_DIR)
@@ -41,15 +43,6 @@ def restrict(*, readable: Iterable[str], writable: Iterable[str]) -> None:
         _allow(ruleset, path, write)
     syscall("landlock_restrict_self", ruleset, 0)
     os.close(ruleset)
-
-
-def _create_ruleset(abi: int, every_access: int) -> int:
-    attributes = struct.pack("Q", every_access)
-    if abi >= 4:
-        attributes += struct.pack("Q", _NO_TCP_PORT)
-    if abi >= 6:
-        attributes += struct.pack("Q", _NO_ABSTRACT_SOCKET_NO_SIGNAL)
-    return syscall("landlock_create_ruleset", attributes, len(attributes), 0)
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:
