@@ -6,12 +6,13 @@ upright and has its contrast. ``truth.boxes`` holds the printed line.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from random import Random
-from typing import NamedTuple
+from typing import Any
 
 from PIL import Image, ImageDraw, ImageFilter
 
+from pipelines.demo import data_beside
 from pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
@@ -32,72 +33,7 @@ N_NOTICES = 24
 BEHIND = ("astronaut", "cat", "coffee", "rocket", "pagoda", "flower", "motorcycle", "camera")
 INK = (34, 32, 36)
 PAPERS = ((246, 243, 234), (232, 238, 242), (248, 236, 214), (236, 244, 230))
-SURNAMES = ("Harmon", "Lindqvist", "Okafor", "Petrov", "Sandoval", "Tanaka", "Weaver", "Castellan", "Mbeki", "Fischer")
-PLACES = ("Lisbon", "Toronto", "Nairobi", "Helsinki", "Santiago", "Brisbane", "Krakow", "Montreal", "Utrecht", "Osaka")
-GOODS = ("lantern", "compass", "telescope", "violin", "saddle", "kettle", "barometer", "blanket", "trumpet", "ladder")
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-Value = Callable[[Random], str]
-
-
-class Notice(NamedTuple):
-    """A kind of notice: its name, its heading, and its lines (what a line tells, and how its value is made)."""
-
-    name: str
-    heading: str
-    lines: tuple[tuple[str, Value], ...]
-
-
-def _one_of(words: tuple[str, ...]) -> Value:
-    return lambda rng: rng.choice(words)
-
-
-def _figures(low: int, high: int) -> Value:
-    return lambda rng: str(rng.randrange(low, high))
-
-
-def _time(rng: Random) -> str:
-    return f"{rng.randrange(7, 22):02d}:{rng.randrange(5, 60, 5):02d}"
-
-
-NOTICES = (
-    Notice(
-        *("parcel label", "PARCEL SERVICE"),
-        (
-            ("recipient", _one_of(SURNAMES)),
-            ("city", _one_of(PLACES)),
-            ("parcel number", _figures(10_000, 99_999)),
-            ("shelf", _figures(12, 98)),
-        ),
-    ),
-    Notice(
-        *("museum label", "CITY MUSEUM"),
-        (
-            ("object", _one_of(GOODS)),
-            ("found in", _one_of(PLACES)),
-            ("year", _figures(1702, 1989)),
-            ("inventory number", _figures(2_000, 9_999)),
-        ),
-    ),
-    Notice(
-        *("door sign", "PLEASE KNOCK"),
-        (
-            ("office", _one_of(SURNAMES)),
-            ("room", _figures(112, 989)),
-            ("open on", _one_of(DAYS)),
-            ("opens at", _time),
-        ),
-    ),
-    Notice(
-        *("lost property notice", "LOST AND FOUND"),
-        (
-            ("item", _one_of(GOODS)),
-            ("owner", _one_of(SURNAMES)),
-            ("telephone", _figures(20_000, 89_999)),
-            ("collect on", _one_of(DAYS)),
-        ),
-    ),
-)
+TABLE = data_beside(__file__)
 
 
 def notices(seed: int) -> list[LazyRow]:
@@ -108,21 +44,29 @@ def notices(seed: int) -> list[LazyRow]:
 def _notice(row: str, number: int, seed: int) -> SourceRow:
     rng = Random(f"{seed}/{row}")
     # kind and photograph meet each other once in the first 32 rows, so that no question is asked twice
-    kind, behind = NOTICES[number % len(NOTICES)], BEHIND[(number + number // len(BEHIND)) % len(BEHIND)]
-    values = [make(rng) for _, make in kind.lines]
+    kinds = TABLE["notices"]
+    kind, behind = kinds[number % len(kinds)], BEHIND[(number + number // len(BEHIND)) % len(BEHIND)]
+    values = [_value(told, rng) for _, told in kind["lines"]]
     line = rng.randrange(len(values))
     canvas = _background(behind)
     boxes = _print(canvas, kind, values, rng)
-    key, value = kind.lines[line][0], values[line]
+    key, value = kind["lines"][line][0], values[line]
     return SourceRow(
         row=row,
         images=(jpeg_bytes(canvas.filter(ImageFilter.BoxBlur(0.3))),),
-        question=f"What does the {kind.name} in front of {PHOTOGRAPHS[behind].phrase} give as '{key}'?",
+        question=f"What does the {kind['name']} in front of {PHOTOGRAPHS[behind].phrase} give as '{key}'?",
         answer=value,
         truth=Truth(boxes=(TruthBox(f"line '{key}'", *boxes[line]),)),
         category="OCR",
         license=joint_license([PHOTOGRAPHS[behind].license, TEXTURE_LICENSE]),
     )
+
+
+def _value(told: str | list[int], rng: Random) -> str:
+    """What a line tells: one of the words of a list, a time, or a number from the first bound and below the second."""
+    if told == "time":
+        return f"{rng.randrange(7, 22):02d}:{rng.randrange(5, 60, 5):02d}"
+    return str(rng.choice(TABLE["words"][told])) if isinstance(told, str) else str(rng.randrange(*told))
 
 
 def _background(name: str) -> Image.Image:
@@ -134,17 +78,17 @@ def _background(name: str) -> Image.Image:
     return whole.crop((x, y, x + width, y + height))
 
 
-def _print(canvas: Image.Image, kind: Notice, values: list[str], rng: Random) -> list[Box]:
+def _print(canvas: Image.Image, kind: Mapping[str, Any], values: list[str], rng: Random) -> list[Box]:
     """Puts the notice on the canvas; where each of its lines is."""
     width, height = 460, 120 + 62 * len(values)
     x0, top = rng.randint(40, SIZE[0] - width - 40), rng.randint(40, SIZE[1] - height - 40)
     canvas.paste(_paper(width, height, rng), (x0, top))
     draw = ImageDraw.Draw(canvas)
     draw.rectangle((x0, top, x0 + width - 1, top + height - 1), outline=(120, 112, 100), width=2)
-    draw.text((x0 + width / 2, top + 44), kind.heading, fill=INK, font=font("DejaVuSans-Bold", 30), anchor="mm")
+    draw.text((x0 + width / 2, top + 44), kind["heading"], fill=INK, font=font("DejaVuSans-Bold", 30), anchor="mm")
     draw.line((x0 + 24, top + 76, x0 + width - 24, top + 76), fill=INK, width=3)
     boxes = []
-    for place, ((key, _), value) in enumerate(zip(kind.lines, values, strict=True)):
+    for place, ((key, _), value) in enumerate(zip(kind["lines"], values, strict=True)):
         at = (x0 + 28, top + 98 + 62 * place)
         line = f"{key}:  {value}"
         face = font("DejaVuSans", 30)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
 from PIL import Image, ImageChops, ImageDraw
 
+from pipelines.demo import data_beside
 from pipelines.demo.images.material import font, texture
 
 Colour = tuple[int, int, int]
@@ -28,26 +29,7 @@ COLOURS: dict[str, Colour] = {
     "orange": (236, 130, 14),
     "black": (28, 26, 26),
 }
-SYMBOLS = {
-    "star": "\u2605",
-    "square": "\u25a0",
-    "triangle": "\u25b2",
-    "heart": "\u2665",
-    "diamond": "\u2666",
-    "circle": "\u25cf",
-}
-PICTOGRAMS = {
-    "aeroplane": "\u2708",
-    "scissors": "\u2702",
-    "telephone": "\u260e",
-    "umbrella": "\u2602",
-    "anchor": "\u2693",
-    "envelope": "\u2709",
-    "moon": "\u263e",
-    "sun": "\u2600",
-    "pencil": "\u270f",
-    "note of music": "\u266b",
-}
+WORDS = data_beside(__file__)
 ENAMELS: dict[str, Colour] = {
     "blue": (32, 62, 122),
     "green": (28, 92, 64),
@@ -55,18 +37,6 @@ ENAMELS: dict[str, Colour] = {
     "grey": (92, 96, 100),
     "red": (140, 38, 36),
 }
-STREETS = (
-    *("Maple Ave", "Harbour St", "Mill Lane", "Abbey Rd", "Quarry Hill", "Elm Court", "Station Rd", "Orchard Way"),
-    *("Dover St", "Kiln Yard", "Rosen Alley", "Chapel Row", "Tower Gate", "Willow St", "Canal Walk", "Baker Sq"),
-    *("Linden Ave", "Cedar Pl", "Foundry Rd", "Market Row"),
-)
-CHART_WORDS = (
-    ("Mon", "Tue", "Wed", "Thu", "Fri"),
-    ("fig", "pear", "plum", "kiwi", "lime"),
-    ("Oslo", "Rome", "Lima", "Cairo", "Perth"),
-    ("oak", "elm", "pine", "yew", "ash"),
-    ("tea", "milk", "cola", "juice", "soda"),
-)
 
 
 class Target(NamedTuple):
@@ -99,8 +69,8 @@ def price_tags(rng: Random, n: int) -> list[Target]:
 def street_signs(rng: Random, n: int) -> list[Target]:
     """Enamel signs with a street's name."""
     looks = rng.choices(sorted(ENAMELS), k=n)
-    streets = rng.sample(STREETS, n)
-    wrong = [street for street in STREETS if street not in streets]
+    streets = rng.sample(WORDS["streets"], n)
+    wrong = [street for street in WORDS["streets"] if street not in streets]
     return [
         Target(_sign(street, ENAMELS[look]), "street sign", street, look, tuple(rng.sample(wrong, 3)))
         for street, look in zip(streets, looks, strict=True)
@@ -109,7 +79,7 @@ def street_signs(rng: Random, n: int) -> list[Target]:
 
 def badges(rng: Random, n: int) -> list[Target]:
     """Up to twelve cream buttons with a coloured symbol; the second shares the first's colour, the third its symbol."""
-    colours, symbols = rng.sample(sorted(COLOURS), 6), rng.sample(sorted(SYMBOLS), 6)
+    colours, symbols = rng.sample(sorted(COLOURS), 6), rng.sample(sorted(WORDS["symbols"]), 6)
     alike = [(colours[0], symbols[0]), (colours[0], symbols[1]), (colours[1], symbols[0])]
     rest = [pair for pair in itertools.product(colours, symbols) if pair not in alike]
     return [
@@ -130,21 +100,22 @@ def dotted_cards(rng: Random, n: int) -> list[Target]:
 
 def pictogram_signs(rng: Random, n: int) -> list[Target]:
     """Square signs with one pictogram."""
+    pictograms = WORDS["pictograms"]
     paint = rng.choice(((236, 206, 84), (232, 230, 222), (186, 208, 222)))
     return [
-        Target(_pictogram(PICTOGRAMS[name], paint), "pictogram sign", name, "sign", _others(rng, PICTOGRAMS, name))
-        for name in rng.sample(sorted(PICTOGRAMS), n)
+        Target(_pictogram(pictograms[name], paint), "pictogram sign", name, "sign", _others(rng, pictograms, name))
+        for name in rng.sample(sorted(pictograms), n)
     ]
 
 
 def bar_cards(rng: Random, n: int) -> list[Target]:
     """Cards with a bar chart of five named bars, one of them clearly the highest."""
     targets = []
-    for words in rng.sample(CHART_WORDS, n):
+    for words in rng.sample(WORDS["chart_words"], n):
         heights = rng.sample((30, 36, 42, 48, 54), 5)
         best = rng.randrange(5)
         heights[best] = 66
-        targets.append(Target(_bar_card(words, heights), "bar chart", words[best], "bar chart", words))
+        targets.append(Target(_bar_card(words, heights), "bar chart", words[best], "bar chart", tuple(words)))
     return targets
 
 
@@ -187,7 +158,7 @@ def weathered(target: Target, rng: Random) -> Target:
     return target._replace(image=turned.crop(solid.getbbox()))
 
 
-def _others(rng: Random, names: Sequence[str] | dict[str, Colour] | dict[str, str], name: str) -> tuple[str, ...]:
+def _others(rng: Random, names: Iterable[str], name: str) -> tuple[str, ...]:
     return tuple(rng.sample([candidate for candidate in sorted(names) if candidate != name], 3))
 
 
@@ -269,7 +240,7 @@ def _badge(symbol: str, colour: Colour) -> Image.Image:
     image, draw = _blank(size, size)
     draw.ellipse(_scaled(0, 0, size - 1, size - 1), fill=(168, 160, 144))
     draw.ellipse(_scaled(1, 1, size - 2, size - 2), fill=(238, 231, 214))
-    _letter(draw, (size / 2 - 0.5, size / 2), SYMBOLS[symbol], 22, colour, "DejaVuSans")
+    _letter(draw, (size / 2 - 0.5, size / 2), WORDS["symbols"][symbol], 22, colour, "DejaVuSans")
     return _reduced(image)
 
 

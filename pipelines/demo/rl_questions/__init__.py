@@ -123,7 +123,7 @@ def _trivial(n: int, row: str, rng: Random) -> SourceRow:
     what = ("disc", "big dot", "circle", "ball")[n]
     choices = lettered(colour, wrong, place=n, rng=rng)
     question = f"Which colour has the one {what} that fills this picture?"
-    return _marked(as_row(row, DrawnQuestion(on.image, question, choices, "attribute", None, on.license)), "trivial")
+    return _marked(as_row(row, on.asks(question, choices, "attribute")), "trivial")
 
 
 def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:
@@ -138,8 +138,7 @@ def _ambiguous(n: int, row: str, rng: Random) -> SourceRow:
         "What colour does the numbered card have?",
         "Name the colour of the square.",
     )[n]
-    drawn = DrawnQuestion(on.image, question, Choices((), pair[0]), "attribute", None, on.license)
-    return _marked(as_row(row, drawn), "ambiguous")
+    return _marked(as_row(row, on.asks(question, pair[0], "attribute")), "ambiguous")
 
 
 def _marked(row: SourceRow, planted: str, **known: str) -> SourceRow:

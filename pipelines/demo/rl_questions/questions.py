@@ -54,6 +54,18 @@ class Sheet(NamedTuple):
     draw: ImageDraw.ImageDraw
     license: str
 
+    def asks(
+        self,
+        question: str,
+        answer: str | Choices,
+        category: str,
+        target: tuple[str, Box] | None = None,
+        **details: object,
+    ) -> DrawnQuestion:
+        """What is asked of the sheet as it is now; a text is the answer of an open question."""
+        choices = answer if isinstance(answer, Choices) else Choices((), answer)
+        return DrawnQuestion(self.image, question, choices, category, target, self.license, details)
+
 
 def sheet(rng: Random, size: tuple[int, int] = SIZE) -> Sheet:
     """Part of a photograph, mostly covered by paper, so that no two sheets look alike."""

@@ -8,22 +8,15 @@ from random import Random
 
 from PIL import Image, ImageOps
 
+from pipelines.demo import data_beside
 from pipelines.demo.images.material import PHOTOGRAPHS, Choices, font, joint_license, lettered, photograph_image
 from pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
 from pipelines.records.geometry import Box
 
-WORDS = ("HARBOUR", "STATION", "GARDEN", "MARKET", "LIBRARY", "BRIDGE", "MUSEUM", "FOUNTAIN", "TOWER", "ORCHARD")
-GOODS = ("lantern", "compass", "violin", "saddle", "kettle", "blanket", "trumpet", "ladder", "basket", "mirror")
+_WORDS = data_beside(__file__)
 _PRINT = (9, 12, 18, 30, 46)
 """Heights of letters, in pixels."""
 _PAIRS = tuple(permutations(("red", "blue", "green", "violet"), 2))
-_HEADINGS = ("LENT", "SOLD", "FOUND", "LOST")
-_READ = (
-    "What is written on the {colour} plate, beside the {other} one?",
-    "There are a {colour} plate and a {other} one. What does the {colour} one say?",
-    "Read the {colour} plate, not the {other} one: what is on it?",
-    "Which text does the plate in {colour} bear, while another is {other}?",
-)
 
 
 def plate(rng: Random, n: int) -> DrawnQuestion:
@@ -33,14 +26,15 @@ def plate(rng: Random, n: int) -> DrawnQuestion:
     text, beside = _text(rng, n), _text(rng, n + 1)
     box = _hang(on, text, colour, _PRINT[n % 5], rng, upper=bool(n % 2))
     _hang(on, beside, other, 14, rng, upper=not n % 2)
-    question = _READ[(n + n // len(_PAIRS)) % len(_READ)].format(colour=colour, other=other)
-    return DrawnQuestion(on.image, question, Choices((), text), "OCR", (f"{colour} plate", box), on.license)
+    wordings = _WORDS["plate"]
+    question = wordings[(n + n // len(_PAIRS)) % len(wordings)].format(colour=colour, other=other)
+    return on.asks(question, text, "OCR", (f"{colour} plate", box))
 
 
 def board(rng: Random, n: int) -> DrawnQuestion:
     """Which goods a board lists, from top to bottom."""
-    on, heading = sheet(rng), _HEADINGS[n % len(_HEADINGS)]
-    goods = rng.sample(GOODS, 3 + n % 3)
+    on, heading = sheet(rng), _WORDS["headings"][n % 4]
+    goods = rng.sample(_WORDS["goods"], 3 + n % 3)
     size = (12, 17, 24)[n % 3]
     wide, high = size * 8, (len(goods) + 1) * size * 2
     x, y = rng.randint(4, SIZE[0] - wide - 4), rng.randint(4, SIZE[1] - high - 4)
@@ -48,20 +42,14 @@ def board(rng: Random, n: int) -> DrawnQuestion:
     write(on.draw, (x + wide / 2, y + size), heading, size)
     for place, word in enumerate(goods, 1):
         write(on.draw, (x + wide / 2, y + size * (2 * place + 1)), word, size)
-    return DrawnQuestion(
-        on.image,
-        f"Which {len(goods)} things does the board name below {heading}, from top to bottom?",
-        Choices((), ", ".join(goods)),
-        "list",
-        ("board", Box(x, y, x + wide, y + high)),
-        on.license,
-        {"grader": {"kind": "list", "is_ordered": True}},
-    )
+    question = f"Which {len(goods)} things does the board name below {heading}, from top to bottom?"
+    target, grader = ("board", Box(x, y, x + wide, y + high)), {"kind": "list", "is_ordered": True}
+    return on.asks(question, ", ".join(goods), "list", target, grader=grader)
 
 
 def _text(rng: Random, n: int) -> str:
     code = f"{rng.choice('BDFHKMRTX')}{rng.randrange(10, 99)}-{rng.randrange(100, 999)}"
-    word = rng.choice(WORDS)
+    word = rng.choice(_WORDS["words"])
     return (word, code, f"{word} {rng.randrange(11, 99)}")[n % 3]
 
 
@@ -79,16 +67,6 @@ def _hang(on: Sheet, text: str, colour: str, size: int, rng: Random, *, upper: b
 
 
 TOLERANCE = 0.05
-_LONG = (
-    "The {} bar lies along a ruler with centimetres. How long is the bar, in cm?",
-    "By the ruler below it, what is the length of the {} bar in cm?",
-)
-_FAST = (
-    "Which speed does the dial of the {} show, in km/h?",
-    "How fast is the {} by its dial, in km/h?",
-)
-_VEHICLES = ("tram", "van", "scooter", "bus", "tractor", "motorcycle", "lorry", "taxi")
-_ROOMS = ("cellar", "greenhouse", "workshop", "kitchen", "attic", "stable", "library", "garage")
 
 
 def ruler(rng: Random, n: int) -> DrawnQuestion:
@@ -105,10 +83,8 @@ def ruler(rng: Random, n: int) -> DrawnQuestion:
             write(on.draw, (at, y + 32), str(tenth // 10), 13)
     box = Box(round(x + start * step), y - 24, round(x + (start + length) * step), y - 4)
     on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS[colour])
-    question = _LONG[n // len(COLOURS) % 2].format(colour)
-    return DrawnQuestion(
-        on.image, question, Choices((), f"{length:g} cm"), "measure", ("bar", box), on.license, _read("cm")
-    )
+    question = _WORDS["ruler"][n // len(COLOURS) % 2].format(colour)
+    return on.asks(question, f"{length:g} cm", "measure", ("bar", box), tolerance=TOLERANCE, unit="cm")
 
 
 def dial(rng: Random, n: int) -> DrawnQuestion:
@@ -124,12 +100,10 @@ def dial(rng: Random, n: int) -> DrawnQuestion:
         if mark % 20 == 0:
             write(on.draw, _spoke(x, y, radius * 0.68, mark / top), str(mark), max(8, radius // 9))
     on.draw.line((x, y, *_spoke(x, y, radius * 0.85, speed / top)), fill=COLOURS["red"], width=3)
-    vehicle = _VEHICLES[n % len(_VEHICLES)]
-    question = _FAST[n // len(_VEHICLES) % 2].format(vehicle)
+    vehicles = _WORDS["vehicles"]
+    question = _WORDS["dial"][n // len(vehicles) % 2].format(vehicles[n % len(vehicles)])
     box = Box(x - radius, y - radius, x + radius + 1, y + radius + 1)
-    return DrawnQuestion(
-        on.image, question, Choices((), f"{speed} km/h"), "measure", ("dial", box), on.license, _read("km/h")
-    )
+    return on.asks(question, f"{speed} km/h", "measure", ("dial", box), tolerance=TOLERANCE, unit="km/h")
 
 
 def thermometer(rng: Random, n: int) -> DrawnQuestion:
@@ -145,14 +119,9 @@ def thermometer(rng: Random, n: int) -> DrawnQuestion:
             write(on.draw, (x + 23, y), str(degree), 9)
     box = Box(x - 4, bottom - warmth * step, x + 4, bottom + 12)
     on.draw.rectangle((box.x1, box.y1, box.x2 - 1, box.y2 - 1), fill=COLOURS["red"])
-    question = f"A thermometer hangs in the {_ROOMS[n % len(_ROOMS)]}. What does it read, in °C?"
-    return DrawnQuestion(
-        on.image, question, Choices((), f"{warmth} °C"), "measure", ("column", box), on.license, _read("°C")
-    )
-
-
-def _read(unit: str) -> dict[str, object]:
-    return {"tolerance": TOLERANCE, "unit": unit}
+    room = _WORDS["rooms"][n % len(_WORDS["rooms"])]
+    question = f"A thermometer hangs in the {room}. What does it read, in °C?"
+    return on.asks(question, f"{warmth} °C", "measure", ("column", box), tolerance=TOLERANCE, unit="°C")
 
 
 def _spoke(x: float, y: float, radius: float, share: float) -> tuple[float, float]:
@@ -223,12 +192,6 @@ def route(rng: Random, n: int) -> DrawnQuestion:
     (x, y), end = line[0], line[-1]
     on.draw.ellipse((x - 9, y - 9, x + 9, y + 9), fill=INK)
     write(on.draw, end, "×", 34)
-    return DrawnQuestion(
-        on.image,
-        f"Describe in one sentence how the {paint} route runs from the dot to the cross.",
-        Choices((), "It goes {}, turns {} after that and at the end runs {} until the cross.".format(*legs)),
-        "description",
-        None,
-        on.license,
-        {"grader": {"kind": "judged"}},
-    )
+    question = f"Describe in one sentence how the {paint} route runs from the dot to the cross."
+    answer = "It goes {}, turns {} after that and at the end runs {} until the cross.".format(*legs)
+    return on.asks(question, answer, "description", grader={"kind": "judged"})

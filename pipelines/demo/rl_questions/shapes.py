@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from PIL import ImageDraw
 
-from pipelines.demo.images.material import Choices, lettered
+from pipelines.demo import data_beside
+from pipelines.demo.images.material import lettered
 from pipelines.demo.images.problems import terms
 from pipelines.demo.rl_questions.questions import COLOURS, INK, PAPER, SIZE, DrawnQuestion, Sheet, sheet, write
 from pipelines.records.geometry import Box
@@ -18,22 +19,7 @@ LETTERS = "ABCDEFGHJKLMNPRSTUVWXYZ"
 FORMS = ("circle", "square", "triangle", "diamond")
 _SIDES = ((15, 26), (30, 60), (50, 104))
 """Pixels: tiny, small and middling shapes; the fourth kind of sheet has few, large ones."""
-_COLOUR = (
-    "Which colour is the {} marked {}?",
-    "What colour has the {} with the letter {}?",
-    "Find the {} that bears {}: its colour?",
-)
-_BOX = (
-    "Where is the {} with the letter {}? Give its bounding box as [x1, y1, x2, y2] in pixels of the image.",
-    "Give the bounding box of the {} marked {}, as [x1, y1, x2, y2] in pixels of the image.",
-    "Locate the {} that bears {}. Answer with the box [x1, y1, x2, y2] around it, in pixels.",
-)
-_LETTERS = (
-    "Which letters stand on a {}? List all of them {}, separated by commas.",
-    "List the letters of every {} on the sheet, {} and separated by commas.",
-    "Each {} has a letter. Which letters are these? Give them {}, separated by commas.",
-    "Look for the form {} alone and list its letters {}, separated by commas.",
-)
+_WORDS = data_beside(__file__)
 _DARK = ("red", "blue", "green", "violet")
 
 
@@ -52,8 +38,8 @@ def colour_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
     shape = rng.choice(shapes)
     wrong = rng.sample([colour for colour in COLOURS if colour != shape.colour], 3)
     choices = lettered(shape.colour, wrong, place=n, rng=rng)
-    question = _COLOUR[(n + n // 4) % 3].format(shape.form, shape.letter)
-    return _asked(on, question, choices, "attribute", shape)
+    question = _WORDS["colour"][(n + n // 4) % 3].format(shape.form, shape.letter)
+    return on.asks(question, choices, "attribute", _target(shape))
 
 
 def form_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
@@ -61,15 +47,15 @@ def form_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
     choices = lettered(shape.form, [form for form in FORMS if form != shape.form], place=n, rng=rng)
-    return _asked(on, f"What kind of shape carries the letter {shape.letter}?", choices, "object", shape)
+    return on.asks(f"What kind of shape carries the letter {shape.letter}?", choices, "object", _target(shape))
 
 
 def place_of_a_shape(rng: Random, n: int) -> DrawnQuestion:
     """Where a shape is, as a box."""
     on, shapes = _drawn(rng, n)
     shape = rng.choice(shapes)
-    question = _BOX[(n + n // 4) % 3].format(f"{shape.colour} {shape.form}", shape.letter)
-    return _asked(on, question, Choices((), str(list(shape.box))), "location", shape)
+    question = _WORDS["box"][(n + n // 4) % 3].format(f"{shape.colour} {shape.form}", shape.letter)
+    return on.asks(question, str(list(shape.box)), "location", _target(shape))
 
 
 def number_of_shapes(rng: Random, n: int) -> DrawnQuestion:
@@ -85,7 +71,7 @@ def number_of_shapes(rng: Random, n: int) -> DrawnQuestion:
     ]
     count = sum(candidate is not left_out for candidate in counted)
     question = f"Not counting the one marked {left_out.letter}, how many {what} are on this sheet?"
-    return _asked(on, question, Choices((), str(count)), "quantity", None)
+    return on.asks(question, str(count), "quantity")
 
 
 def letters_on_shapes(rng: Random, n: int) -> DrawnQuestion:
@@ -95,14 +81,12 @@ def letters_on_shapes(rng: Random, n: int) -> DrawnQuestion:
     form, ordered = rng.choice(forms), n % 2 == 0
     letters = sorted(shape.letter for shape in shapes if shape.form == form)
     how = "in alphabetical order" if ordered else "in any order"
-    question = _LETTERS[n // 2 % 4].format(form, how)
-    details = {"grader": {"kind": "list", "is_ordered": ordered}}
-    return _asked(on, question, Choices((), ", ".join(letters)), "attribute", None)._replace(details=details)
+    question = _WORDS["letters"][n // 2 % 4].format(form, how)
+    return on.asks(question, ", ".join(letters), "attribute", grader={"kind": "list", "is_ordered": ordered})
 
 
-def _asked(on: Sheet, question: str, choices: Choices, category: str, shape: Shape | None) -> DrawnQuestion:
-    target = (f"{shape.form} {shape.letter}", shape.box) if shape else None
-    return DrawnQuestion(on.image, question, choices, category, target, on.license)
+def _target(shape: Shape) -> tuple[str, Box]:
+    return f"{shape.form} {shape.letter}", shape.box
 
 
 def _drawn(rng: Random, n: int) -> tuple[Sheet, list[Shape]]:
@@ -162,7 +146,7 @@ def right_triangle(rng: Random, n: int) -> DrawnQuestion:
     letter = "cdexyzst"[n % 8]
     write(on.draw, ((x + right) / 2 + 16, (y + top) / 2 - 16), letter)
     question = f"The two legs of the right triangle are labelled. How long is the side {letter}? Give the exact value."
-    return DrawnQuestion(on.image, question, Choices((), _root(a * a + b * b)), "maths", None, on.license)
+    return on.asks(question, _root(a * a + b * b), "maths")
 
 
 def sector(rng: Random, n: int) -> DrawnQuestion:
@@ -177,7 +161,7 @@ def sector(rng: Random, n: int) -> DrawnQuestion:
     write(on.draw, (x + 52 * math.cos(middle), y - 52 * math.sin(middle)), f"{angle}°", 15)
     area = Fraction(angle * radius * radius, 360)
     question = f"What is the exact area of the {paint} sector, whose radius and angle the picture gives?"
-    return DrawnQuestion(on.image, question, Choices((), _times_pi(area)), "maths", None, on.license)
+    return on.asks(question, _times_pi(area), "maths")
 
 
 def share(rng: Random, n: int) -> DrawnQuestion:
@@ -191,7 +175,7 @@ def share(rng: Random, n: int) -> DrawnQuestion:
         start = 360 * part / parts
         on.draw.pieslice((x - size, y - size, x + size, y + size), start, start + 360 / parts, fill=fill, outline=INK)
     question = f"The disc is cut into equal parts. Which fraction of it is {paint}?"
-    return DrawnQuestion(on.image, question, Choices((), str(Fraction(painted, parts))), "maths", None, on.license)
+    return on.asks(question, str(Fraction(painted, parts)), "maths")
 
 
 def line(rng: Random, n: int) -> DrawnQuestion:
@@ -213,8 +197,7 @@ def line(rng: Random, n: int) -> DrawnQuestion:
     course = [(x0 + at * step, y0 - (slope * at + offset) * step) for at in (x1, x2)]
     on.draw.line((*course[0], *course[1]), fill=COLOURS[paint], width=3)
     question = f"The grid has the unit 1. Give the equation of the {paint} line in the shape y = mx + b."
-    answer = f"y = {terms((slope, 'x'), (offset, ''))}"
-    return DrawnQuestion(on.image, question, Choices((), answer), "maths", None, on.license)
+    return on.asks(question, f"y = {terms((slope, 'x'), (offset, ''))}", "maths")
 
 
 def _root(square: int) -> str:
