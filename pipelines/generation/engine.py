@@ -65,7 +65,6 @@ class Family:
 
     @property
     def shard(self) -> Shard:
-        """The partition."""
         return Shard(self.workspace, self.partition, self.progress)
 
     def key(self, stage: str) -> TableKey:
@@ -74,7 +73,6 @@ class Family:
 
     @property
     def samples_key(self) -> TableKey:
-        """The samples that the family works on."""
         return self.shard.samples_key
 
     def draft(self, policy: Policy, planner: Policy | None = None, *, n_most: int | None = None) -> StageReport:

@@ -27,9 +27,9 @@ class Sandboxes:
     """Sessions of this process's pool, which starts when the first program has to be executed."""
 
     def __init__(self, store: ImageStore, ledger: Ledger, *, limits: sandbox.Limits | None = None) -> None:
-        self._store, self._ledger = store, ledger
+        self.store, self.ledger = store, ledger
         self.limits = limits or sandbox.Limits()
-        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+        self.slots = asyncio.Semaphore(os.cpu_count() or 1)
         self.n_executed = 0
 
     @asynccontextmanager
@@ -70,21 +70,15 @@ class RecordedGroup:
 
     async def open(self, seed: int, resources: AsyncExitStack) -> sandbox.Session:
         """A session of the sandbox's, closed with ``resources``."""
-        group = await self._opened()
-        session = await asyncio.to_thread(group.session, seed=seed)
-        resources.push_async_callback(asyncio.to_thread, session.close)
-        return session
-
-    async def _opened(self) -> sandbox.Group:
         async with self._opening:
             if self._group is None:
-                store = self.sandboxes._store
                 pool = await asyncio.to_thread(process_pool, self.sandboxes.limits)
-                data = [store.read(image) for image in self.images]
-                films = [store.read(video) for video in self.videos]
-                self._group = await asyncio.to_thread(pool.group, images=data, videos=films)
+                images, videos = (list(map(self.sandboxes.store.read, refs)) for refs in (self.images, self.videos))
+                self._group = await asyncio.to_thread(pool.group, images=images, videos=videos)
                 self._resources.push_async_callback(asyncio.to_thread, self._group.close)
-            return self._group
+        session = await asyncio.to_thread(self._group.session, seed=seed)
+        resources.push_async_callback(asyncio.to_thread, session.close)
+        return session
 
 
 _starting = threading.Lock()
@@ -114,22 +108,21 @@ class RecordedSession:
 
     def __init__(self, group: RecordedGroup, seed: int, resources: AsyncExitStack) -> None:
         self._group, self._seed, self._resources = group, seed, resources
-        self._sandboxes, self._images, self._videos = group.sandboxes, group.images, group.videos
+        self._sandboxes = group.sandboxes
         self._programs: list[str] = []
         self._session: sandbox.Session | None = None
 
     async def run(self, code: str) -> Observation:
         """What ``code`` gives after all earlier programs. Raises ``RowError`` when the sandbox itself fails."""
-        request = self._request(code)
-        act = await self._sandboxes._ledger.once("sandbox", request, lambda: self._execute(code))
+        act = await self._sandboxes.ledger.once("sandbox", self._request(code), lambda: self._execute(code))
         self._programs.append(code)
         return from_row(Observation, act.result)
 
     def _request(self, code: str) -> dict[str, Any]:
-        videos = {"videos": [video.sha256 for video in self._videos]} if self._videos else {}
+        videos = {"videos": [video.sha256 for video in self._group.videos]} if self._group.videos else {}
         return {
             "sandbox": sandbox.sandbox_digest(self._sandboxes.limits),
-            "images": [image.sha256 for image in self._images],
+            "images": [image.sha256 for image in self._group.images],
             "seed": self._seed,
             "programs": [*self._programs, code],
             **videos,
@@ -137,7 +130,7 @@ class RecordedSession:
 
     async def _execute(self, code: str) -> Act:
         home = self._sandboxes
-        async with home._slots:
+        async with home.slots:
             try:
                 session = await self._replayed()
                 observation = await session.arun(code)
@@ -161,15 +154,15 @@ class RecordedSession:
 
     def _stored(self, observation: sandbox.Observation, code: str) -> Observation:
         """The observation with its images in the store, derived from the session's first image by this program."""
-        inputs: tuple[ImageRef | VideoRef, ...] = (*self._images, *self._videos)
+        inputs: tuple[ImageRef | VideoRef, ...] = (*self._group.images, *self._group.videos)
         parent = inputs[0].sha256 if inputs else None
         made_by = digest([*self._programs, code])
-        store = self._sandboxes._store
-        images = tuple(store.add_pixels(image.pixels, parent=parent, made_by=made_by) for image in observation.images)
-        edits = [to_row(edit) for edit in observation.edits]
+        add = self._sandboxes.store.add_pixels
         row = {
             "status": str(observation.status),
             "text": observation.text,
-            "images": [to_row(image) for image in images],
+            "images": [to_row(add(image.pixels, parent=parent, made_by=made_by)) for image in observation.images],
+            "error": observation.error,
+            "edits": [to_row(edit) for edit in observation.edits],
         }
-        return from_row(Observation, {**row, "error": observation.error, "edits": edits})
+        return from_row(Observation, row)

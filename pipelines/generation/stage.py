@@ -150,7 +150,6 @@ class Shard:
 
     @property
     def samples_key(self) -> TableKey:
-        """Its samples."""
         return TableKey(SAMPLES, self.partition)
 
     def samples(self) -> dict[str, Sample]:

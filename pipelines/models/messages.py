@@ -37,7 +37,6 @@ class Message:
 
 
 def message(role: Role, *parts: Part | str) -> Message:
-    """A message; strings become text."""
     return Message(role, tuple(Text(part) if isinstance(part, str) else part for part in parts))
 
 

@@ -12,14 +12,7 @@ import polars as pl
 
 from pipelines.generation.funnel import FunnelStep, funnel_step
 from pipelines.generation.stage import Shard
-from pipelines.records import (
-    PassRate,
-    Reject,
-    SuitabilityVotes,
-    Usage,
-    Votes,
-    from_row,
-)
+from pipelines.records import PassRate, Reject, SuitabilityVotes, Usage, Votes, from_row
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.storage.workspace import Workspace
 
@@ -65,7 +58,6 @@ def shards_with(workspace: Workspace, partitions: Sequence[str], asset: str) -> 
 
 
 def stage_facts(workspace: Workspace, partitions: Sequence[str]) -> list[StageFacts]:
-    """Every stage that was materialised."""
     return [_stage(shards, asset) for asset in STAGES if (shards := shards_with(workspace, partitions, asset))]
 
 
@@ -82,7 +74,6 @@ def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> li
 
 
 def polled(votes: Sequence[Votes]) -> Polled:
-    """The sums."""
     return Polled(
         n_rows=len(votes),
         n_ballots=sum(row.n for row in votes),

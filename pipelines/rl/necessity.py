@@ -70,7 +70,6 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
         return [(sample, row) for sample, row in rows if row.sample_id in rated and sample.images]
 
     async def measure(self, sample: Sample, row: RLCandidate) -> ToolNecessity:
-        """Both kinds of rollouts."""
         forced = await self._votes(sample, row, "forced", self.n_forced)
         forbidden = await self._votes(sample, row, "forbidden", self.n_forbidden)
         return ToolNecessity(sample.sample_id, forced, forbidden)

@@ -56,7 +56,6 @@ class PassRates(Stage[Sample, RLCandidate, PassRate]):
         return [(sample, row) for sample, row in rows if row.sample_id in checked]
 
     async def measure(self, sample: Sample, row: RLCandidate) -> PassRate | Rejection:
-        """The student's answers."""
         votes = await collect_votes(
             self.student,
             turn_of(sample, "pass_rate"),

@@ -59,7 +59,6 @@ class Suitability(Stage[Sample, RLCandidate, SuitabilityVotes]):
         return [(sample, row) for sample, row in rows if not sample.images and not sample.videos]
 
     async def measure(self, sample: Sample, row: RLCandidate) -> SuitabilityVotes | Rejection:
-        """The votes on one problem."""
         turn = turn_of(sample, PROMPT, schema=SCHEMA)
         verdict = majority if self.stop_early else None
         votes = await collect_votes(self.judge, turn, yes_or_no, n_votes=self.n_votes, verdict=verdict, what=PROMPT)
@@ -88,7 +87,6 @@ class SuitabilityLabels(Stage[Sample, SuitabilityVotes, SuitabilityLabel]):
         return shard.joined(VOTES, SuitabilityVotes)
 
     async def measure(self, sample: Sample, row: SuitabilityVotes) -> SuitabilityLabel | Rejection:
-        """The majority."""
         votes = row.votes
         side = self.tie if votes.majority == "tie" else votes.majority
         if side == "reject":

@@ -61,8 +61,9 @@ class ImageStore:
     def add_video(self, data: bytes) -> VideoRef:
         """Stores a video from outside. Raises ``RowError`` when it is not a sound one
         (``pipelines/storage/media_validation.py``)."""
-        probed = probe_video(data)
-        return VideoRef(self._put(data), probed.format, probed.width, probed.height, probed.n_frames, probed.fps)
+        video = probe_video(data)
+        self._put(data)
+        return video
 
     def read(self, ref: ImageRef | VideoRef | str) -> bytes:
         """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were."""
@@ -79,7 +80,6 @@ class ImageStore:
         return data
 
     def open(self, ref: ImageRef) -> Image.Image:
-        """The decoded image."""
         return decode(self.read(ref))
 
     def _path(self, sha256: str) -> str:

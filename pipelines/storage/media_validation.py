@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 import sandbox
+from pipelines.records import VideoRef
+from pipelines.records.digest import digest_bytes
 from pipelines.records.reject_reasons import Reason, RowError
 from sandbox._guest.video import VideoReader
 from sandbox._guest.video_frames import FrameSource
@@ -171,21 +173,10 @@ VIDEO_FORMATS = {
 Thumbnails = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class ProbedVideo:
-    """A video all of whose frames decode. ``fps``: frames per second on average, 0 where it is unknown."""
-
-    format: str
-    width: int
-    height: int
-    n_frames: int
-    fps: float
-
-
 def probe_video(
     data: bytes, *, max_bytes: int = MAX_VIDEO_BYTES, max_frames: int = MAX_FRAMES, max_pixels: int = MAX_PIXELS
-) -> ProbedVideo:
-    """Decodes ``data`` fully. Raises ``RowError`` (unreadable_video, too_large_video) with what was found."""
+) -> VideoRef:
+    """The video; every frame decodes. Raises ``RowError`` (unreadable_video, too_large_video) with what was found."""
     if not data:
         raise RowError(Reason.UNREADABLE_VIDEO, "the video file has 0 bytes")
     if len(data) > max_bytes:
@@ -204,7 +195,7 @@ def probe_video(
             frames.frame(number)
         height, width = frames.rgb(n_frames - 1).shape[:2]
         fps = round(VideoReader(io.BytesIO(data)).get_avg_fps(), 3)
-    return ProbedVideo(format, width, height, n_frames, fps)
+    return VideoRef(digest_bytes(data), format, width, height, n_frames, fps)
 
 
 def thumbnails(data: bytes, *, side: int) -> Thumbnails:

@@ -104,19 +104,9 @@ def run_stage(
 
 
 def report(tables: Tables, key: TableKey, *, reused: bool = True, performed: int = 0) -> StageReport:
-    """The report of a finished stage."""
     facts = tables.facts(key)
-    return StageReport(
-        key=key,
-        n_in=facts["n_in"],
-        n_out=facts["n_out"],
-        n_rejected=facts["n_rejected"],
-        n_quarantined=facts["n_quarantined"],
-        reasons=facts["reasons"],
-        usage=from_row(Usage, facts["usage"]),
-        reused=reused,
-        performed=performed,
-    )
+    counts = {name: facts[name] for name in ("n_in", "n_out", "n_rejected", "n_quarantined", "reasons")}
+    return StageReport(key, **counts, usage=from_row(Usage, facts["usage"]), reused=reused, performed=performed)
 
 
 def reason_of(rejected: Reject) -> str:
@@ -191,7 +181,6 @@ class Pace:
         self._clock, self._began = clock, clock()
 
     def words(self, stand: StageProgress) -> str:
-        """The line for people."""
         seconds = max(self._clock() - self._began, 1e-9)
         share = stand.n_done / stand.n_rows if stand.n_rows else 1.0
         rate = stand.n_done / seconds

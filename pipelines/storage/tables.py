@@ -53,11 +53,9 @@ class Tables:
         self.root = root
 
     def path(self, key: TableKey) -> Path:
-        """Where the table lies."""
         return self.root.joinpath(*key.asset, f"{key.partition}.parquet")
 
     def rejects_path(self, key: TableKey) -> Path:
-        """Where its rejects lie."""
         return self.root.joinpath(*key.asset, f"{key.partition}.rejects.parquet")
 
     def write(

@@ -42,7 +42,6 @@ class Workspace:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
-        """The workspace that the variables of ``WorkspaceSettings`` name."""
         settings = WorkspaceSettings.from_environment(environment)
         home = settings.home.absolute()
         return cls(
@@ -61,7 +60,6 @@ class Workspace:
 
     @cached_property
     def images(self) -> ImageStore:
-        """The image store."""
         return ImageStore(self.images_url)
 
     @cached_property
@@ -72,15 +70,12 @@ class Workspace:
 
     @cached_property
     def tables(self) -> Tables:
-        """The stages' tables."""
         return Tables(self.home / "tables")
 
     def dataset(self, name: str, config: str) -> Path:
-        """The folder of a shipped dataset."""
         return self.home / "datasets" / name / config
 
     def checkpoint(self, name: str) -> Path:
-        """The folder of a trained model."""
         return self.home / "checkpoints" / name
 
     @property
@@ -90,15 +85,12 @@ class Workspace:
 
     @property
     def calibrations(self) -> Path:
-        """The folder of the judges' calibrations."""
         return self.home / "calibrations"
 
     @property
     def annotation(self) -> Path:
-        """The folder of the annotation campaign."""
         return self.home / "annotation"
 
     @property
     def sources(self) -> Path:
-        """The folder of the sources that were added."""
         return self.home / "sources"

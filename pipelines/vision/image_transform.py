@@ -91,7 +91,6 @@ class ImageTransform:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations that it consists of."""
         single = (Operation.DIRECTION, Operation.LIGHTING, Operation.REGION)
         return tuple(compress(single, (self.turns, self.relights, self.rescales)))
 

@@ -98,7 +98,6 @@ class Contrast:
 
 
 def contrast(image: Image.Image) -> Contrast:
-    """The contrast of an image."""
     levels = np.asarray(image.convert("L"), np.float32) / 255
     low, high = (float(level) for level in np.percentile(levels, (2, 98)))
     steps = [float(np.abs(np.diff(levels, axis=axis)).mean()) if levels.shape[axis] > 1 else 0.0 for axis in (0, 1)]

@@ -43,7 +43,6 @@ class Orientation:
 
 
 def orientation(image: Image.Image) -> Orientation:
-    """The measures of one image."""
     levels = scaled_gray(image, min(1.0, 512 / max(image.size)), min_side=8).astype(np.float32)
     variance = float(levels.var())
     if variance < 1:

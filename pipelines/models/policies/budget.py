@@ -114,7 +114,6 @@ class SpendTracker:
         own = self._own
         if own is not self._written:
             self._write(own)
-            self._written = own
         self.others = self._read()
 
     def _read(self) -> Spending:
@@ -132,6 +131,7 @@ class SpendTracker:
         row = insert(_purses).values(purse=self.name, session=self._session, **spent)
         with self._ledger.engine.begin() as connection:
             connection.execute(row.on_conflict_do_update(index_elements=["purse", "session"], set_=spent))
+        self._written = own
 
 
 class BudgetPool:
@@ -179,7 +179,6 @@ class BudgetPool:
             )
 
     def pay(self, usage: Usage) -> None:
-        """Adds the usage of a call."""
         self._own += usage
         if self._tracker is not None:
             self._tracker.report(Spending(self._own, self._own_hours))

@@ -52,7 +52,6 @@ class OraclePolicy:
         """Always available."""
 
     async def write(self, request: CompletionRequest) -> Completion:
-        """The script's next turn."""
         return Completion(self._script(request))
 
     async def close(self) -> None:

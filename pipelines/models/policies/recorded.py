@@ -37,16 +37,13 @@ class RecordedPolicy:
 
     @property
     def identity(self) -> PolicyIdentity:
-        """The inner policy's."""
         return self._policy.identity
 
     @property
     def concurrency(self) -> int:
-        """The inner policy's."""
         return self._policy.concurrency
 
     async def check(self) -> None:
-        """Whether the inner policy is available."""
         await self._policy.check()
 
     async def write(self, request: CompletionRequest) -> Completion:
@@ -106,7 +103,6 @@ class RecordedPolicy:
         }
 
     async def close(self) -> None:
-        """Closes the inner policy."""
         await self._policy.close()
 
 

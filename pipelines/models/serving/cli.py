@@ -9,7 +9,7 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -133,7 +133,7 @@ def _serve(
 def _wait(console: Console, servers: ServerRegistry, server: ModelServer) -> None:
     """Waits until it is ready and prints the settings."""
     with _death_cleaned_up(servers, server), console.status("starting") as progress_line:
-        seconds = wait_until_ready(server, report=_ProgressReporter(console, progress_line))
+        seconds = wait_until_ready(server, report=_progress_reporter(console, progress_line))
     server = lifecycle.pin(servers, server)
     console.print(f"ready after {seconds:.0f} s at {server.root_url}/v1", highlight=False, soft_wrap=True)
     if not server.revision:
@@ -153,21 +153,20 @@ def _death_cleaned_up(servers: ServerRegistry, server: ModelServer) -> Iterator[
         raise
 
 
-class _ProgressReporter:
+def _progress_reporter(console: Console, progress_line: Status) -> Callable[[Progress], None]:
     """Progress in place in a terminal, elsewhere as a line now and then."""
+    printed_at = 0.0
 
-    def __init__(self, console: Console, progress_line: Status) -> None:
-        self._console = console
-        self._progress_line = progress_line
-        self._printed_at = 0.0
-
-    def __call__(self, progress: Progress) -> None:
+    def report(progress: Progress) -> None:
+        nonlocal printed_at
         text = Text(f"{progress.seconds:.0f} s  {progress.line}", overflow="ellipsis", no_wrap=True)
-        if self._console.is_terminal:
-            self._progress_line.update(text)
-        elif progress.seconds - self._printed_at >= LINE_SECONDS:
-            self._printed_at = progress.seconds
-            self._console.print(text)
+        if console.is_terminal:
+            progress_line.update(text)
+        elif progress.seconds - printed_at >= LINE_SECONDS:
+            printed_at = progress.seconds
+            console.print(text)
+
+    return report
 
 
 @contextmanager

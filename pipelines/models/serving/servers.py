@@ -96,7 +96,6 @@ class ServerRegistry:
         return _load(path) if path.exists() else None
 
     def write(self, server: ModelServer) -> None:
-        """Records a server."""
         write_whole(self.path(server.model), json.dumps(asdict(server), indent=1))
 
     def remove(self, server: ModelServer) -> None:
