@@ -30,7 +30,7 @@ def _screening(run: StageRun, shard: Shard) -> dict[str, Any]:
     @cache
     def errors() -> Mapping[str, RowError]:
         name = f"{Candidates.asset}-{shard.partition}"
-        return screening.screen_samples(name, list(shard.samples().values())).errors
+        return screening.screen_samples(name, list(shard.samples().values()))
 
     return {"screening": screening, "errors": errors}
 

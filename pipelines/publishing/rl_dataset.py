@@ -93,7 +93,7 @@ class RlDataset(Publication[RLRow]):
         """Each question once, screened, up to the quotas."""
         selection, n_in = self._gathered()
         samples = [row.sample for row in selection.rows.values()]
-        for sample_id, error in self.screening.screen_samples("rl_dataset", samples).errors.items():
+        for sample_id, error in self.screening.screen_samples("rl_dataset", samples).items():
             selection.drop(sample_id, error)
         by_source: dict[str, list[RLRow]] = {}
         for row in selection.rows.values():

@@ -89,7 +89,7 @@ class SftDataset(Publication[Trajectory]):
         """Each trajectory once, screened, reviewed by experts, up to the quota."""
         selection, n_in = self._gathered()
         pairs = [(self._samples[row.sample_id], row) for row in selection.rows.values()]
-        for row_id, error in self._screening.screen(self.recipe.family, pairs).errors.items():
+        for row_id, error in self._screening.screen(self.recipe.family, pairs).items():
             selection.drop(row_id, error)
         self._apply_reviews(selection)
         if self.n_rows is not None:

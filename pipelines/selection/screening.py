@@ -8,15 +8,15 @@ is looked for, and the card says so.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow.parquet as pq
 
 from pipelines.records import ImageRef, Sample, Trajectory
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.decontamination import (
-    BenchmarkCounts,
     BenchmarkIndex,
     Contamination,
     Scanner,
@@ -31,21 +31,12 @@ from pipelines.storage.workspace import Workspace
 _TEXT_KINDS = frozenset({"question", "phrase"})
 
 
-@dataclass(frozen=True, slots=True)
-class ScreeningResult:
-    """Rows to take out, by id, and the counts per benchmark; ``benchmarks`` None: none was looked for."""
-
-    errors: Mapping[str, RowError]
-    benchmarks: Sequence[BenchmarkCounts] | None = None
-
-
 @dataclass
 class Screening:
     """Looks at one family after the other; what it computed of an image serves all of them."""
 
     workspace: Workspace
     _hashes: dict[str, PerceptualHash | None] = field(default_factory=dict)
-    _scanner: Scanner | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -53,19 +44,19 @@ class Screening:
         path = self.workspace.benchmarks
         return "" if not path.exists() else "|".join(benchmark.fingerprint() for benchmark in read_benchmarks(path))
 
-    def screen(self, family: str, rows: Sequence[tuple[Sample, Trajectory]]) -> ScreeningResult:
-        """Which trajectories may not ship. The evidence on benchmarks is ``<home>/contamination/<family>.parquet``."""
+    def screen(self, family: str, rows: Sequence[tuple[Sample, Trajectory]]) -> dict[str, RowError]:
+        """The errors of trajectories that may not ship, by id; evidence: ``<home>/contamination/<family>.parquet``."""
         return self._screened(family, [TrainingRow.of_trajectory(row, sample) for sample, row in rows])
 
-    def screen_samples(self, name: str, samples: Sequence[Sample]) -> ScreeningResult:
-        """Which samples may not ship as prompts; the evidence is ``<home>/contamination/<name>.parquet``."""
+    def screen_samples(self, name: str, samples: Sequence[Sample]) -> dict[str, RowError]:
+        """The errors of samples that may not ship, by id; evidence: ``<home>/contamination/<name>.parquet``."""
         return self._screened(name, [TrainingRow.of_sample(sample) for sample in samples])
 
-    def _screened(self, name: str, rows: Sequence[TrainingRow]) -> ScreeningResult:
+    def _screened(self, name: str, rows: Sequence[TrainingRow]) -> dict[str, RowError]:
         errors = self._duplicates(rows)
         if not self.workspace.benchmarks.exists():
-            return ScreeningResult(errors)
-        report = self._opened_scanner().report(rows)
+            return errors
+        report = self._scanner.report(rows)
         path = self.workspace.home / "contamination" / f"{name}.parquet"
         with whole_file(path) as part:
             pq.write_table(to_table(report.found), part)
@@ -77,14 +68,12 @@ class Screening:
                     f"{finding.benchmark} {finding.benchmark_row}: {finding.kind} {finding.score:.2f}, {finding.detail}"
                 )
                 errors.setdefault(row_id, RowError(Reason.CONTAMINATED, evidence))
-        return ScreeningResult(errors, report.counts)
+        return errors
 
-    def _opened_scanner(self) -> Scanner:
-        if self._scanner is None:
-            folder = self.workspace.home / "benchmarks"
-            index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), folder)
-            self._scanner = Scanner(index, self.workspace.images)
-        return self._scanner
+    @cached_property
+    def _scanner(self) -> Scanner:
+        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.home / "benchmarks")
+        return Scanner(index, self.workspace.images)
 
     def _duplicates(self, rows: Sequence[TrainingRow]) -> dict[str, RowError]:
         errors: dict[str, RowError] = {}

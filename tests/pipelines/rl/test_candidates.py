@@ -59,7 +59,7 @@ def test_near_duplicates_are_out_before_anything_is_paid(workspace):
     first = next(iter(Questions().rows(0)))
     twin = replace(first, row="twin", question=first.question + " ", truth=Truth(count=1))
     shard = taken_in(workspace, Questions(extra=(twin,)))
-    errors = Screening(workspace).screen_samples("t", list(shard.samples().values())).errors
+    errors = Screening(workspace).screen_samples("t", list(shard.samples().values()))
     judge = judging(lambda turn: True)
     shard.materialize(Candidates(judge=judge, screening=Screening(workspace), errors=lambda: errors))
     (out,) = rejects(shard)

@@ -41,10 +41,10 @@ def test_a_row_whose_image_and_question_are_near_another_goes(workspace: Workspa
         _row(make_case, store, 2, cat, "How many whiskers can be counted on the left side?"),
         _row(make_case, store, 3, coffee, question),
     ]
-    screened = Screening(workspace).screen("crop", rows)
-    assert {row: error.reason.value for row, error in screened.errors.items()} == {"t1": "near_duplicate"}
-    assert "t0" in screened.errors["t1"].evidence
-    assert screened.benchmarks is None
+    errors = Screening(workspace).screen("crop", rows)
+    assert {row: error.reason.value for row, error in errors.items()} == {"t1": "near_duplicate"}
+    assert "t0" in errors["t1"].evidence
+    assert not (workspace.home / "contamination").exists()
 
 
 def test_a_row_that_shows_a_benchmarks_image_goes_with_its_evidence(
@@ -56,10 +56,8 @@ def test_a_row_that_shows_a_benchmarks_image_goes_with_its_evidence(
     workspace.home.mkdir(parents=True, exist_ok=True)
     workspace.benchmarks.write_text(json.dumps({"private": {"kind": "folder", "path": str(folder)}}))
     rows = [_row(make_case, workspace.images, 0, cat, "A?"), _row(make_case, workspace.images, 1, coffee, "B?")]
-    screened = Screening(workspace).screen("crop", rows)
-    assert {row: error.reason.value for row, error in screened.errors.items()} == {"t0": "contaminated"}
-    assert screened.errors["t0"].evidence.startswith("private cat.jpg: near_image")
+    errors = Screening(workspace).screen("crop", rows)
+    assert {row: error.reason.value for row, error in errors.items()} == {"t0": "contaminated"}
+    assert errors["t0"].evidence.startswith("private cat.jpg: near_image")
     found = pq.read_table(workspace.home / "contamination" / "crop.parquet").to_pylist()
-    assert {row["trajectory_id"] for row in found} == {"t0"}
-    assert screened.benchmarks is not None
-    assert screened.benchmarks[0].n_contaminated_rows == 1
+    assert {(row["trajectory_id"], row["benchmark_row"]) for row in found} == {("t0", "cat.jpg")}
