@@ -40,10 +40,11 @@ ROWS_CODE = (
 """The code that decides which rows ship, besides the publication's own."""
 FILES_CODE = (
     __name__,
-    "pipelines.publishing.card",
+    "pipelines.publishing.cards",
     "pipelines.publishing.parquet_shards",
     "pipelines.publishing.judge_stats",
     "pipelines.publishing.replay",
+    "pipelines.publishing.templates",
     "pipelines.publishing.text_charts",
 )
 """The code that decides the bytes of files and cards."""

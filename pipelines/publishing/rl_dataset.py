@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pipelines.generation.stage import Shard, row_error
-from pipelines.publishing.card import RL_TEMPLATE, rl_card
+from pipelines.publishing.cards import rl_card
 from pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, Selection, benchmark_names
 from pipelines.publishing.parquet_shards import Shipped, write_prompts
 from pipelines.records import RLRow, Sample, to_row
@@ -86,7 +86,7 @@ class RlDataset(Publication[RLRow]):
         tables = self.workspace.tables
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
-        rest = [self.mix.validation_share, self._agreement, code_digest(*FILES_CODE, __name__), RL_TEMPLATE]
+        rest = [self.mix.validation_share, self._agreement, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
     def select(self) -> Outcome[RLRow]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from pipelines.generation.funnel import funnel_of
 from pipelines.generation.recipes import Recipe
 from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.card import SFT_TEMPLATE, sft_card
+from pipelines.publishing.cards import sft_card
 from pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, Selection, benchmark_names
 from pipelines.publishing.judge_stats import (
     acceptance,
@@ -83,7 +83,7 @@ class SftDataset(Publication[Trajectory]):
 
     def file_inputs(self) -> str:
         """The table's, and the code that writes files and card."""
-        return digest([self.inputs(), code_digest(*FILES_CODE), SFT_TEMPLATE])
+        return digest([self.inputs(), code_digest(*FILES_CODE)])
 
     def select(self) -> Outcome[Trajectory]:
         """Each trajectory once, screened, reviewed by experts, up to the quota."""

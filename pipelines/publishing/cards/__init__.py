@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import yaml
 
 from pipelines.generation.funnel import Funnel
 from pipelines.generation.recipes import Recipe
 from pipelines.publishing.judge_stats import JudgeStats
 from pipelines.publishing.replay import Replay
+from pipelines.publishing.templates import render
 from pipelines.publishing.text_charts import text_bars
 from pipelines.records import RLRow, Sample, Trajectory
 from pipelines.rl import pass_rates, suitability
@@ -22,9 +21,6 @@ from pipelines.rl.facts import all_votes, polled, stage_facts
 from pipelines.storage.stage import StageReport
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.proportion import Proportion
-
-SFT_TEMPLATE = Path(__file__).with_name("sft_card.md.jinja").read_text()
-RL_TEMPLATE = Path(__file__).with_name("rl_card.md.jinja").read_text()
 
 
 def sft_card(
@@ -44,7 +40,7 @@ def sft_card(
     used = [samples[trajectory.sample_id] for trajectory in trajectories]
     provenances = [trajectory.provenance for trajectory in trajectories]
     return _render(
-        SFT_TEMPLATE,
+        "cards/sft_card.md.jinja",
         title=f"Darkroom SFT: {recipe.family}",
         licenses={sample.license for sample in used},
         tags=[recipe.family, recipe.protocol.name],
@@ -83,7 +79,7 @@ def rl_card(
 ) -> str:
     """The card of all RL rows. ``agreement``: of votes with people, in words."""
     return _render(
-        RL_TEMPLATE,
+        "cards/rl_card.md.jinja",
         title="Darkroom RL prompts",
         licenses={part for row in rows for part in row.sample.license.split(" AND ")},
         tags=["reinforcement-learning"],
@@ -109,7 +105,6 @@ def rl_card(
 
 
 def _render(template: str, *, title: str, licenses: Iterable[str], tags: Sequence[str], **facts: Any) -> str:
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, autoescape=False)
     # no `configs` here: with them, `load_dataset(folder)` answers from its cache after the folder was made anew
     front_matter = {
         "pretty_name": title,
@@ -118,8 +113,7 @@ def _render(template: str, *, title: str, licenses: Iterable[str], tags: Sequenc
         "task_categories": ["visual-question-answering"],
         "tags": ["darkroom", "thinking-with-images", *tags],
     }
-    text = yaml.safe_dump(front_matter, sort_keys=False).strip()
-    return environment.from_string(template).render(front_matter=text, **facts)
+    return render(template, front_matter=yaml.safe_dump(front_matter, sort_keys=False).strip(), **facts)
 
 
 def _mean_scores(trajectories: Sequence[Trajectory]) -> Mapping[str, float]:
