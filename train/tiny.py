@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from uuid import uuid4
 
 import typer
+import yaml
 
 from pipelines.models.prompts import bundled_prompt
 from pipelines.records.digest import digest
@@ -24,24 +25,14 @@ from train.examples.encoding import conversation
 from train.models.loading import VISION_TOKENS
 from train.runs.command_line import guarded
 
-QWEN_SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""How Qwen2.5 splits text before merging: words, single digits, punctuation with the newlines that follow it."""
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
 """Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write a program."""
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *VISION_TOKENS)
-VOCABULARY, HIDDEN, LAYERS, LONGEST_SIDE = 3000, 64, 2, 4
+VOCABULARY, LONGEST_SIDE = 3000, 4
 SPREAD = 0.02
 """Of the weights, as Qwen has it."""
 ArchName = Literal["qwen2_5_vl", "qwen3_vl"]
-OWN_TEXTS = (
-    "system\nYou are a helpful assistant.\nuser\nassistant\ntool\n0 1 2 3 4 5 6 7 8 9",
-    "<think>I crop the region to look closer.\n<code>\n```python\nfrom PIL import Image\n"
-    "image = Image.open(image_path)\nprocessed_path = 'crop.png'\n"
-    "image.crop((10, 20, 30, 40)).save(processed_path)\nprint(processed_path)\n```\n</code>"
-    "<sandbox_output></sandbox_output>\nThe sign is red.</think>\n<answer>red</answer>",
-)
+_TINY = yaml.safe_load(Path(__file__).with_name("tiny.yaml").read_text())
 MARKER = "tiny.json"
 
 
@@ -54,15 +45,7 @@ class Arch(NamedTuple):
     rope: dict[str, Any]
 
 
-ARCHITECTURES: dict[ArchName, Arch] = {
-    "qwen2_5_vl": Arch(patch=14, vision={"window_size": 56, "fullatt_block_indexes": [1]}, text={}, rope={}),
-    "qwen3_vl": Arch(
-        patch=16,
-        vision={"num_position_embeddings": 64, "deepstack_visual_indexes": [0]},
-        text={"head_dim": 16},
-        rope={"mrope_interleaved": True},
-    ),
-}
+ARCHITECTURES: dict[ArchName, Arch] = {name: Arch(**parts) for name, parts in _TINY["architectures"].items()}
 
 
 def build(
@@ -79,8 +62,9 @@ def build(
     ``spread`` is the standard deviation of the weights. With the default a model this small hardly learns to see; with
     0.1 it does.
     """
-    corpus = [*OWN_TEXTS, bundled_prompt("thyme").system, *texts]
-    recipe = digest([seed, split, spread, VOCABULARY, HIDDEN, LAYERS, LONGEST_SIDE, arch, ARCHITECTURES[arch], corpus])
+    corpus = [*_TINY["texts"], bundled_prompt("thyme").system, *texts]
+    size = (VOCABULARY, _TINY["text"]["hidden_size"], _TINY["text"]["num_hidden_layers"], LONGEST_SIDE)
+    recipe = digest([seed, split, spread, *size, arch, ARCHITECTURES[arch], corpus])
     marker = out / MARKER
     if marker.is_file() and json.loads(marker.read_text())["recipe"] == recipe:
         return False
@@ -141,11 +125,13 @@ def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
 
     token = tokenizer.convert_tokens_to_ids
     end, pad = token("<|im_end|>"), token("<|endoftext|>")
-    initializer = {"initializer_range": spread}
+    shape, initializer = ARCHITECTURES[arch], {"initializer_range": spread}
+    ends = {"vocab_size": len(tokenizer), "eos_token_id": end, "pad_token_id": pad}
+    rope = {"rope_parameters": {**_TINY["rope"], **shape.rope}}
     config = AutoConfig.for_model(
         arch,
-        text_config=_text_config(len(tokenizer), ARCHITECTURES[arch], end=end, pad=pad) | initializer,
-        vision_config=_vision_config(ARCHITECTURES[arch]) | initializer,
+        text_config={**_TINY["text"], **ends, **rope, **shape.text, **initializer},
+        vision_config={**_TINY["vision"], "patch_size": shape.patch, **shape.vision, **initializer},
         **initializer,
         image_token_id=token("<|image_pad|>"),
         video_token_id=token("<|video_pad|>"),
@@ -160,39 +146,8 @@ def _model(tokenizer: Any, seed: int, arch: ArchName, spread: float) -> Any:
     return model
 
 
-def _vision_config(arch: Arch) -> dict[str, Any]:
-    return {
-        "depth": 2,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_heads": 2,
-        "patch_size": arch.patch,
-        "spatial_merge_size": 2,
-        "temporal_patch_size": 2,
-        "out_hidden_size": HIDDEN,
-        **arch.vision,
-    }
-
-
-def _text_config(n_tokens: int, arch: Arch, *, end: int, pad: int) -> dict[str, Any]:
-    return {
-        "hidden_size": HIDDEN,
-        "intermediate_size": 2 * HIDDEN,
-        "num_hidden_layers": LAYERS,
-        "num_attention_heads": HIDDEN // 16,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 8192,
-        "vocab_size": n_tokens,
-        "rms_norm_eps": 1e-6,
-        "bos_token_id": None,
-        "eos_token_id": end,
-        "pad_token_id": pad,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 3, 3], **arch.rope},
-        **arch.text,
-    }
-
-
 def _processor(tokenizer: Any, arch: ArchName) -> Any:
+    import trl
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
     from train.models.image_only import ImageOnlyProcessor
@@ -205,13 +160,8 @@ def _processor(tokenizer: Any, arch: ArchName) -> Any:
         temporal_patch_size=2,
         size={"shortest_edge": unit, "longest_edge": unit * LONGEST_SIDE**2},
     )
-    return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=_stock_template(arch))
-
-
-def _stock_template(arch: ArchName) -> str:
-    import trl
-
-    return (Path(trl.__file__).parent / "chat_templates" / f"{arch}.jinja").read_text()
+    template = Path(trl.__file__).parent / "chat_templates" / f"{arch}.jinja"
+    return ImageOnlyProcessor(image_processor=images, tokenizer=tokenizer, chat_template=template.read_text())
 
 
 def main(

@@ -129,10 +129,10 @@ class RowReader:
     def present(self, row: Row) -> dict[str, Any]:
         """A row as TRL's example: messages whose parts say whether they are trained, and their images in order."""
         example = conversation(row, layout=self.layout)
-        messages = (
-            [_all_trained(message) for message in example.messages] if self.train_observations else example.messages
-        )
-        return {"messages": messages, "images": example.images}
+        for message in example.messages:
+            if self.train_observations and message["role"] == "assistant":
+                message["content"] = [{**part, "train": True} for part in message["content"]]
+        return {"messages": example.messages, "images": example.images}
 
     def collate(self, examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Presented rows as one batch of tensors."""
@@ -171,9 +171,3 @@ def open_reader(
     source = template("sft", model_type(model))
     processor = load_processor(model, min_pixels=min_pixels, max_pixels=max_pixels)
     return RowReader(processor, source, layout, train_observations)
-
-
-def _all_trained(message: Mapping[str, Any]) -> dict[str, Any]:
-    if message["role"] != "assistant":
-        return dict(message)
-    return {**message, "content": [{**part, "train": True} for part in message["content"]]}

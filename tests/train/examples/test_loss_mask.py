@@ -14,9 +14,13 @@ from tests.train.scripted import segments
 from train.examples.encoding import IGNORED, RowReader
 from train.examples.loss_mask import mask_of, page, print_mask
 from train.models.loading import load_processor, template
-from train.tiny import ARCHITECTURES, LINE_SPLIT, QWEN_SPLIT, build
+from train.tiny import ARCHITECTURES, LINE_SPLIT, build
 
 PAD = "<|image_pad|>"
+QWEN_SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How Qwen2.5 splits text before merging: words, single digits, punctuation with the newlines that follow it."""
 OBSERVATION = {
     "thyme": r"<sandbox_output>.*?</sandbox_output>\n?",
     "pyvision": r"<interpreter>.*?</interpreter>\n?",

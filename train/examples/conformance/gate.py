@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -106,22 +107,22 @@ def examine(
     """
     key = gate.key
     path = reports / f"{key[:16]}.parquet"
-    conformance = read_report(path, key)
-    while conformance is None:
+    while (conformance := read_report(path, key)) is None:
         if writes:
-            _write(gate, path, key, progress or (lambda n_checked, of: None))
+            _write(gate, path, key, progress)
         else:
             time.sleep(1.0)  # the first process is at it; when it fails, whoever launched ends the others
-        conformance = read_report(path, key)
     return conformance
 
 
-def _write(gate: ConformanceGate, path: Path, key: str, progress: Progress) -> None:
+def _write(gate: ConformanceGate, path: Path, key: str, progress: Progress | None) -> None:
     n_rows, n_checked = count_rows(*gate.folders), 0
     with report_writer(path, key) as write:
         for verdicts in _verdicts(gate, n_rows):
             write(verdicts)
-            progress(n_checked := n_checked + len(verdicts), n_rows)
+            n_checked += len(verdicts)
+            if progress is not None:
+                progress(n_checked, n_rows)
 
 
 def _verdicts(gate: ConformanceGate, n_rows: int) -> Iterator[list[RowVerdict]]:
@@ -136,21 +137,24 @@ def _verdicts(gate: ConformanceGate, n_rows: int) -> Iterator[list[RowVerdict]]:
         yield from _shared(judgement, batches, n_processes)
 
 
+@dataclass(frozen=True)
 class BatchJudge:
     """Judges a batch of rows; every ``step``th row is read with its pixels as well."""
 
-    def __init__(self, reader: RowReader, max_tokens: int, step: int) -> None:
-        self._reader, self._sizes = reader, without_pixels(reader)
-        self._max_tokens, self._step = max_tokens, step
+    reader: RowReader
+    max_tokens: int
+    step: int
 
-    def __reduce__(self) -> Any:
-        return BatchJudge, (self._reader, self._max_tokens, self._step)
+    @cached_property
+    def sizes(self) -> RowReader:
+        """Made in the process that judges."""
+        return without_pixels(self.reader)
 
     def __call__(self, batch: Sequence[IndexedRow]) -> list[RowVerdict]:
         """A verdict on every row."""
-        verdicts = judge(batch, self._sizes, max_tokens=self._max_tokens)
+        verdicts = judge(batch, self.sizes, max_tokens=self.max_tokens)
         for entry, verdict in zip(batch, verdicts, strict=True):
-            if entry.place % self._step == 0 and verdict.reason is None:
+            if entry.place % self.step == 0 and verdict.reason is None:
                 self._check_whole(entry.row)
         return verdicts
 
@@ -158,7 +162,7 @@ class BatchJudge:
         """The row has the same tokens, labels and number of patches when its pixels are read."""
         images = [Image.open(io.BytesIO(image["bytes"])) for image in row["images"] or []]
         opened = {**row, "images": images}
-        whole, light = self._reader.read([opened]), self._sizes.read([opened])
+        whole, light = self.reader.read([opened]), self.sizes.read([opened])
         same = all(whole[name].equal(light[name]) for name in ("input_ids", "labels"))
         if not same or (images and len(whole["pixel_values"]) != int(light["image_grid_thw"].prod(dim=1).sum())):
             raise TrainError(

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import yaml
 
-from pipelines.publishing.layouts.turns import Row
 from pipelines.storage.atomic_write import whole_file
 
 
@@ -38,41 +38,36 @@ class Misfit(StrEnum):
     NOTHING_TRAINED = "nothing_trained"
 
 
-REMEDIES: Mapping[Misfit, str] = {
-    Misfit.UNRENDERABLE: "the row contradicts itself or its protocol: export the dataset again",
-    Misfit.IMAGES_DIFFER: "export the dataset again; if it stays, the row's `images` and `rounds` were edited apart "
-    "from each other",
-    Misfit.IMAGE_DAMAGED: "export the dataset again from the image store, or leave the row out",
-    Misfit.IMAGE_TOKENS_DIFFER: "the chat template or the processor drops or invents images: train with the one that "
-    "comes along",
-    Misfit.TRUNCATED: "lower --max-pixels, or leave the row out",
-    Misfit.OBSERVATION_TRAINED: "the chat template's loss flags are not those of train/templates, or a token straddles "
-    "the border of an observation: end the text before it with a newline",
-    Misfit.OWN_WORDS_UNTRAINED: "the chat template's loss flags are not those of train/templates",
-    Misfit.NOTHING_TRAINED: "give the row an answer, or leave it out",
-}
+REMEDIES: Mapping[str, str] = yaml.safe_load(Path(__file__).with_name("remedies.yaml").read_text())
+"""What to do about each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Of one row as it is read; ``n_trained`` of its tokens are in the loss."""
+class RowMisfit(Exception):
+    """A row that cannot be trained on: reason and evidence."""
 
-    n_tokens: int = 0
-    n_trained: int = 0
-    n_images: int = 0
-    n_image_tokens: int = 0
+    def __init__(self, reason: Misfit, evidence: str) -> None:
+        super().__init__(f"{reason}: {evidence}")
+        self.reason, self.found = reason, evidence
 
 
 @dataclass(frozen=True, slots=True)
 class RowVerdict:
-    """On one row. ``row`` is its place among all rows; ``reason`` is None when it conforms."""
+    """On one row as it is read. ``row`` is its place among all rows; ``reason`` is None when it conforms."""
 
     row: int
     trajectory_id: str
     family: str
-    counts: Counts = Counts()
+    n_tokens: int = 0
+    n_trained: int = 0
+    """Tokens in the loss."""
+    n_images: int = 0
+    n_image_tokens: int = 0
     reason: Misfit | None = None
     found: str = ""
+
+    def refused(self, misfit: RowMisfit) -> RowVerdict:
+        """This row is not fit."""
+        return replace(self, reason=misfit.reason, found=misfit.found)
 
     @property
     def remedy(self) -> str:
@@ -87,47 +82,16 @@ class RowVerdict:
     @property
     def record(self) -> dict[str, Any]:
         """As a row of the report."""
-        return {
-            "row": self.row,
-            "trajectory_id": self.trajectory_id,
-            "family": self.family,
-            "n_tokens": self.counts.n_tokens,
-            "n_trained": self.counts.n_trained,
-            "n_images": self.counts.n_images,
-            "n_image_tokens": self.counts.n_image_tokens,
-            "verdict": "refused" if self.reason else "conforms",
-            "reason": self.reason.value if self.reason else None,
-            "found": self.found or None,
-            "remedy": self.remedy or None,
-        }
-
-
-class RowMisfit(Exception):
-    """A row that cannot be trained on: reason and evidence."""
-
-    def __init__(self, reason: Misfit, evidence: str) -> None:
-        super().__init__(f"{reason}: {evidence}")
-        self.reason, self.found = reason, evidence
-
-
-def refused(index: int, row: Row, misfit: RowMisfit, counts: Counts = Counts()) -> RowVerdict:
-    """The verdict on a row that is not fit."""
-    return RowVerdict(index, row["trajectory_id"], row["family"], counts, misfit.reason, misfit.found)
+        remedy = {"found": self.found or None, "remedy": self.remedy or None}
+        return {**asdict(self), "verdict": "refused" if self.reason else "conforms", **remedy}
 
 
 SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
-        ("trajectory_id", pa.string()),
-        ("family", pa.string()),
-        ("n_tokens", pa.int32()),
-        ("n_trained", pa.int32()),
-        ("n_images", pa.int32()),
-        ("n_image_tokens", pa.int32()),
-        ("verdict", pa.string()),
-        ("reason", pa.string()),
-        ("found", pa.string()),
-        ("remedy", pa.string()),
+        *((name, pa.string()) for name in ("trajectory_id", "family")),
+        *((name, pa.int32()) for name in ("n_tokens", "n_trained", "n_images", "n_image_tokens")),
+        *((name, pa.string()) for name in ("verdict", "reason", "found", "remedy")),
     ]
 )
 _KEY = b"darkroom.conformance"
@@ -205,7 +169,7 @@ def summary(conformance: Conformance) -> str:
 
 def explanation(conformance: Conformance) -> str:
     """Why nothing is trained: the reasons with their remedies, the first rows, where the report lies."""
-    reasons = (f"  {n:,} x {name}: {REMEDIES[Misfit(name)]}" for name, n in conformance.reasons.items())
+    reasons = (f"  {n:,} x {name}: {REMEDIES[name]}" for name, n in conformance.reasons.items())
     rows = (
         f"  row {row['trajectory_id']} ({row['family']}, {row['reason']}): {row['found']}"
         for row in conformance.first_refused

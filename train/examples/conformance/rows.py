@@ -15,7 +15,8 @@ import hashlib
 import io
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import groupby, takewhile
 from typing import Any, NamedTuple
 
 from PIL import Image, UnidentifiedImageError
@@ -23,7 +24,7 @@ from PIL import Image, UnidentifiedImageError
 from pipelines.models.messages import Text
 from pipelines.publishing.layouts import turns as rendering
 from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable
-from train.examples.conformance.report import Counts, Misfit, RowMisfit, RowVerdict, refused
+from train.examples.conformance.report import Misfit, RowMisfit, RowVerdict
 from train.examples.encoding import IGNORED, RowReader
 
 
@@ -49,7 +50,7 @@ def judge(rows: Sequence[IndexedRow], reader: RowReader, *, max_tokens: int) -> 
         try:
             opened.append(IndexedRow(place, _opened(row)))
         except RowMisfit as misfit:
-            verdicts.append(refused(place, row, misfit))
+            verdicts.append(RowVerdict(place, row["trajectory_id"], row["family"]).refused(misfit))
     verdicts += [_verdict(entry, tokens, reader, max_tokens) for entry, tokens in _read(opened, reader)]
     return sorted(verdicts, key=lambda verdict: verdict.row)
 
@@ -58,10 +59,11 @@ def trained_texts(row: Row, reader: RowReader) -> Iterator[str]:
     """What has to be trained of a row, run by run: the model's turns with their ends, as its loss policy says."""
     answers = [turn for turn in rendering.turns(row) if turn.role == "assistant"]
     for turn in answers:
-        text = "".join(part.text for part in turn.parts if isinstance(part, Text))
-        inside = reader.layout == "inline" and turn is not answers[-1]
         if turn.trained:
-            yield text + ("\n" if inside else "<|im_end|>")
+            inside = reader.layout == "inline" and turn is not answers[-1]
+            yield "".join(part.text for part in turn.parts if isinstance(part, Text)) + (
+                "\n" if inside else "<|im_end|>"
+            )
 
 
 def _opened(row: Row) -> dict[str, Any]:
@@ -119,25 +121,23 @@ def _read(rows: Sequence[IndexedRow], reader: RowReader) -> Iterator[tuple[Index
 
 def _verdict(entry: IndexedRow, tokens: Tokens | RowMisfit, reader: RowReader, max_tokens: int) -> RowVerdict:
     place, row = entry
+    verdict = RowVerdict(place, row["trajectory_id"], row["family"])
     if isinstance(tokens, RowMisfit):
-        return refused(place, row, tokens)
-    counts = _counts(row, tokens, reader)
-    try:
-        _check_image_tokens(row, tokens, reader)
-        _check_trained(row, tokens, reader)
-        _check_end(tokens, reader, max_tokens)
-    except RowMisfit as misfit:
-        return refused(place, row, misfit, counts)
-    return RowVerdict(place, row["trajectory_id"], row["family"], counts)
-
-
-def _counts(row: Row, tokens: Tokens, reader: RowReader) -> Counts:
-    return Counts(
+        return verdict.refused(tokens)
+    verdict = replace(
+        verdict,
         n_tokens=len(tokens.ids),
         n_trained=sum(label != IGNORED for label in tokens.labels),
         n_images=len(row["images"]),
         n_image_tokens=tokens.ids.count(reader.processor.image_token_id),
     )
+    try:
+        _check_image_tokens(row, tokens, reader)
+        _check_trained(row, tokens, reader)
+        _check_end(tokens, reader, max_tokens)
+    except RowMisfit as misfit:
+        return verdict.refused(misfit)
+    return verdict
 
 
 def _check_image_tokens(row: Row, tokens: Tokens, reader: RowReader) -> None:
@@ -146,9 +146,7 @@ def _check_image_tokens(row: Row, tokens: Tokens, reader: RowReader) -> None:
     needed = [
         images.get_number_of_image_patches(image.height, image.width) // images.merge_size**2 for image in row["images"]
     ]
-    run_lengths = [
-        len(list(run)) for is_image, run in groupby(tokens.ids, key=lambda candidate: candidate == token) if is_image
-    ]
+    run_lengths = [len(list(run)) for is_image, run in groupby(tokens.ids, key=token.__eq__) if is_image]
     if run_lengths != needed:
         raise RowMisfit(
             Misfit.IMAGE_TOKENS_DIFFER,
@@ -171,8 +169,7 @@ def _check_trained(row: Row, tokens: Tokens, reader: RowReader) -> None:
 
 
 def _mistrained(trained: str, expected: str) -> RowMisfit:
-    start = next((n for n, pair in enumerate(zip(trained, expected, strict=False)) if pair[0] != pair[1]), -1)
-    start = min(len(trained), len(expected)) if start < 0 else start
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(trained, expected, strict=False)))
     trained_part, expected_part = trained[start : start + 40], expected[start : start + 40]
     if len(trained) < len(expected):
         return RowMisfit(Misfit.OWN_WORDS_UNTRAINED, f"the loss mask leaves out {expected_part!r}")
