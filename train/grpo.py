@@ -25,36 +25,6 @@ if TYPE_CHECKING:
     from train.runs.checkpoints import Staging
     from train.runs.job import RunReporter, TrainingJob
 
-COLUMNS = {
-    "loss": "loss",
-    "reward": "reward",
-    "accuracy": "accuracy",
-    "tool_calls": "programs per rollout",
-    "executable_rate": "executable",
-    "broken_rate": "broken",
-}
-OTHER_COLUMNS = (
-    "reward_std",
-    "group_std",
-    "positive_with_negative_advantage",
-    "answered",
-    "tool_use",
-    "turns",
-    "tokens",
-    "images_shown",
-    "kl",
-    "entropy",
-    "clip_ratio/region_mean",
-    "sandbox/seconds",
-    "sandbox/waiting_share",
-    "completions/clipped_ratio",
-    "step_time",
-    "learning_rate",
-    "grad_norm",
-)
-METHOD_PREFIXES = ("parts/", "groups/")
-"""Prefixes of the metrics that a method adds."""
-
 
 def reinforce(
     dataset: Path,
@@ -91,13 +61,11 @@ def _train(
     staging: Staging,
     report: RunReporter,
 ) -> list[dict[str, Any]]:
-    from transformers import PrinterCallback
-
     from train.models.loading import load_processor, save_checkpoint
     from train.rl.rollouts.sample_log import SampleLog
     from train.runs.command_line import is_first_process
     from train.runs.history import read_steps
-    from train.runs.job import StepReporter
+    from train.runs.job import report_steps
 
     samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
     processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
@@ -113,8 +81,7 @@ def _train(
         save_steps=save_steps,
         sample_log=SampleLog(samples) if is_first_process() else None,
     )
-    trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(StepReporter(report, COLUMNS))
+    report_steps(trainer, report, "grpo")
     report.line(f"{len(trainer.train_dataset)} prompts, {settings.generations} rollouts each: {method.says}")
     if judges is None or judges.policy is None:
         report.line(f"no judge (--judge-url); one would be asked {method.wants_judge}")
@@ -130,9 +97,7 @@ def _train(
     if is_first_process() and samples.is_dir():
         samples.rename(staging.final / samples.name)
     trainer.accelerator.wait_for_everyone()
-    history = trainer.state.log_history
-    of_method = sorted({name for entry in history for name in entry if name.startswith(METHOD_PREFIXES)})
-    return read_steps(history, (*COLUMNS, *of_method, *OTHER_COLUMNS))
+    return read_steps(trainer.state.log_history, "grpo")
 
 
 def build_trainer(
@@ -150,30 +115,54 @@ def build_trainer(
     """A trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
     from train.models.loading import load_model, lora_config, model_type, template
     from train.rl.methods import Judges
+    from train.rl.rollouts.environment import PLAIN_RESPONSE
     from train.rl.rollouts.prompts import prompts
-    from train.rl.rollouts.trainer import SandboxGRPOTrainer, grpo_config
+    from train.rl.rollouts.trainer import SandboxGRPOTrainer
 
     processor.chat_template = template("grpo", model_type(model))
-    processor.tokenizer.response_template = _PLAIN_RESPONSE
+    processor.tokenizer.response_template = PLAIN_RESPONSE
     return SandboxGRPOTrainer(
         load_model(model),
         settings=settings,
         method=method,
         judges=judges or Judges(),
         watch=sample_log,
-        args=grpo_config(settings, processor, steps=steps, save_steps=save_steps),
+        args=_config(settings, processor, steps, save_steps),
         train_dataset=prompts(rows, protocol=settings.protocol),
         processing_class=processor,
         peft_config=lora_config(settings.lora),
     )
 
 
-_PLAIN_RESPONSE = {
-    "defaults": {"role": "assistant"},
-    "start_anchor": "<|im_start|>assistant\n",
-    "fields": {"content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"}},
-}
-"""TRL requires a response template where there are tools; here the protocols parse the turns."""
+_SAME_NAMES = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty", "loss_type"}
+"""Settings that TRL calls as we do."""
+
+
+def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int) -> Any:
+    from trl.trainer.grpo_config import GRPOConfig
+
+    from train.models.loading import suppressed_tokens, trainer_arguments
+
+    suppressed = suppressed_tokens(processor)
+    with_vllm = settings.engine != "transformers"
+    # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
+    forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
+    return GRPOConfig(
+        **settings.model_dump(include=_SAME_NAMES),
+        **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
+        max_steps=settings.max_steps,
+        num_train_epochs=settings.epochs,
+        per_device_train_batch_size=round(settings.batch_size * settings.oversample),
+        num_generations=settings.generations,
+        gradient_accumulation_steps=settings.accumulation,
+        lr_scheduler_type=settings.schedule,
+        scale_rewards=settings.scale,
+        max_completion_length=settings.max_tokens,
+        max_tool_calling_iterations=settings.max_rounds,
+        generation_kwargs=forbidden,
+        use_vllm=with_vllm,
+        vllm_mode="server" if settings.engine == "vllm_server" else "colocate",
+    )
 
 
 @takes_settings

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from train.finetuning.settings import (
-    PlannedPhase,
     SftSettings,
     folders_of,
     read_phases,
@@ -30,11 +29,9 @@ from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
 
 if TYPE_CHECKING:
+    from train.finetuning.phases import Plan
     from train.runs.checkpoints import Staging
     from train.runs.job import RunReporter, TrainingJob
-
-Plan = Sequence[tuple[PlannedPhase, tuple[Path, ...]]]
-"""Phases with their dataset folders."""
 
 
 def finetune(
@@ -73,12 +70,12 @@ def finetune(
 def _train(
     job: TrainingJob, planned: Plan, settings: SftSettings, save_steps: int, staging: Staging, report: RunReporter
 ) -> list[dict[str, Any]]:
-    from train.finetuning.phases import check_rows, open_model_reader, train_phases
+    from train.examples.encoding import open_reader
+    from train.finetuning.phases import SftRun
 
-    reader = open_model_reader(job.model, settings)
-    reports = job.output.parent / ".conformance"
-    stretches = check_rows(planned, job.model, reader, settings, reports, report, writes=staging.writes)
-    return train_phases(stretches, job.model, reader, settings, staging, report, save_steps=save_steps)
+    read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels", "train_observations"})
+    run = SftRun(job.model, open_reader(job.model, **read_as), settings, staging, report, save_steps)
+    return run.train(run.check_rows(planned, job.output.parent / ".conformance"))
 
 
 def _recipe(context: typer.Context, name: str) -> str:

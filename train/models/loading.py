@@ -84,6 +84,22 @@ def device_arguments() -> dict[str, Any]:
     return {"use_cpu": not on_gpu, "bf16": on_gpu, "activation_checkpointing": on_gpu, "dataloader_num_workers": 0}
 
 
+def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
+    """What all trainers share: reproducible, every step logged, nothing sent anywhere, two checkpoints kept."""
+    return {
+        "output_dir": str(checkpoints),
+        "seed": seed,
+        "data_seed": seed,
+        "logging_steps": 1,
+        "save_strategy": "steps" if save_steps else "no",
+        "save_steps": save_steps or 500,
+        "save_total_limit": 2,
+        "report_to": "none",
+        "disable_tqdm": True,
+        **device_arguments(),
+    }
+
+
 def lora_config(rank: int, *, vision: bool = True) -> Any:
     """LoRA on every linear layer but the output head; None for rank 0, which trains all weights.
 

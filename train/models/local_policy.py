@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from transformers import LogitsProcessor, StoppingCriteria, TopPLogitsWarper
+from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria, TopPLogitsWarper
 
 from pipelines.models.messages import ImagePart
 from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
@@ -145,8 +145,6 @@ class LocalPolicy:
         ]
 
     def _generated(self, turns: Sequence[CompletionRequest], inputs: Any) -> list[Completion]:
-        import torch
-
         loaded, width = self._loaded, inputs["input_ids"].shape[1]
         seeds = [turn.seed for turn in turns]
         draw = SeededSampler(seeds, self._sampling.temperature, self._sampling.top_p, loaded.model.device)
@@ -186,9 +184,6 @@ class LocalPolicy:
 
     @cached_property
     def _loaded(self) -> _Loaded:
-        import torch
-        from transformers import GenerationConfig
-
         processor = load_processor(self._folder, max_pixels=self._max_pixels)
         model = load_model(self._folder).to("cuda" if torch.cuda.is_available() else "cpu").eval()
         ends, pad = model.generation_config.eos_token_id, processor.tokenizer.pad_token_id

@@ -139,16 +139,18 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
         raise typer.BadParameter(f"no file {path}")
     entries = yaml.safe_load(path.read_text()) or {}
     option_names = {parameter.name for parameter in context.command.params} - {"config"}
-    values = {str(name).replace("-", "_"): _as_option(value) for name, value in entries.items()}
+    values = {
+        str(name).replace("-", "_"): json.dumps(value) if _are_objects(value) else value
+        for name, value in entries.items()
+    }
     if unknown := sorted(values.keys() - option_names):
         raise typer.BadParameter(f"{path} has unknown keys {unknown}; known: {sorted(filter(None, option_names))}")
     context.default_map = {**(context.default_map or {}), **values}
     return path
 
 
-def _as_option(value: Any) -> Any:
-    is_objects = isinstance(value, list) and any(isinstance(item, dict) for item in value)
-    return json.dumps(value) if is_objects else value
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,11 @@ Rollout = Mapping[str, Any]
 def read_rollouts(output: Path) -> list[Rollout]:
     """All sample rollouts, the newest step first, the best rollout of a question before its others."""
     files = sorted((output / FOLDER).glob("*.json"), reverse=True)
-    return [rollout for path in files for rollout in sorted(json.loads(path.read_text()), key=_rank)]
+    by_question = [
+        sorted(json.loads(path.read_text()), key=lambda rollout: (rollout["sample_id"], -(rollout["reward"] or 0.0)))
+        for path in files
+    ]
+    return [rollout for rollouts in by_question for rollout in rollouts]
 
 
 def write_page(output: Path, *, title: str) -> None:
@@ -49,14 +55,15 @@ def write_page(output: Path, *, title: str) -> None:
     if not rollouts:
         return
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= {"code": _code, "number": _number, "signed": _signed}
+    formatter = HtmlFormatter(style="friendly", nowrap=True)
+    environment.filters |= {
+        "code": lambda text: Markup(highlight(text, PythonLexer(), formatter)),
+        "number": _number,
+        "signed": partial(_number, sign="+"),
+    }
     template = environment.from_string((_HERE / "gallery.html.jinja").read_text(encoding="utf-8"))
-    by_step: dict[int, list[Rollout]] = {}
-    for rollout in rollouts:
-        by_step.setdefault(rollout["step"], []).append(rollout)
-    style = (_HERE / "gallery.css").read_text(encoding="utf-8") + HtmlFormatter(style="friendly").get_style_defs(
-        ".code"
-    )
+    by_step = {step: list(of_step) for step, of_step in groupby(rollouts, key=lambda rollout: rollout["step"])}
+    style = (_HERE / "gallery.css").read_text(encoding="utf-8") + formatter.get_style_defs(".code")
     body = Markup(template.render(title=title, steps=by_step, images=f"{FOLDER}/{IMAGES}"))
     page = html_page(body, title=f"{title}: sample rollouts", style=style)
     (output / PAGE).write_text(page, encoding="utf-8", errors="replace")
@@ -70,14 +77,14 @@ def rollout_examples(rollouts: Sequence[Rollout], output: Path) -> list[str]:
 def rollout_table(rollouts: Sequence[Rollout], output: Path) -> str:
     """Some rollouts with their images and code as a Markdown table."""
     head = ("step", "question", "image", "code", "observation", "answer", "reward", "advantage")
-    rows = [head, ["---"] * len(head), *(_row(rollout, output) for rollout in _varied(rollouts, N_TABLED))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+    return history.markdown_table(head, [_row(rollout, output) for rollout in _varied(rollouts, N_TABLED)])
 
 
 def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
     rounds = rollout["rounds"]
+    parts = ", ".join(f"{name} {_number(value)}" for name, value in rollout["parts"].items())
     thumbnails = [_image(output, name, _SIDE) for turn in rounds for name in turn["images"][:1]][:2]
-    observations = "; ".join(_observation_text(turn) for turn in rounds)
+    observations = "; ".join(f"{turn['status']}: {turn['error'] or turn['text'] or ''}".strip(": ") for turn in rounds)
     return (
         str(rollout["step"]),
         _cell(rollout["question"], 200),
@@ -85,13 +92,13 @@ def _row(rollout: Rollout, output: Path) -> tuple[str, ...]:
         _cell(" ⏎ ".join(turn["code"] for turn in rounds), 300, code=True),
         f"{' '.join(thumbnails)} {_cell(observations, 120)}",
         f"{_answer(rollout)} (gold: {_cell(rollout['gold'], 60)})",
-        f"{_number(rollout['reward'])} ({_parts(rollout)})",
-        _signed(rollout["advantage"]),
+        f"{_number(rollout['reward'])} ({parts})",
+        _number(rollout["advantage"], sign="+"),
     )
 
 
 def _example(rollout: Rollout, output: Path) -> str:
-    outcome = f"reward {_number(rollout['reward'])}, advantage {_signed(rollout['advantage'])}"
+    outcome = f"reward {_number(rollout['reward'])}, advantage {_number(rollout['advantage'], sign='+')}"
     words = f"step {rollout['step']}: {_cell(rollout['question'], 140)} → **{_answer(rollout)}** · {outcome}"
     names = [name for turn in rollout["rounds"] for name in turn["images"]] or list(rollout["question_images"])
     for side in (128, 96, 72, 56, 40) if names else ():
@@ -110,22 +117,10 @@ def _varied(rollouts: Sequence[Rollout], n: int) -> list[Rollout]:
     return [*chosen, *(rollout for rollout in rollouts if rollout not in chosen)][:n]
 
 
-def _rank(rollout: Rollout) -> tuple[str, float]:
-    return rollout["sample_id"], -(rollout["reward"] or 0.0)
-
-
 def _answer(rollout: Rollout) -> str:
     if rollout["broken"] is not None:
         return f"broken: {_cell(rollout['broken'], 60)}"
     return _cell(rollout["answer"] or "no answer", 60)
-
-
-def _parts(rollout: Rollout) -> str:
-    return ", ".join(f"{name} {_number(value)}" for name, value in rollout["parts"].items())
-
-
-def _observation_text(turn: Mapping[str, Any]) -> str:
-    return f"{turn['status']}: {turn['error'] or turn['text'] or ''}".strip(": ")
 
 
 def _image(output: Path, name: str, side: int, *, quality: int = 60) -> str:
@@ -145,30 +140,8 @@ def _cell(text: str, most: int, *, code: bool = False) -> str:
     return f"`{words.replace('`', chr(39))}`" if code and words else words.replace("<", "&lt;")
 
 
-def _number(value: float | None) -> str:
-    return "none" if value is None else f"{value:.3g}"
-
-
-def _signed(value: float | None) -> str:
-    return "none" if value is None else f"{value:+.3g}"
-
-
-def _code(text: str) -> Markup:
-    return Markup(highlight(text, PythonLexer(), HtmlFormatter(nowrap=True)))
-
-
-PLOTTED_COLUMNS = (
-    "reward",
-    "accuracy",
-    "executable_rate",
-    "tool_calls",
-    "broken_rate",
-    "loss",
-    "mean_token_accuracy",
-    "entropy",
-    "sandbox/waiting_share",
-)
-"""Columns with an entry of their own, where a training has them; ``plots`` shows all."""
+def _number(value: float | None, *, sign: str = "") -> str:
+    return "none" if value is None else f"{value:{sign}.3g}"
 
 
 def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: bytes) -> dict[str, Any]:
@@ -177,14 +150,14 @@ def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: by
     Images are Markdown with data URLs, since Dagster's UI serves no files. Markdown of a thousand characters and
     more is shown behind a link.
     """
-    steps = record["steps"]
+    steps, panels = record["steps"], output / history.PANELS
     there = history.number_columns(steps)
-    columns = [column, *(name for name in PLOTTED_COLUMNS if name in there and name != column)]
+    columns = [column, *(name for name in history.COLUMNS["plotted"] if name in there and name != column)]
     return {
         **{f"final_{name}": _value(_last(steps, name), "float") for name in columns},
         **{f"{name}_course": _value(_column_summary(steps, name), "md") for name in columns},
         "plot": _value(history.embedded(figure, column), "md"),
-        **_panels(output),
+        **({"plots": _value(history.embedded(panels.read_bytes(), "all columns"), "md")} if panels.is_file() else {}),
         "steps_table": _value(history.step_table(steps), "md"),
         **_rollouts(output),
         "steps": _value(record["n_steps"], "int"),
@@ -209,18 +182,12 @@ def _column_summary(steps: Sequence[dict[str, Any]], column: str) -> str:
     return f"{history.embedded(history.tiny_plot(steps, column), column)}\n\n{summary}"
 
 
-def _panels(output: Path) -> dict[str, Any]:
-    path = output / history.PANELS
-    return {"plots": _value(history.embedded(path.read_bytes(), "all columns"), "md")} if path.is_file() else {}
-
-
 def _rollouts(output: Path) -> dict[str, Any]:
     rollouts = read_rollouts(output)
     if not rollouts:
         return {}
-    examples = rollout_examples(rollouts, output)
     return {
-        **{f"rollout_{n}": _value(line, "md") for n, line in enumerate(examples, 1)},
+        **{f"rollout_{n}": _value(line, "md") for n, line in enumerate(rollout_examples(rollouts, output), 1)},
         "rollouts": _value(rollout_table(rollouts, output), "md"),
         "rollouts_page": _value(str((output / PAGE).resolve()), "path"),
     }

@@ -9,17 +9,22 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import math
 import subprocess
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+import yaml
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from PIL import Image, ImageDraw
+
+from pipelines.publishing.html_page import data_url
 
 PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
 PANELS = "metrics.png"
@@ -31,24 +36,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 _INK, _SOFT = "#2f6f4f", "#999999"
 _N_MARKED = 50
 _AXES = ("step", "epoch")
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """The content of ``training.json``."""
-
-    program: str
-    inputs: dict[str, Any]
-    steps: list[dict[str, Any]]
-    n_steps: int
-    seconds: float
-    versions: dict[str, str]
-    recipe: dict[str, str]
-    code: dict[str, Any]
-
-    def write(self, path: Path) -> None:
-        """As indented JSON."""
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+_METHOD_PREFIXES = ("parts/", "groups/")
+"""Prefixes of the metrics that a method of reinforcement learning adds."""
+COLUMNS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text())
+"""Of a trainer's log, by program; ``plotted`` have an entry of their own on the asset's page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +79,10 @@ def _git(root: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def read_steps(log: Steps, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The training steps of a trainer's log: step, epoch and the logged ones of ``columns``."""
-    names = ("step", "epoch", *columns)
+def read_steps(log: Steps, program: str) -> list[dict[str, Any]]:
+    """The training steps of a trainer's log: step, epoch, and of the columns those that ``program`` keeps."""
+    of_method = sorted({name for entry in log for name in entry if name.startswith(_METHOD_PREFIXES)})
+    names = (*_AXES, *COLUMNS[program]["told"], *of_method, *COLUMNS[program]["kept"])
     return [{name: entry[name] for name in names if name in entry} for entry in log if "loss" in entry]
 
 
@@ -104,14 +96,17 @@ def step_table(steps: Steps, *, most: int = 30) -> str:
     stride = max(1, -(-len(steps) // most))
     rows = [*steps[:-1][::stride], *steps[-1:]]
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    lines += ["| " + " | ".join(_cell(row.get(name)) for name in columns) + " |" for row in rows]
-    return "\n".join(lines)
+    return markdown_table(columns, [[_cell(row.get(name)) for name in columns] for row in rows])
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells as they are, one row a line."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
 
 
 def embedded(png: bytes, alt: str) -> str:
     """A PNG as a Markdown image that needs no file."""
-    return f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})"
+    return f"![{alt}]({data_url(png)})"
 
 
 def number_columns(steps: Steps) -> list[str]:
@@ -125,11 +120,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def column_plot(steps: Steps, column: str, *, title: str, epochs: bool = True) -> bytes:
+def column_plot(steps: Steps, column: str, *, title: str) -> bytes:
     """One column over the steps as a small PNG; dotted lines where an epoch ends."""
-    figure = _figure((5, 2.6))
+    figure = Figure(figsize=(5, 2.6), dpi=100, layout="constrained")
     axes = figure.subplots()
-    _draw(axes, steps, column, epochs=epochs)
+    _draw(axes, steps, column, epochs=True)
     axes.set(xlabel="step", ylabel=column, title=title)
     return _png(figure)
 
@@ -139,7 +134,7 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
     plotted = list(columns)[:MOST_PANELS]
     n_rows, n_across = max(1, -(-len(plotted) // N_ACROSS)), min(N_ACROSS, max(1, len(plotted)))
     height = 1.6 * n_rows + 0.4
-    figure = _figure((2.5 * n_across, height), layout=None, dpi=80)
+    figure = Figure(figsize=(2.5 * n_across, height), dpi=80)
     for number, column in enumerate(plotted, 1):
         axes = figure.add_subplot(n_rows, n_across, number)
         _draw(axes, steps, column, epochs=False)
@@ -147,13 +142,14 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
         axes.tick_params(labelsize=6)
     figure.subplots_adjust(0.06, 0.3 / height, 0.98, 1 - 0.6 / height, wspace=0.35, hspace=0.55)
     figure.suptitle(title, fontsize=9)
-    return _few_colours(_png(figure))
+    buffer = BytesIO()
+    with Image.open(BytesIO(_png(figure))) as image:
+        image.convert("RGB").quantize(16).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 def tiny_plot(steps: Steps, column: str, *, size: tuple[int, int] = (240, 56)) -> bytes:
     """One column as a black line on white, a PNG of some 400 bytes: short enough to be inlined on an asset page."""
-    from PIL import Image, ImageDraw
-
     values = [float(step[column]) for step in steps if is_number(step.get(column))]
     width, height = size
     image = Image.new("1", size, 1)
@@ -169,18 +165,7 @@ def tiny_plot(steps: Steps, column: str, *, size: tuple[int, int] = (240, 56)) -
     return buffer.getvalue()
 
 
-def _figure(size: tuple[float, float], *, layout: Literal["constrained"] | None = "constrained", dpi: int = 100) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, dpi=dpi, layout=layout)
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     plotted = [step for step in steps if is_number(step.get(column))]
     marker = "o" if len(plotted) < _N_MARKED else ""
     xs, ys = [step["step"] for step in plotted], [step[column] for step in plotted]
@@ -190,15 +175,6 @@ def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:
             axes.axvline(before["step"], color=_SOFT, linestyle=":", linewidth=1)
     axes.spines[["top", "right"]].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-
-
-def _few_colours(png: bytes) -> bytes:
-    from PIL import Image
-
-    buffer = BytesIO()
-    with Image.open(BytesIO(png)) as image:
-        image.convert("RGB").quantize(16).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
 
 
 def _png(figure: Any) -> bytes:

@@ -7,7 +7,7 @@ set: every step with all numbers of the trainer's log, from the first process.
 
 from __future__ import annotations
 
-import math
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 
 from pipelines.records.digest import digest
 from train.runs import gallery, history
@@ -46,7 +46,7 @@ class RunReporter:
         if is_printed and is_first_process():
             typer.echo(line)
         if self._pipes is not None:
-            finite = {name: value for name, value in metrics.items() if _is_finite(value)}
+            finite = {name: value for name, value in metrics.items() if history.is_number(value)}
             message = {"kind": STEP, "step": step, "n_steps": n_steps, "said": line, "metrics": finite}
             self._pipes.report_custom_message(message)
 
@@ -84,15 +84,14 @@ class StepReporter(TrainerCallback):
             step, n_steps = state.global_step, state.max_steps
             values = ", ".join(f"{name} {logs[key]:.4g}" for key, name in self._columns.items() if key in logs)
             line = f"step {step}/{n_steps}, epoch {logs['epoch']:.2f}: {values}"
-            self._report.step(step, n_steps, line=line, metrics=logs, is_printed=self._is_told(step, n_steps))
-
-    @staticmethod
-    def _is_told(step: int, n_steps: int) -> bool:
-        return step in (1, n_steps) or step % max(1, n_steps // LINES) == 0
+            is_printed = step in (1, n_steps) or step % max(1, n_steps // LINES) == 0
+            self._report.step(step, n_steps, line=line, metrics=logs, is_printed=is_printed)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+def report_steps(trainer: Any, report: RunReporter, program: str) -> None:
+    """Reports the steps of ``trainer``, in the place of what it prints itself."""
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(StepReporter(report, history.COLUMNS[program]["told"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +107,6 @@ class TrainingJob:
     folders: tuple[Path, ...] = ()
     """The folders below ``dataset`` to read; none: all."""
 
-    @property
-    def figure(self) -> str:
-        """Name of the plot in the output folder."""
-        return f"{self.column}.png"
-
 
 Train = Callable[[Staging, RunReporter], list[dict[str, Any]]]
 """Trains, saves the checkpoint to ``staging.final`` and returns the steps of its log."""
@@ -120,7 +114,9 @@ Train = Callable[[Staging, RunReporter], list[dict[str, Any]]]
 
 def run_job(job: TrainingJob, train: Train, *, force: bool = False) -> dict[str, Any]:
     """Trains ``job.output`` unless it is complete, and returns its history."""
-    inputs = CheckpointInputs(_dataset_digest(job), folder_digest(job.model), job.arguments)
+    datasets = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
+    dataset = datasets[0] if len(datasets) == 1 else digest(datasets)
+    inputs = CheckpointInputs(dataset, folder_digest(job.model), job.arguments)
     with reporting() as report:
         record = None if force else finished(job.output, inputs)
         if record is not None:
@@ -128,7 +124,7 @@ def run_job(job: TrainingJob, train: Train, *, force: bool = False) -> dict[str,
         else:
             record = _make(job, inputs, train, report)
         if is_first_process():
-            figure = (job.output / job.figure).read_bytes()
+            figure = (job.output / f"{job.column}.png").read_bytes()
             metadata = gallery.metadata(record, job.output, column=job.column, figure=figure)
             report.materialized(metadata, data_version=inputs.digest)
     return record
@@ -138,49 +134,34 @@ def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunR
     staging = Staging(job.output, inputs, writes=is_first_process())
     start, code = time.monotonic(), history.code_version()
     steps = train(staging, report)
-    record = history.History(
-        program=job.program,
-        inputs=_described(job, inputs),
-        steps=steps,
-        n_steps=len(steps),
-        seconds=round(time.monotonic() - start, 2),
-        versions=history.package_versions(),
-        recipe=_recipe(job),
-        code=asdict(code),
-    )
+    name = job.arguments.get("recipe") or job.arguments.get("method") or job.program
+    record = {
+        "program": job.program,
+        "inputs": {
+            "digest": inputs.digest,
+            "dataset": {"folder": str(job.dataset), "digest": inputs.dataset},
+            "model": {"folder": str(job.model), "digest": inputs.model},
+            "arguments": dict(job.arguments),
+        },
+        "steps": steps,
+        "n_steps": len(steps),
+        "seconds": round(time.monotonic() - start, 2),
+        "versions": history.package_versions(),
+        "recipe": {"name": str(name), "digest": digest(dict(job.arguments))},
+        "code": asdict(code),
+    }
     if is_first_process():
         _write(job, record, staging.final)
         staging.publish()
-        report.line(f"{job.output}: {record.n_steps} steps in {record.seconds:.0f} s")
-    return asdict(record)
+        report.line(f"{job.output}: {len(steps)} steps in {record['seconds']:.0f} s")
+    return record
 
 
-def _write(job: TrainingJob, record: history.History, folder: Path) -> None:
+def _write(job: TrainingJob, record: dict[str, Any], folder: Path) -> None:
     """The history, its plots, and the page with the sample rollouts if there are any."""
-    record.write(folder / HISTORY)
+    (folder / HISTORY).write_text(json.dumps(record, indent=2) + "\n")
     title = job.program if job.output.name == job.program else f"{job.program}: {job.output.name}"
-    (folder / job.figure).write_bytes(history.column_plot(record.steps, job.column, title=title))
-    (folder / history.PANELS).write_bytes(
-        history.panel_plot(record.steps, history.number_columns(record.steps), title=title)
-    )
+    steps = record["steps"]
+    (folder / f"{job.column}.png").write_bytes(history.column_plot(steps, job.column, title=title))
+    (folder / history.PANELS).write_bytes(history.panel_plot(steps, history.number_columns(steps), title=title))
     gallery.write_page(folder, title=title)
-
-
-def _recipe(job: TrainingJob) -> dict[str, str]:
-    """The recipe's or method's name, and the digest of all settings."""
-    names = (job.arguments.get(name) for name in ("recipe", "method"))
-    return {"name": str(next(filter(None, names), job.program)), "digest": digest(dict(job.arguments))}
-
-
-def _dataset_digest(job: TrainingJob) -> str:
-    parts = [folder_digest(folder, "*.parquet") for folder in job.folders or (job.dataset,)]
-    return parts[0] if len(parts) == 1 else digest(parts)
-
-
-def _described(job: TrainingJob, inputs: CheckpointInputs) -> dict[str, Any]:
-    return {
-        "digest": inputs.digest,
-        "dataset": {"folder": str(job.dataset), "digest": inputs.dataset},
-        "model": {"folder": str(job.model), "digest": inputs.model},
-        "arguments": dict(job.arguments),
-    }

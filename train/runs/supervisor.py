@@ -10,7 +10,7 @@ command's; 128 and the signal's number where a signal ended it.
 A job directory (``DARKROOM_EXCHANGE``) lies on this machine or a shared file system:
 
 messages   Dagster Pipes: one JSON object a line, from the program's first process
-error      the error message of a program that failed (``JobDirectory.error`` has the file's name)
+fault      the error message of a program that failed, in words for a person
 alive      a number that grows while the program lives
 stop       created by the starter: the program must end, also when it starts later
 """
@@ -26,7 +26,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 VARIABLE = "DARKROOM_EXCHANGE"
@@ -34,37 +35,19 @@ SECONDS = 2.0
 """Between two heartbeats, and between two checks for ``stop``."""
 
 
-@dataclass(frozen=True, slots=True)
 class JobDirectory:
-    """The files of one folder."""
+    """The files of one folder, as above."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.messages, self.alive, self.stop = (folder / name for name in ("messages", "alive", "stop"))
+        self.error = folder / "fault"
 
     @classmethod
     def of_this_program(cls) -> JobDirectory | None:
         """The folder that the environment names."""
         folder = os.environ.get(VARIABLE)
         return cls(Path(folder)) if folder else None
-
-    @property
-    def messages(self) -> Path:
-        """What the program reports."""
-        return self.folder / "messages"
-
-    @property
-    def error(self) -> Path:
-        """Why it failed, in words for a person."""
-        return self.folder / "fault"
-
-    @property
-    def alive(self) -> Path:
-        """Its signs of life."""
-        return self.folder / "alive"
-
-    @property
-    def stop(self) -> Path:
-        """There when the program is to end."""
-        return self.folder / "stop"
 
     def last_words(self) -> str:
         """The error message of a failed program; empty without one."""
@@ -108,12 +91,13 @@ def supervise(parent: int, command: Sequence[str]) -> int:
         gone = os.pidfd_open(parent)
     except ProcessLookupError:
         return 128 + signal.SIGTERM
-    process = subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with_supervisor)
+    process = subprocess.Popen(command, start_new_session=True, preexec_fn=partial(die_with_parent, signal.SIGKILL))
     ended = os.pidfd_open(process.pid)
     if os.getppid() != parent or _first_of(signalled, gone, ended) != ended:
         process.terminate()
         _first_of(ended, seconds=GRACE_SECONDS)
-    _kill_group(process.pid)  # before its leader is waited for: until then the number is not reused
+    with suppress(ProcessLookupError):  # before its leader is waited for: until then the number is not reused
+        os.killpg(process.pid, signal.SIGKILL)
     status = process.wait()
     return status if status >= 0 else 128 - status
 
@@ -135,17 +119,6 @@ def _first_of(*descriptors: int, seconds: float | None = None) -> int | None:
         poll.register(descriptor, select.POLLIN)
     ready = poll.poll(None if seconds is None else seconds * 1000)
     return ready[0][0] if ready else None
-
-
-def _die_with_supervisor() -> None:
-    die_with_parent(signal.SIGKILL)
-
-
-def _kill_group(leader: int) -> None:
-    try:
-        os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        return  # all have ended
 
 
 if __name__ == "__main__":

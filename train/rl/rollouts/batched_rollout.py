@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from pipelines.models.tasks import Task
 from pipelines.publishing.layouts.text import plain
 from pipelines.records import Observation, Usage
 from pipelines.records.reject_reasons import Reason, RowError
+from train.rl.methods.base import RolloutOutcome
 from train.rl.rollouts.environment import SandboxEnvironment
 from train.rl.rollouts.repetition import Repetition
 from train.rl.rollouts.sampling import Ending
@@ -68,9 +69,7 @@ class Transcript:
         self.logprobs += logprobs
 
 
-def observation_tokens(
-    processor: Any, parts: Sequence[Part], images: Sequence[Image.Image], *, last: int | None
-) -> list[int]:
+def observation_tokens(processor: Any, parts: Sequence[Part], images: Sequence[Image.Image], *, last: int) -> list[int]:
     """An observation as a user turn, up to where the model writes again; images as runs of image tokens.
 
     The turn before it is ended first where the model did not end it itself (``last`` is its last token).
@@ -122,23 +121,25 @@ class ActiveRollout:
         self.n_rounds += 1
         return await self.environment._run(code)
 
+    def outcome(self, played: Rollout) -> RolloutOutcome:
+        """What rewards and metrics read of the finished rollout."""
+        environment = self.environment
+        return RolloutOutcome(
+            question=environment._row["asked"],
+            protocol=self.protocol.name,
+            mode=self.task.mode,
+            rollout=played,
+            turns=tuple(self.transcript.turns),
+            question_images=tuple(environment._row["images"]),
+            pixels=dict(environment.pixels),
+            n_tokens=self.transcript.n_written,
+            seconds=environment.seconds,
+            sandbox_error=environment.broken,
+        )
+
 
 Write = Callable[[Sequence[ActiveRollout]], Sequence[GeneratedTurn]]
 """The next turn of each of these rollouts, in one batch."""
-
-
-@dataclass(slots=True)
-class BatchClock:
-    """Seconds of a batch. Code that runs while turns are generated causes no waiting."""
-
-    writing: float = 0.0
-    waiting: float = 0.0
-
-    @property
-    def waiting_share(self) -> float:
-        """The proportion of the time spent waiting for code."""
-        total = self.writing + self.waiting
-        return self.waiting / total if total else 0.0
 
 
 class ModelInTraining:
@@ -150,8 +151,13 @@ class ModelInTraining:
         self._players: dict[str, ActiveRollout] = {}
         self._waiting: list[tuple[ActiveRollout, asyncio.Future[Completion]]] = []
         self._n_going = 0
-        self.clock = BatchClock()
-        self._since = 0.0
+        self.seconds_writing = self.seconds_waiting = self._since = 0.0
+
+    @property
+    def waiting_share(self) -> float:
+        """The proportion of the time spent waiting for code; code that runs while turns are generated causes none."""
+        total = self.seconds_writing + self.seconds_waiting
+        return self.seconds_waiting / total if total else 0.0
 
     @property
     def identity(self) -> PolicyIdentity:
@@ -188,16 +194,14 @@ class ModelInTraining:
 
     async def _run_rollout(self, player: ActiveRollout, first: GeneratedTurn) -> Rollout:
         try:
-            opening = add_turn(player, first)
-            playing: Coroutine[Any, Any, Rollout] = rollout(
+            return await rollout(
                 player.task,
                 policy=self,
                 protocol=player.protocol,
                 session=player,
                 max_rounds=player.max_rounds,
-                opening=opening,
+                opening=add_turn(player, first),
             )
-            return await playing
         except RowError as error:
             return Rollout((), "", "", Usage(), error)
         finally:
@@ -205,10 +209,8 @@ class ModelInTraining:
             self._write_if_all_wait()
 
     def _show(self, player: ActiveRollout, observation: Observation) -> None:
-        images = player.environment._shown(observation)
-        transcript = player.transcript
-        parts = player.protocol.wrap(observation)
-        ids = observation_tokens(self._processor, parts, images, last=transcript.ids[-1])
+        images, transcript = player.environment._shown(observation), player.transcript
+        ids = observation_tokens(self._processor, player.protocol.wrap(observation), images, last=transcript.ids[-1])
         if len(transcript.ids) + len(ids) >= self._max_tokens:
             raise RowError(
                 Reason.TRUNCATED_TURN,
@@ -224,7 +226,7 @@ class ModelInTraining:
         waiting = sorted(self._waiting, key=lambda entry: places[entry[0].task.trajectory_id])
         self._waiting = []
         start = time.monotonic()
-        self.clock.waiting += start - self._since
+        self.seconds_waiting += start - self._since
         written = self._write([player for player, _ in waiting])
         for (player, future), turn in zip(waiting, written, strict=True):
             try:
@@ -232,7 +234,7 @@ class ModelInTraining:
             except RowError as error:
                 future.set_exception(error)
         self._since = time.monotonic()
-        self.clock.writing += self._since - start
+        self.seconds_writing += self._since - start
 
 
 def add_turn(player: ActiveRollout, turn: GeneratedTurn) -> Completion:

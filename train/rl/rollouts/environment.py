@@ -27,32 +27,29 @@ from train.models.loading import viewable
 from train.rl.methods.base import pixel_ref
 from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
-RESPONSE_TEMPLATE = {
+PLAIN_RESPONSE: dict[str, Any] = {
     "defaults": {"role": "assistant"},
     "start_anchor": "<|im_start|>assistant\n",
-    "fields": {
-        "tool_calls": {
-            "open_pattern": r"<code>\s*```python\s*\n",
-            "close_pattern": r"\n?```\s*</code>\s*",
-            "repeats": True,
-            "content": "text",
-            "transform": {
-                "type": "function",
-                "function": {"name": "run_python", "arguments": {"code": "{content}"}},
-            },
-        },
-        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
-    },
+    "fields": {"content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"}},
 }
+"""TRL requires a response template where there are tools; in ``SandboxGRPOTrainer`` the protocols parse the turns."""
+_CALL = {
+    "open_pattern": r"<code>\s*```python\s*\n",
+    "close_pattern": r"\n?```\s*</code>\s*",
+    "repeats": True,
+    "content": "text",
+    "transform": {"type": "function", "function": {"name": "run_python", "arguments": {"code": "{content}"}}},
+}
+RESPONSE_TEMPLATE = {**PLAIN_RESPONSE, "fields": {"tool_calls": _CALL, **PLAIN_RESPONSE["fields"]}}
 """For TRL's own tool loop: tells transformers that a ``<code>`` block of thyme is a call of ``run_python``."""
 
 
 class SandboxEnvironment:
     """One rollout's sandbox.
 
-    ``n_executions`` and ``n_ok`` count programs; ``pixels`` are the images that they showed, by ``ImageRef.sha256``;
-    ``seconds`` is what they took; ``broken`` says why the rollout cannot be trusted: the sandbox failed, or its session
-    is gone with its state. ``error`` is set when this machine cannot execute anything.
+    ``pixels`` are the images that its programs showed, by ``ImageRef.sha256``; ``seconds`` is what they took;
+    ``broken`` says why the rollout cannot be trusted: the sandbox failed, or its session is gone with its state.
+    ``error`` is set when this machine cannot execute anything.
     """
 
     n_slots = 0
@@ -73,7 +70,6 @@ class SandboxEnvironment:
         """
         self._end()
         self._row = row
-        self.n_executions = self.n_ok = 0
         self.seconds = 0.0
         self.pixels: dict[str, Image.Image] = {}
         self.broken: str | None = None
@@ -112,7 +108,6 @@ class SandboxEnvironment:
         """Raises ``RowError`` (sandbox_failed, unreadable_image) when the sandbox itself cannot execute the program."""
         start = time.monotonic()
         with self._lock:
-            self.n_executions += 1
             try:
                 observation = self._opened().run(code)
                 if observation.broken:
@@ -120,19 +115,14 @@ class SandboxEnvironment:
                         f"the session is gone: {observation.status}: {observation.error or 'no reason given'}"
                     )
             except SandboxError as error:
-                raise self._failed(error) from error
+                self.broken = f"{type(error).__name__}: {error}"
+                if isinstance(error, SandboxUnavailable):
+                    self.error = error
+                unreadable = isinstance(error, ImageUnreadable)
+                raise RowError(Reason.UNREADABLE_IMAGE if unreadable else Reason.SANDBOX_FAILED, self.broken) from error
             finally:
                 self.seconds += time.monotonic() - start
-            recorded = self._recorded(observation)
-            self.n_ok += recorded.status == "ok"
-            return recorded
-
-    def _failed(self, error: SandboxError) -> RowError:
-        self.broken = f"{type(error).__name__}: {error}"
-        if isinstance(error, SandboxUnavailable):
-            self.error = error
-        reason = Reason.UNREADABLE_IMAGE if isinstance(error, ImageUnreadable) else Reason.SANDBOX_FAILED
-        return RowError(reason, self.broken)
+            return self._recorded(observation)
 
     def _opened(self) -> Session:
         if self._session is None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import torch
 from tokenizers.decoders import DecodeStream
-from transformers import LogitsProcessor, StoppingCriteria
+from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from pipelines.models.protocols import ParsedTurn, Protocol
 from train.rl.rollouts.repetition import Repetition
@@ -105,6 +105,23 @@ class StopWhenOver(StoppingCriteria):
         for watcher, token in zip(self._watchers, input_ids[:, -1].tolist(), strict=True):
             watcher.see(token)
         return torch.tensor([bool(watcher.ending) for watcher in self._watchers], device=input_ids.device)
+
+
+@contextmanager
+def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool) -> Iterator[None]:
+    """Within, ``model`` generates with these watchers, and with temperature 0 inside code where it is ``adaptive``."""
+    generate, greedy = model.generate, [GreedyInCode(watchers)] if adaptive else []
+
+    def generate_watched(**inputs: Any) -> Any:
+        rules = LogitsProcessorList([*greedy, *(inputs.pop("logits_processor", None) or ())])
+        stops = StoppingCriteriaList([StopWhenOver(watchers)])
+        return generate(**inputs, logits_processor=rules, stopping_criteria=stops)
+
+    model.generate = generate_watched
+    try:
+        yield
+    finally:
+        model.generate = generate
 
 
 Logprobs = list[float | None]

@@ -12,28 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import gather_object
-from transformers import LogitsProcessorList, StoppingCriteriaList
-from trl.trainer.grpo_config import GRPOConfig
 
-from pipelines.generation.rollout import Rollout
 from pipelines.models.tasks import Task
+from pipelines.records import Sample
 from pipelines.records.digest import seed_from
-from train.models.loading import device_arguments, suppressed_tokens
 from train.rl.judging.judges import check_judge
 from train.rl.methods import Judges, Method
-from train.rl.methods.base import GradedQuestion, RolloutOutcome
+from train.rl.methods.base import RolloutOutcome
 from train.rl.rollouts.batched_rollout import ActiveRollout, GeneratedTurn, ModelInTraining, Transcript
 from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
 from train.rl.rollouts.prompts import opening
-from train.rl.rollouts.sampling import Ending, GreedyInCode, StopWhenOver, TurnWatcher, in_segments
+from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, watched
 from train.rl.rollouts.scoring import Metrics, Scores, n_trained, rows_of_groups, scored, with_advantages, without_rows
 from train.rl.settings import GrpoSettings
 from train.runs import JudgeDown, TrainError
@@ -42,46 +37,6 @@ from train.runs.checkpoints import RestoresCheckpoints
 T = TypeVar("T")
 Watch = Callable[[Scores, Any], None]
 """Receives the scores of every generated batch and the trainer's state, for the sample log."""
-
-
-def grpo_config(settings: GrpoSettings, processor: Any, *, steps: Path, save_steps: int) -> GRPOConfig:
-    """TRL's configuration; its checkpoints go to ``steps``."""
-    suppressed = suppressed_tokens(processor)
-    with_vllm = settings.engine != "transformers"
-    # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
-    forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
-    oversampled = round(settings.batch_size * settings.oversample)
-    return GRPOConfig(
-        output_dir=str(steps),
-        max_steps=settings.max_steps,
-        num_train_epochs=settings.epochs,
-        per_device_train_batch_size=oversampled,
-        num_generations=settings.generations,
-        gradient_accumulation_steps=settings.accumulation,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type=settings.schedule,
-        beta=settings.beta,
-        epsilon=settings.epsilon,
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        repetition_penalty=settings.repetition_penalty,
-        scale_rewards=settings.scale,
-        loss_type=settings.loss_type,
-        max_completion_length=settings.max_tokens,
-        max_tool_calling_iterations=settings.max_rounds,
-        generation_kwargs=forbidden,
-        use_vllm=with_vllm,
-        vllm_mode="server" if settings.engine == "vllm_server" else "colocate",
-        seed=settings.seed,
-        data_seed=settings.seed,
-        logging_steps=1,
-        save_strategy="steps" if save_steps else "no",
-        save_steps=save_steps or 500,
-        save_total_limit=2,
-        report_to="none",
-        disable_tqdm=True,
-        **device_arguments(),
-    )
 
 
 class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
@@ -101,7 +56,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         self._runner: asyncio.Runner | None = None
         self._players: list[ActiveRollout] = []
         self._outcomes: list[RolloutOutcome] = []
-        self._speaking: list[tuple[ActiveRollout, TurnWatcher]] = []
+        self._speaking: list[ActiveRollout] = []
         self._endings: list[Ending] = []
         self._started = 0.0
         self._scores = Scores()
@@ -113,13 +68,13 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         """As TRL's; rollouts and judges share one event loop, which ends with the training."""
         with asyncio.Runner() as self._runner:
             policy = self._judges.policy
-            if policy is None:
-                return super().train(*args, **kwargs)
             try:
-                self._run(check_judge(policy))
+                if policy is not None:
+                    self._run(check_judge(policy))
                 return super().train(*args, **kwargs)
             finally:
-                self._run(policy.close())
+                if policy is not None:
+                    self._run(policy.close())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._runner is not None
@@ -158,34 +113,30 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
 
     def _player(self, environment: SandboxEnvironment) -> ActiveRollout:
         row = environment._row
-        question: GradedQuestion = row["asked"]
-        sample = question.sample
+        sample: Sample = row["asked"].sample
         name = f"{sample.sample_id}/{environment._slot}"
         seed = seed_from(name, self.state.global_step)
         task = Task(name, "training", sample, sample.images, {}, (), seed, mode=row["mode"])
         return ActiveRollout(environment, task, Transcript([]), self._settings.max_rounds)
 
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
-        ids, images, fields = super()._tokenize_prompts(prompts)
-        for player, prompt in zip(self._players, ids, strict=True):
+        tokenized = super()._tokenize_prompts(prompts)
+        for player, prompt in zip(self._players, tokenized[0], strict=True):
             player.transcript.prompt = list(prompt)
-        return ids, images, fields
+        return tokenized
 
     def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
         """The next turn of ``self._speaking``, or of all rollouts in TRL's first call."""
-        if not self._speaking:
-            self._speaking = [(player, self._watcher(player)) for player in self._players]
-        watchers = [watcher for _, watcher in self._speaking]
-        try:
-            if self.use_vllm:
-                ids, logprobs = self._by_vllm(watchers, *args)
-            else:
-                with self._watched(watchers):
-                    ids, logprobs = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
-                ids = [tokens[: watcher.n_tokens] for tokens, watcher in zip(ids, watchers, strict=True)]
-            self._endings = [watcher.ending for watcher in watchers]
-        finally:
-            self._speaking = []
+        players, self._speaking = self._speaking or self._players, []
+        watchers = [self._watcher(player) for player in players]
+        if self.use_vllm:
+            ids, logprobs = self._by_vllm(players, watchers, *args)
+        else:
+            model = self.accelerator.unwrap_model(self.model_wrapped)
+            with watched(model, watchers, adaptive=self._settings.adaptive_temperature):
+                ids, logprobs = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
+            ids = [tokens[: watcher.n_tokens] for tokens, watcher in zip(ids, watchers, strict=True)]
+        self._endings = [watcher.ending for watcher in watchers]
         return ids, logprobs
 
     def _tool_call_loop(
@@ -204,15 +155,15 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
             processor=self._processor,
             max_tokens=self._settings.max_tokens,
         )
-        model.clock.writing = time.monotonic() - self._started
-        first = self._written(completion_ids, logprobs, self._endings)
+        model.seconds_writing = time.monotonic() - self._started
+        first = self._written(completion_ids, logprobs)
         rollouts = self._run(model.run_batch(self._players, first))
-        self._outcomes = [_outcome(player, rollout) for player, rollout in zip(self._players, rollouts, strict=True)]
-        self._log_metrics({"sandbox/waiting_share": [model.clock.waiting_share]})
+        self._outcomes = [player.outcome(rollout) for player, rollout in zip(self._players, rollouts, strict=True)]
+        self._log_metrics({"sandbox/waiting_share": [model.waiting_share]})
         transcripts = [player.transcript for player in self._players]
         return (
             [transcript.mask for transcript in transcripts],
-            [_messages(outcome) for outcome in self._outcomes],
+            [[{"role": "assistant", "content": turn} for turn in outcome.turns] for outcome in self._outcomes],
             [transcript.ids for transcript in transcripts],
             None if logprobs is None else [transcript.logprobs for transcript in transcripts],
             sum(outcome.n_calls for outcome in self._outcomes),
@@ -226,7 +177,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         images = [[*prompt_images[place[id(player)]], *player.transcript.images] for player in players]
         flat = [image for player_images in images for image in player_images]
         fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
-        self._speaking = [(player, self._watcher(player)) for player in players]
+        self._speaking = list(players)
         ids, logprobs = self._generate_single_turn(
             [player.transcript.prompt + player.transcript.ids for player in players],
             images,
@@ -234,14 +185,12 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
             1,
             has_tool_images=bool(flat),
         )
-        return self._written(ids, logprobs, self._endings)
+        return self._written(ids, logprobs)
 
-    def _written(
-        self, ids: list[list[int]], logprobs: list[Any] | None, endings: Sequence[Ending]
-    ) -> list[GeneratedTurn]:
+    def _written(self, ids: list[list[int]], logprobs: list[Any] | None) -> list[GeneratedTurn]:
         texts = self._tokenizer.batch_decode(ids, skip_special_tokens=True)
         turn_logprobs = logprobs or [None] * len(ids)
-        return [GeneratedTurn(*turn) for turn in zip(ids, texts, endings, turn_logprobs, strict=True)]
+        return [GeneratedTurn(*turn) for turn in zip(ids, texts, self._endings, turn_logprobs, strict=True)]
 
     def _watcher(self, player: ActiveRollout) -> TurnWatcher:
         return TurnWatcher(
@@ -253,25 +202,14 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
             on_code=player.begin,
         )
 
-    @contextmanager
-    def _watched(self, watchers: Sequence[TurnWatcher]) -> Iterator[None]:
-        """Within, the model generates with these watchers."""
-        model = self.accelerator.unwrap_model(self.model_wrapped)
-        generate = model.generate
-        greedy = [GreedyInCode(watchers)] if self._settings.adaptive_temperature else []
-
-        def generate_watched(**inputs: Any) -> Any:
-            rules = LogitsProcessorList([*greedy, *(inputs.pop("logits_processor", None) or ())])
-            stops = StoppingCriteriaList([StopWhenOver(watchers)])
-            return generate(**inputs, logits_processor=rules, stopping_criteria=stops)
-
-        model.generate = generate_watched
-        try:
-            yield
-        finally:
-            model.generate = generate
-
-    def _by_vllm(self, watchers: Sequence[TurnWatcher], prompt_ids: Any, images: Any, *_: Any) -> Any:
+    def _by_vllm(
+        self,
+        players: Sequence[ActiveRollout],
+        watchers: Sequence[TurnWatcher],
+        prompt_ids: list[list[int]],
+        images: list[list[Any]] | None,
+        *_: Any,
+    ) -> Any:
         if self.state.global_step != self._last_loaded_step:
             self.vllm_generation.sync_weights()  # type: ignore[no-untyped-call]
             self._last_loaded_step = self.state.global_step
@@ -280,13 +218,14 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
             prompt_ids,
             images,
             watchers,
-            stops=[player.protocol.stop[0] for player, _ in self._speaking],
+            stops=[player.protocol.stop[0] for player in players],
             adaptive=self._settings.adaptive_temperature,
         )
 
     def _rewards(self, environments: Sequence[SandboxEnvironment], **_: Any) -> list[float | None]:
         """What TRL calls with a batch's rollouts; None is a broken one's."""
-        self._raise_in_all(_sandbox_missing(environments))
+        missing = next((environment.error for environment in environments if environment.error is not None), None)
+        self._raise_in_all(TrainError(f"no program can be executed here: {missing}") if missing else None)
         scoring = scored(self._outcomes, self._method, self._judges, size=self._settings.generations)
         try:
             self._scores, error = self._run(scoring), None
@@ -317,29 +256,3 @@ def _in_mode(row: dict[str, Any], mode: str) -> dict[str, Any]:
     if row["mode"] == mode:
         return row
     return {**row, "mode": mode, "prompt": opening(row["asked"], protocol=row["protocol"], mode=mode)}
-
-
-def _outcome(player: ActiveRollout, rollout: Rollout) -> RolloutOutcome:
-    environment = player.environment
-    return RolloutOutcome(
-        question=environment._row["asked"],
-        protocol=player.protocol.name,
-        mode=player.task.mode,
-        rollout=rollout,
-        turns=tuple(player.transcript.turns),
-        question_images=tuple(environment._row["images"]),
-        pixels=dict(environment.pixels),
-        n_tokens=player.transcript.n_written,
-        seconds=environment.seconds,
-        sandbox_error=environment.broken,
-    )
-
-
-def _messages(outcome: RolloutOutcome) -> list[dict[str, str]]:
-    """For TRL's own log of completions."""
-    return [{"role": "assistant", "content": turn} for turn in outcome.turns]
-
-
-def _sandbox_missing(environments: Sequence[SandboxEnvironment]) -> TrainError | None:
-    errors = [environment.error for environment in environments if environment.error is not None]
-    return TrainError(f"no program can be executed here: {errors[0]}") if errors else None

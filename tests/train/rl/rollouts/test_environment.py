@@ -58,14 +58,8 @@ def test_state_lives_across_the_programs_of_a_rollout(environment):
 def test_a_reset_forgets_the_rollout_before(environment, image):
     environment.run_python("n = 41")
     environment.reset(trajectory_id="t0", protocol="thyme", image_files=[image])
-    assert environment.n_executions == 0
+    assert environment.seconds == 0.0
     assert "NameError" in environment.run_python("print(n)")[1]["text"]
-
-
-def test_programs_that_ran_without_error_are_counted(environment):
-    environment.run_python("print(1)")
-    environment.run_python("print(1 / 0)")
-    assert (environment.n_executions, environment.n_ok) == (2, 1)
 
 
 def test_special_tokens_that_a_program_prints_become_text(environment):
@@ -105,7 +99,6 @@ def test_the_tool_of_the_rows_protocol_is_there(image):
     shown = rollout.run_python("crop_image_normalized(bbox_2d=[0, 0, 0.5, 0.5], target_image=1)")
     assert [part["type"] for part in shown] == ["text", "image", "text"]
     assert shown[0]["text"] == "<tool_response>\nimage 2: 70x56 pixels\n"
-    assert (rollout.n_executions, rollout.n_ok) == (1, 1)
     rollout.reset()
 
 
@@ -113,4 +106,3 @@ def test_an_image_that_no_model_takes_is_an_error_that_the_model_is_told(environ
     shown = environment.run_python("Image.new('RGB', (500, 2)).save('thin.png')")
     assert [part["type"] for part in shown] == ["text", "text", "text"]
     assert "an image of 500x2 pixels is too thin to be shown" in shown[1]["text"]
-    assert (environment.n_executions, environment.n_ok) == (1, 0)
