@@ -88,7 +88,7 @@ class GrpoSettings(MethodDefaults):
         return self.model_dump()
 
     @model_validator(mode="after")
-    def _has_whole_groups(self) -> Self:
+    def _fits_together(self) -> Self:
         generations, oversample = self.generations, self.oversample
         n_trained = self.batch_size * self.accumulation
         if n_trained % generations:
@@ -103,10 +103,6 @@ class GrpoSettings(MethodDefaults):
                 f"whole groups of {generations}; choose a batch size of which {oversample:g} times is a multiple of "
                 "them"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _has_one_client(self) -> Self:
         if self.engine == "vllm_server" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise TrainError(
                 "a vLLM server is called by all training processes at once, and their rollouts differ in their number "

@@ -34,23 +34,18 @@ from pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, 
 from train.rl.settings import Rubric
 from train.runs import JudgeDown, TrainError
 
-CONCLUSION = bundled_prompt("judge_conclusion")
-PROCESS = bundled_prompt("judge_process")
-EVIDENCE = bundled_prompt("judge_evidence")
-TARGET = bundled_prompt("judge_target")
-
+CONCLUSION, PROCESS, EVIDENCE, TARGET = (
+    bundled_prompt(f"judge_{name}") for name in ("conclusion", "process", "evidence", "target")
+)
 CONCLUSION_CHARS = 500
 """Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
-
 PROCESS_CHARS = 30_000
 """Longer thinking is not sent and scores 0: it is a loop, or exceeds the judge's context."""
-
 MATCHES: Mapping[Rubric, Mapping[str, float]] = {
     "strict": {"clear": 1.0, "partial": 0.5, "none": 0.0},
     "paper": {"clear": 1.0, "partial": 0.5, "none": 0.25},
 }
 """The score of an image. CodeV's template 13.2 gives a quarter for no match, so that any crop pays."""
-
 _RULED = frozenset({"choice", "number", "box"})
 """Graders whose rules are final: no judge may overrule them."""
 
@@ -102,8 +97,7 @@ async def answer(
 async def consistency(thought: str, answer: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
     """Whether the answer follows from the end of the thinking (Thyme §4.4 and C.5.2): 1.0 or 0.0, by most votes.
 
-    ``thought`` is all the thinking of a rollout, of which the last 500 characters are shown; no thinking and no answer
-    are consistent with nothing, which costs nothing.
+    The judge reads the last 500 characters of ``thought``. Without thinking or answer it is 0.0, which costs nothing.
     """
     end = thought.strip()[-CONCLUSION_CHARS:]
     if not end or not answer.strip():
@@ -130,9 +124,8 @@ async def evidence(
 ) -> Opinion:
     """How far an image that a program made is evidence for the question: CodeV's tool judge (§4.3, template 13.2).
 
-    It sees the question and the image, never code or thought. 1.0, 0.5 or 0.0, the mean over all votes; ``rubric``
-    ``paper`` gives 0.25 for none, as the printed template does. Of a round with several images the best one counts:
-    CodeV rewards *any* useful evidence.
+    It sees the question and the image, never code or thought. The mean of all votes' ``MATCHES``. Of a round with
+    several images the best one counts: CodeV rewards *any* useful evidence.
     """
     scores = MATCHES[rubric]
     slots = {"question": escaped(question)}
@@ -140,10 +133,7 @@ async def evidence(
 
 
 async def shows_target(question: str, image: ImageRef, policy: Policy, *, n_votes: int = 1) -> Opinion:
-    """Whether the image clearly shows anything that the question names (CodeV appendix 8): 1.0 or 0.0, by most votes.
-
-    A rollout is faithful by that protocol when this is so of any image that it made.
-    """
+    """Whether the image clearly shows anything the question names (CodeV appendix 8): 1.0 or 0.0, by most votes."""
     return await _yes_or_no(TARGET, {"question": escaped(question)}, (image,), policy, n_votes)
 
 

@@ -51,11 +51,6 @@ class RolloutOutcome:
     """Why the sandbox could not execute one of its programs, or lost its session."""
 
     @property
-    def question_refs(self) -> tuple[ImageRef, ...]:
-        """The question's images, digested as those that programs showed."""
-        return tuple(pixel_ref(image) for image in self.question_images)
-
-    @property
     def text(self) -> str:
         """All that the model wrote, without observations."""
         return "\n".join(self.turns)
@@ -84,11 +79,6 @@ class RolloutOutcome:
     def used_tool(self) -> bool:
         """Whether any program was executed."""
         return bool(self.rollout.rounds)
-
-    @property
-    def shown_images(self) -> tuple[ImageRef, ...]:
-        """All images that programs showed, in order."""
-        return tuple(image for turn in self.rollout.rounds for image in turn.observation.images)
 
     def failed(self, statuses: frozenset[str]) -> str | None:
         """Why the rollout is broken (PyVision-RL algorithm 1): the sandbox's own error, or code with such a status."""

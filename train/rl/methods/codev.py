@@ -11,7 +11,7 @@ from pipelines.records import Round
 from train.rl import rewards
 from train.rl.judging.judges import Judges, evidence
 from train.rl.judging.redlines import redlines, tool_scores
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, pixel_ref
 from train.rl.settings import MethodDefaults
 
 WEIGHT_ACCURACY, WEIGHT_TOOL = 1.0, 0.5
@@ -32,7 +32,7 @@ class CodeVMethod(Method):
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """CodeV eqs. 5 and 6."""
         rounds = outcome.rollout.rounds
-        crossed = redlines(rounds, outcome.question_refs)
+        crossed = redlines(rounds, [pixel_ref(image) for image in outcome.question_images])
         judged = await asyncio.gather(
             *(_evidence(judges, outcome, None if found else turn) for found, turn in zip(crossed, rounds, strict=True))
         )

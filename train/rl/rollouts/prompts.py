@@ -28,6 +28,7 @@ Row = Mapping[str, Any]
 _STORED = Image(decode=False)
 """An image as the bytes of its file: the sandbox is given them as they are."""
 _DECODED = Image()
+_TEXTS = ("sample_id", "source", "source_row", "license", "question", "answer", "category")
 
 
 def open_prompts(folder: Path) -> Dataset:
@@ -79,16 +80,10 @@ def question_of(row: Row) -> GradedQuestion:
     n_images = row.get("n_question_images", len(row["image_refs"]))
     try:
         sample = Sample(
-            sample_id=row["sample_id"],
-            source=row["source"],
-            source_row=row["source_row"],
-            license=row["license"],
+            **{name: row[name] for name in _TEXTS},
             images=tuple(record_of(ImageRef, ref) for ref in row["image_refs"][:n_images]),
-            question=row["question"],
             choices=tuple(row["choices"] or ()),
-            answer=row["answer"],
             truth=Truth(boxes=tuple(record_of(TruthBox, box) for box in row.get("boxes") or ())),
-            category=row["category"],
             videos=tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ()),
         )
         grader = record_of(Grader, row["grader"]) if row.get("grader") else grader_of(sample)

@@ -74,7 +74,7 @@ class Repetition:
         before, self._n_chars = self._n_chars, self._n_chars + len(text)
         self._make_room()
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        powers, inverses = _powers(len(self._last_letters))
+        powers, inverses = _powers(max(10, (len(self._last_letters) - 1).bit_length()))
         new = slice(before, self._n_chars)
         self._sums[before + 1 : self._n_chars + 1] = self._sums[before] + np.cumsum(codes * powers[new])
         letters = np.where(np.fromiter(map(str.isalpha, text), bool, len(text)), np.arange(before, self._n_chars), -1)
@@ -140,24 +140,17 @@ class _Window:
         places.last = start
         if start - places.apart >= self.length:
             places.apart, places.n_apart = start, places.n_apart + 1
-        if places.n_apart < TIMES:
-            return
-        if has_letter:
+        if places.n_apart >= TIMES and has_letter:
             self.most_worded = max(self.most_worded, places.covered)
-        else:
+        elif places.n_apart >= TIMES:
             self.most_bare = max(self.most_bare, places.covered)
 
 
-def _powers(n: int) -> tuple[Hashes, Hashes]:
-    """The first ``n`` powers of ``_BASE`` and of its inverse, or some more."""
-    return _powers_of_two(max(10, (n - 1).bit_length()))
-
-
 @lru_cache
-def _powers_of_two(log: int) -> tuple[Hashes, Hashes]:
-    return _course(_BASE, 1 << log), _course(pow(_BASE, -1, 1 << 64), 1 << log)
-
-
-def _course(base: int, n: int) -> Hashes:
-    """1, base, base², …"""
-    return np.cumprod(np.array([1, *([base] * (n - 1))], np.uint64), dtype=np.uint64)
+def _powers(log: int) -> tuple[Hashes, Hashes]:
+    """The first ``2**log`` powers of ``_BASE`` and of its inverse."""
+    bases = (_BASE, pow(_BASE, -1, 1 << 64))
+    powers, inverses = (
+        np.cumprod(np.array([1, *[base] * ((1 << log) - 1)], np.uint64), dtype=np.uint64) for base in bases
+    )
+    return powers, inverses

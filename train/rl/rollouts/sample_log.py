@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +26,21 @@ EVERY = 10
 """The first steps are all logged, then every tenth."""
 
 
+@dataclass(frozen=True, slots=True)
 class SampleLog:
     """Writes samples of one process's batches."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    folder: Path
 
     def __call__(self, scores: Scores, state: Any) -> None:
-        """``state`` is the trainer's: the step that is being made is its ``global_step`` + 1."""
+        """The first rollouts of a batch; ``state`` is the trainer's, whose ``global_step`` + 1 is being made."""
         step = state.global_step + 1
-        if step <= EVERY or step % EVERY == 0:
-            self.write(scores, step)
-
-    def write(self, scores: Scores, step: int) -> None:
-        """The first rollouts of a batch."""
+        if step > EVERY and step % EVERY:
+            return
         columns = (scores.outcomes, scores.broken, scores.rewards, scores.parts, scores.advantages)
-        (self._folder / "images").mkdir(parents=True, exist_ok=True)
+        (self.folder / "images").mkdir(parents=True, exist_ok=True)
         rollouts = [self._rollout(*rollout, step=step) for rollout in list(zip(*columns, strict=True))[:PER_STEP]]
-        (self._folder / f"{step:06d}.json").write_text(json.dumps(rollouts, indent=1, ensure_ascii=False))
+        (self.folder / f"{step:06d}.json").write_text(json.dumps(rollouts, indent=1, ensure_ascii=False))
 
     def _rollout(
         self,
@@ -90,7 +88,7 @@ class SampleLog:
             small = image.convert("RGB")
             small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
             name = f"{digest_bytes(small.tobytes())[:32]}.png"
-            if not (self._folder / "images" / name).exists():
-                small.save(self._folder / "images" / name)
+            if not (self.folder / "images" / name).exists():
+                small.save(self.folder / "images" / name)
             names.append(name)
         return names

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import chain
 from statistics import fmean, pstdev
 from typing import Any, Literal, NamedTuple
 
@@ -54,10 +55,9 @@ def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
 def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int) -> GroupSelection:
     """Oversampling, filtering and ranking (PyVision-RL §3.3 and algorithm 1): the ``keep`` groups with most spread.
 
-    Groups go that have no whole rollout, or no spread among those that are whole; of the rest the ones with the
-    largest population standard deviation stay, which are neither too easy nor too hard. The algorithm adds up rollouts
-    (``B · G``), here it is groups (``B``): a group is never divided. Fewer are kept when fewer are left. Raises
-    ``ValueError`` for rewards that are not finite and a negative ``keep``.
+    Groups go that have no whole rollout, or no spread among those that are whole; of the rest those with the largest
+    population standard deviation stay, or all when fewer are left. The algorithm counts rollouts (``B · G``), here it
+    is groups (``B``): none is divided. Raises ``ValueError`` for rewards that are not finite and a negative ``keep``.
     """
     if keep < 0:
         raise ValueError(f"the number of groups to keep is at least 0; found {keep}")
@@ -120,39 +120,29 @@ class Scores:
         groups = [self.rewards[at : at + size] for at in self._starts(size)]
         chosen = oversample_filter_rank(groups, keep=keep)
         filled = [*chosen.kept, *chosen.filtered][:keep]
-        spared = [
-            group not in chosen.kept or self.broken[group * size + i] is not None
-            for group in filled
-            for i in range(size)
-        ]
-        return filled, spared
+        rows = [(group, group * size + place) for group in filled for place in range(size)]
+        return filled, [group not in chosen.kept or self.broken[row] is not None for group, row in rows]
 
     def of_groups(self, groups: Sequence[int], size: int) -> Scores:
         """The scores of these groups alone."""
         rows = [group * size + place for group in groups for place in range(size)]
-        return Scores(
-            outcomes=tuple(self.outcomes[row] for row in rows),
-            broken=tuple(self.broken[row] for row in rows),
-            rewards=tuple(self.rewards[row] for row in rows),
-            correct=tuple(self.correct[row] for row in rows),
-            parts=tuple(self.parts[row] for row in rows),
-            advantages=tuple(self.advantages[row] for row in rows),
-        )
+        columns = [getattr(self, field.name) for field in fields(self)]
+        return Scores(*(tuple(column[row] for row in rows) for column in columns))
 
     def rollout_metrics(self) -> Metrics:
         """Means over rollouts, programs and turns."""
         whole = [outcome for outcome, reason in zip(self.outcomes, self.broken, strict=True) if reason is None]
-        statuses = [turn.observation.status for outcome in self.outcomes for turn in outcome.rollout.rounds]
+        observations = [[turn.observation for turn in outcome.rollout.rounds] for outcome in self.outcomes]
         metrics: Metrics = {
             "accuracy": [right for right in self.correct if right is not None],
             "answered": [float(outcome.answer is not None) for outcome in whole],
             "broken_rate": [float(reason is not None) for reason in self.broken],
             "tool_calls": [float(outcome.n_calls) for outcome in self.outcomes],
             "tool_use": [float(outcome.used_tool) for outcome in self.outcomes],
-            "executable_rate": [float(status == "ok") for status in statuses],
+            "executable_rate": [float(seen.status == "ok") for seen in chain(*observations)],
             "turns": [float(len(outcome.turns)) for outcome in self.outcomes],
             "tokens": [float(outcome.n_tokens) for outcome in self.outcomes],
-            "images_shown": [float(len(outcome.shown_images)) for outcome in self.outcomes],
+            "images_shown": [float(sum(len(seen.images) for seen in of_rollout)) for of_rollout in observations],
             "sandbox/seconds": [outcome.seconds for outcome in self.outcomes],
         }
         for parts in self.parts:
@@ -164,15 +154,13 @@ class Scores:
         """Means over groups, and the share of right rollouts that are trained away from."""
         groups = [self.rewards[at : at + size] for at in self._starts(size)]
         chosen = oversample_filter_rank(groups, keep=keep)
-        reasons = chosen.filtered.values()
+        reasons = list(chosen.filtered.values())
         right = [bool(correct) for correct in self.correct]
         return {
             "group_std": list(chosen.spreads),
             "positive_with_negative_advantage": [positive_with_negative_advantage(right, self.advantages)],
-            **{
-                f"groups/{why}": [sum(reason == why for reason in reasons) / len(groups)]
-                for why in ("broken", "no_spread")
-            },
+            "groups/broken": [reasons.count("broken") / len(groups)],
+            "groups/no_spread": [reasons.count("no_spread") / len(groups)],
         }
 
     def _starts(self, size: int) -> range:
@@ -183,14 +171,9 @@ async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Jud
     """The rewards of a batch, all groups at the same time. Raises ``JudgeDown``."""
     broken = [outcome.failed(method.broken) for outcome in outcomes]
     whole = [[row for row in range(at, at + size) if broken[row] is None] for at in range(0, len(outcomes), size)]
-    scored_groups = await asyncio.gather(
-        *(method.score([outcomes[row] for row in rows], judges) for rows in whole if rows)
-    )
-    by_row = {
-        row: score
-        for rows, group in zip([rows for rows in whole if rows], scored_groups, strict=True)
-        for row, score in zip(rows, group, strict=True)
-    }
+    whole = [rows for rows in whole if rows]
+    scored_groups = await asyncio.gather(*(method.score([outcomes[row] for row in rows], judges) for rows in whole))
+    by_row = dict(zip(chain(*whole), chain(*scored_groups), strict=True))
     scores = [by_row.get(row) for row in range(len(outcomes))]
     return Scores(
         outcomes=tuple(outcomes),
