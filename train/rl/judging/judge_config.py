@@ -1,11 +1,5 @@
 """The judge of a training or evaluation: its endpoint, and how it is opened without Dagster.
 
-    settings = JudgeSettings.for_training()                     # DARKROOM_JUDGE…, or None for no judge
-    judge = open_judge(settings, home)
-    image = judge.images.add_pixels(crop)
-    await evidence(question, image, judge, n_votes=settings.n_votes)
-    await judge.close()
-
 Votes are on the ledger of the workspace, their cost in its budget pool ``training``. Images from rollouts are stored in
 a temporary folder, which is deleted when the judge is closed. A judge belongs to the event loop of its first call.
 """

@@ -1,6 +1,6 @@
 """Judges of rollouts: questions of rewards and evaluation to a policy, answered by votes on the ledger.
 
-    judge = open_judge(settings, home)                                  # train/rl/judging/judge_config.py
+    judge = open_judge(JudgeSettings.for_training(), home)              # train/rl/judging/judge_config.py
     opinion = await answer("a scarlet coat", sample, judge)             # Opinion(score=1.0, votes=…)
     opinion = await evidence(sample.question, judge.images.add_pixels(crop), judge, n_votes=3)
     opinion.score                                                       # 0.8333…: clear, clear, partial

@@ -1,8 +1,7 @@
 """The prompts of GRPO, from either of the datasets that Darkroom ships.
 
-The ``rl`` dataset (``pipelines/publishing/parquet_shards.py``) says how answers are graded and whether a drawing would
-help. Of an ``sft`` dataset (``pipelines/publishing/parquet_shards.py``) every sample's question is asked once; its
-trajectory is not used.
+The ``rl`` dataset says how answers are graded and whether a drawing would help. Of an ``sft`` dataset every sample's
+question is asked once; its trajectory is not used. Both: ``pipelines/publishing/parquet_shards.py``.
 """
 
 from __future__ import annotations
