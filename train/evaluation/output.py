@@ -13,6 +13,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,14 @@ from pipelines.storage.atomic_write import replace_folder
 from pipelines.storage.images import ImageStore
 from pipelines.storage.stage import code_version
 from train.evaluation.charts import charts
+from train.evaluation.images import ObservedImage
 from train.evaluation.metrics import tools_by_round
 from train.evaluation.results import Findings
 from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout
 from train.evaluation.tables import report
 
 REPORT = "report.json"
-_STYLE = """\
-body { font: 15px/1.5 system-ui, sans-serif; color: #1d2127; max-width: 1060px; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; } th { text-align: left; color: #667080; }
-td, th { padding: .25rem .7rem .25rem 0; border-bottom: 1px solid #e2e6eb; vertical-align: top; }
-img { max-width: 100%; } a { color: #3b6fb6; } code { font-size: 12px; }"""
+_STYLE = Path(__file__).with_name("templates").joinpath("report.css").read_text(encoding="utf-8").rstrip("\n")
 
 
 def write_output(
@@ -97,44 +95,48 @@ def _page(text: str, pngs: Mapping[str, bytes], title: str) -> str:
     return html_page(Markup(links + body), title=f"Evaluation of {title}", style=_STYLE)
 
 
-_text, _bool = pa.string(), pa.bool_()
-_SEEN = pa.struct(
-    [
-        ("round", pa.int64()),
-        ("image", _text),
-        ("of", pa.int64()),
-        ("box", pa.list_(pa.int64())),
-        ("share", pa.float64()),
-        ("shows_target_by_boxes", _bool),
-        ("shows_target_by_judge", _bool),
-    ]
-)
-SCHEMA = pa.schema(
-    [
-        ("benchmark", _text),
-        ("category", _text),
-        ("cycle", _text),
-        ("number", pa.int64()),
-        ("question", _text),
-        ("choices", pa.list_(_text)),
-        ("gold", _text),
-        ("right", _bool),
-        ("score", pa.float64()),
-        ("detail", _text),
-        ("fault", _text),
-        ("fault_evidence", _text),
-        ("tools", pa.list_(pa.list_(_text))),
-        ("seen", pa.list_(_SEEN)),
-        *schema_of(Trajectory),
-    ]
-)
-"""Question and outcome, then a trajectory's columns. ``seen``: every image of the observations, with the region of the
-question's image ``of`` that it shows (null: none). Images are in the store, by sha256."""
+@dataclass(frozen=True, slots=True)
+class SeenImage:
+    """An observation's image (sha256), and the region of the question's image ``of`` that it shows (null: none)."""
+
+    round: int
+    image: str
+    of: int | None
+    box: tuple[int, ...] | None
+    share: float | None
+    shows_target_by_boxes: bool | None
+    shows_target_by_judge: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRow:
+    """A row of ``rollouts.parquet``: question and outcome; a trajectory's columns follow. ``seen``: every image of the
+    observations."""
+
+    benchmark: str
+    category: str
+    cycle: str
+    number: int
+    question: str
+    choices: tuple[str, ...]
+    gold: str
+    right: bool
+    score: float
+    detail: str
+    fault: str | None
+    fault_evidence: str | None
+    tools: tuple[tuple[str, ...], ...]
+    seen: tuple[SeenImage, ...]
+
+
+SCHEMA = pa.schema([*schema_of(RolloutRow), *schema_of(Trajectory)])
 
 
 def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -> None:
     """Every rollout, in order."""
-    rows = [_row(scored, findings, evaluated) for scored in findings.played]
+    rows = [
+        to_row(_row(scored, findings)) | to_row(trajectory(scored, findings, evaluated)) for scored in findings.played
+    ]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path, compression="zstd")
 
 
@@ -169,39 +171,37 @@ def _spread(rollouts: Sequence[ScoredRollout], n: int) -> list[ScoredRollout]:
     return list(rollouts[::stride][:n])
 
 
-def _row(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> dict[str, Any]:
+def _row(scored: ScoredRollout, findings: Findings) -> RolloutRow:
     sample, error = scored.question.sample, scored.rollout.error
-    return {
-        "benchmark": scored.question.benchmark,
-        "category": sample.category,
-        "cycle": scored.question.cycle,
-        "number": scored.number,
-        "question": sample.question,
-        "choices": list(sample.choices),
-        "gold": sample.answer,
-        "right": scored.score.right,
-        "score": scored.score.value,
-        "detail": scored.score.detail,
-        "fault": None if error is None else str(error.reason),
-        "fault_evidence": None if error is None else error.evidence,
-        "tools": [sorted(map(str, kinds)) for kinds in tools_by_round(scored)],
-        "seen": list(_seen(scored, findings)),
-        **to_row(trajectory(scored, findings, evaluated)),
-    }
+    return RolloutRow(
+        benchmark=scored.question.benchmark,
+        category=sample.category,
+        cycle=scored.question.cycle,
+        number=scored.number,
+        question=sample.question,
+        choices=sample.choices,
+        gold=sample.answer,
+        right=scored.score.right,
+        score=scored.score.value,
+        detail=scored.score.detail,
+        fault=None if error is None else str(error.reason),
+        fault_evidence=None if error is None else error.evidence,
+        tools=tuple(tuple(sorted(map(str, kinds))) for kinds in tools_by_round(scored)),
+        seen=tuple(_seen(scored, observed, findings) for observed in scored.seen),
+    )
 
 
-def _seen(scored: ScoredRollout, findings: Findings) -> Iterator[dict[str, Any]]:
-    knows = bool(scored.question.sample.truth.boxes)
-    for observed in scored.seen:
-        yield {
-            "round": observed.round,
-            "image": observed.image.sha256,
-            "of": observed.of if observed.change else None,
-            "box": list(observed.change.box) if observed.change else None,
-            "share": observed.change.share if observed.change else None,
-            "shows_target_by_boxes": findings.by_boxes(scored, observed) if knows else None,
-            "shows_target_by_judge": None if findings.words is None else findings.by_judge(scored, observed),
-        }
+def _seen(scored: ScoredRollout, observed: ObservedImage, findings: Findings) -> SeenImage:
+    knows, change = bool(scored.question.sample.truth.boxes), observed.change
+    return SeenImage(
+        round=observed.round,
+        image=observed.image.sha256,
+        of=observed.of if change else None,
+        box=tuple(change.box) if change else None,
+        share=change.share if change else None,
+        shows_target_by_boxes=findings.by_boxes(scored, observed) if knows else None,
+        shows_target_by_judge=None if findings.words is None else findings.by_judge(scored, observed),
+    )
 
 
 def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:

@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from pipelines.models.parsing import parsed
 from pipelines.records import Observation
+from pipelines.verification.grading.word_lists import read_words
 
 
 class Tool(StrEnum):
@@ -32,48 +33,12 @@ class Tool(StrEnum):
     OTHER = "other"
 
 
-_CALLS: dict[Tool, frozenset[str]] = {
-    Tool.CROP: frozenset({"crop", "crop_image_normalized", "center_crop", "extract_patches_2d"}),
-    Tool.ROTATE: frozenset(
-        {"rotate", "rot90", "flip", "fliplr", "flipud", "mirror", "warpAffine", "warpPerspective", "exif_transpose"}
-        | {"getRotationMatrix2D", "getPerspectiveTransform", "perspective_transform"}
-    ),
-    Tool.CONTRAST: frozenset(
-        {"Contrast", "Brightness", "Sharpness", "Color", "autocontrast", "equalize", "invert", "solarize", "posterize"}
-        | {"equalizeHist", "createCLAHE", "convertScaleAbs", "LUT", "normalize", "adjust_gamma", "equalize_adapthist"}
-        | {"rescale_intensity", "adjust_log", "UnsharpMask", "GaussianBlur", "medianBlur", "bilateralFilter"}
-        | {"filter2D", "fastNlMeansDenoising", "fastNlMeansDenoisingColored", "detailEnhance", "filter", "point"}
-        | {"SHARPEN", "unsharp_mask", "bitwise_not", "median_filter", "gaussian_filter"}
-    ),
-    Tool.SEGMENTATION: frozenset(
-        {"threshold", "adaptiveThreshold", "inRange", "findContours", "connectedComponents", "watershed", "grabCut"}
-        | {"connectedComponentsWithStats", "Canny", "floodFill", "kmeans", "KMeans", "HoughCircles", "HoughLines"}
-        | {"HoughLinesP", "matchTemplate", "regionprops", "slic", "felzenszwalb", "morphologyEx", "erode", "dilate"}
-        | {"threshold_otsu", "find_contours", "label", "canny", "sobel", "SimpleBlobDetector_create", "DBSCAN"}
-    ),
-    Tool.MARKS: frozenset(
-        {"rectangle", "circle", "putText", "drawContours", "polylines", "arrowedLine", "ellipse", "multiline_text"}
-        | {"Draw", "drawMarker", "fillPoly", "draw_bounding_boxes"}
-    ),
-    Tool.FRAMES: frozenset({"VideoReader", "VideoCapture", "get_batch", "asnumpy", "get_avg_fps", "read_video"}),
-    Tool.PLOT: frozenset(
-        {"bar", "barh", "hist", "hist2d", "scatter", "pie", "boxplot", "contour", "contourf", "quiver", "plot3D"}
-        | {"plot_surface", "fill_between", "stem", "step", "errorbar", "polar", "violinplot", "heatmap", "plot"}
-    ),
-    Tool.COMPUTE: frozenset(
-        {"mean", "std", "var", "median", "sum", "histogram", "bincount", "percentile", "unique", "argmax", "argmin"}
-        | {"solve", "nsolve", "simplify", "integrate", "diff", "limit", "factorint", "linalg", "det", "inv", "norm"}
-        | {"sqrt", "log", "exp", "sin", "cos", "tan", "atan2", "comb", "perm", "gcd", "lcm", "factorial", "minimize"}
-        | {"hypot", "polyfit", "corrcoef", "allclose", "calcHist", "count_nonzero", "permutations", "combinations"}
-    ),
-}
-_PARTS = frozenset({"Rectangle", "Circle", "Polygon", "annotate", "axhline", "axvline", "arrow", "fill", "add_patch"})
-"""Parts of a drawing; over ``imshow`` they are marks on an image, and so is what else is plotted there."""
+_DATA = read_words(__file__)
+_CALLS = {Tool(kind): frozenset(names) for kind, names in _DATA["calls"].items()}
+_DRAWING, _NUMBERS, _PIXELS, _SHOWS, _CHANGES = (
+    frozenset(_DATA[name]) for name in ("drawing", "numbers", "pixels", "shows", "changes")
+)
 _BUILT_IN = frozenset({"filter"})
-_NUMBERS = frozenset({"math", "sympy", "statistics", "fractions", "itertools", "decimal", "cmath"})
-_PIXELS = frozenset({"imread", "imshow", "fromarray", "asarray", "open"})
-_SHOWS = frozenset({"imshow", "show", "display", "save", "imwrite", "savefig"})
-_CHANGES = frozenset({"resize", "thumbnail", "paste", "blend", "composite", "hstack", "vstack", "concatenate", "zoom"})
 _TURNS = re.compile(r"ROTATE|FLIP|TRANSPOSE|TRANSVERSE")
 _VIDEO = re.compile(r"video_(?:clue|path)")
 _IMAGE = re.compile(r"image|img|pic|photo", re.IGNORECASE)
@@ -128,7 +93,7 @@ class _Names:
     def tools(self) -> frozenset[Tool]:
         """The kinds that calls, names and slices imply."""
         kinds = {tool for tool, names in _CALLS.items() if self._has(names)}
-        if self.calls & _PARTS:
+        if self.calls & _DRAWING:
             kinds.add(Tool.PLOT)
         if Tool.PLOT in kinds and "imshow" in self.calls:
             kinds = (kinds - {Tool.PLOT}) | {Tool.MARKS}

@@ -18,7 +18,7 @@ from pipelines.verification.grading.word_lists import read_words
 MAX_CHARS = 1000
 """A judge is shown no longer answer, and none that is cut: what was cut off may take the rest back."""
 
-_ADDRESSED = {
+_ADDRESSED: dict[str, re.Pattern[str]] = {
     why: re.compile("|".join(patterns), re.MULTILINE) for why, patterns in read_words(__file__)["addresses"].items()
 }
 _WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\d_]+")

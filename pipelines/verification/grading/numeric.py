@@ -14,7 +14,9 @@ from pipelines.verification.grading.word_lists import read_words
 
 PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
-ONES, TENS = read_words(__file__).values()
+_DATA = read_words(__file__)
+ONES: list[str] = _DATA["ones"]
+TENS: list[str] = _DATA["tens"]
 _VALUES = {word: n for n, word in enumerate(ONES)} | {word: 10 * n for n, word in enumerate(TENS, 2)}
 _SPELLED = re.compile(
     rf"\A(?P<minus>minus\s+)?(?:(?P<tens>{'|'.join(TENS)})[-\s](?P<ones>{'|'.join(ONES[1:10])})"
