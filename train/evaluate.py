@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,9 +23,6 @@ from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, takes_settings
 
 if TYPE_CHECKING:
-    from pipelines.storage.images import ImageStore
-    from pipelines.storage.workspace import Workspace
-    from train.evaluation.evaluation_run import EvaluationOutcome
     from train.evaluation.questions import QuestionSet
     from train.evaluation.rollouts import EvaluatedPolicy
     from train.runs.job import RunReporter
@@ -55,25 +52,35 @@ def evaluate(
 ) -> EvaluationReport:
     """Evaluates and writes ``settings.output``. Raises ``TrainError`` for what cannot be evaluated."""
     from pipelines.storage.workspace import Workspace
-    from train.evaluation.evaluated_policies import open_policy
-    from train.evaluation.output import read_report
+    from train.evaluation.evaluated_policies import open_judge, open_policy, vision_of
+    from train.evaluation.evaluation_run import EvaluationRun, report_record
+    from train.evaluation.output import read_report, write_output
+    from train.evaluation.questions import questions_of
     from train.runs.job import RunReporter
 
     check(settings)
     _require_own(settings.output)
     report = report or RunReporter()
-    workspace = Workspace.from_environment()
-    if settings.home is not None:
-        workspace = Workspace.from_environment({**os.environ, "DARKROOM_HOME": str(settings.home)})
-    with workspace:
+    home = {} if settings.home is None else {"DARKROOM_HOME": str(settings.home)}
+    with Workspace.from_environment({**os.environ, **home}) as workspace:
         evaluated = open_policy(settings, workspace.images)
-        question_sets = _asked(settings, workspace)
+        question_sets = questions_of(settings, workspace)
         inputs = _inputs(settings, evaluated, question_sets)
         record = None if force else read_report(settings.output, inputs)
         if record is not None:
             report.line(f"{settings.output} is complete for these inputs: nothing to do (--force evaluates again)")
             return EvaluationReport(settings.output, record, reused=True)
-        return _evaluated(settings, workspace, evaluated, question_sets, inputs, report)
+        start = time.monotonic()
+        judge = open_judge(settings, workspace.images)
+        n_questions = sum(len(question_set.questions) for question_set in question_sets)
+        report.line(f"{n_questions} questions, {settings.rollouts} rollout(s) each")
+        outcome = EvaluationRun(workspace, settings, evaluated, judge, vision_of(settings), report).run(question_sets)
+        if not outcome.findings.played:
+            raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
+        seconds = round(time.monotonic() - start, 2)
+        record = {**report_record(settings, evaluated, question_sets, outcome, inputs), "seconds": seconds}
+        write_output(settings.output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
+        return EvaluationReport(settings.output, record)
 
 
 def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
@@ -102,107 +109,6 @@ def metadata(evaluation: EvaluationReport) -> dict[str, Any]:
     return {name: {"raw_value": value, "type": kind} for name, (value, kind) in values.items()}
 
 
-def _evaluated(
-    settings: EvaluationSettings,
-    workspace: Workspace,
-    evaluated: EvaluatedPolicy,
-    question_sets: Sequence[QuestionSet],
-    inputs: str,
-    report: RunReporter,
-) -> EvaluationReport:
-    from train.evaluation.evaluated_policies import open_judge, vision_of
-    from train.evaluation.evaluation_run import EvaluationRun
-    from train.evaluation.output import write_output
-
-    start = time.monotonic()
-    judge = open_judge(settings, workspace.images)
-    n_questions = sum(len(question_set.questions) for question_set in question_sets)
-    report.line(f"{n_questions} questions, {settings.rollouts} rollout(s) each")
-    outcome = EvaluationRun(workspace, settings, evaluated, judge, vision_of(settings), report).run(question_sets)
-    if not outcome.findings.played:
-        raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
-    record = _made(settings, evaluated, question_sets, outcome, inputs, seconds=time.monotonic() - start)
-    write_output(settings.output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
-    return EvaluationReport(settings.output, record)
-
-
-def _made(
-    settings: EvaluationSettings,
-    evaluated: EvaluatedPolicy,
-    question_sets: Sequence[QuestionSet],
-    outcome: EvaluationOutcome,
-    inputs: str,
-    *,
-    seconds: float,
-) -> dict[str, Any]:
-    from pipelines.records import Usage, to_row
-    from train.evaluation.results import results
-
-    findings, identity = outcome.findings, evaluated.policy.identity
-    protocols = sorted({evaluated.protocol_of(rollout.question).name for rollout in findings.played})
-    modes = sorted({rollout.task.mode for rollout in findings.played})
-    return {
-        "program": "evaluate",
-        "inputs": inputs,
-        "settings": settings.as_json(),
-        "who": {
-            "label": f"the oracle of {settings.oracle}" if settings.oracle else identity.model,
-            **identity.as_json(),
-            "protocol": ", ".join(protocols),
-            "mode": ", ".join(modes),
-            "max_rounds": evaluated.max_rounds,
-            "rollouts": settings.rollouts,
-        },
-        "asked": [
-            {"name": rollout.name, "n": len(rollout.questions), "left_out": dict(rollout.left_out)}
-            for rollout in question_sets
-        ],
-        "unasked": {reason: n // settings.rollouts for reason, n in Counter(outcome.unasked).items()},
-        "n_failed": len(findings.failed),
-        "failures": dict(
-            Counter(str(rollout.rollout.error.reason) for rollout in findings.failed if rollout.rollout.error)
-        ),
-        "results": results(findings),
-        "usage": to_row(sum((rollout.rollout.usage for rollout in findings.played), Usage())),
-        "seconds": round(seconds, 2),
-    }
-
-
-def _asked(settings: EvaluationSettings, workspace: Workspace) -> list[QuestionSet]:
-    from pipelines.sources import SourceError
-    from pipelines.sources.catalog import Catalog
-    from train.evaluation.benchmarks import opened
-    from train.evaluation.questions import of_benchmark, of_dataset, of_source
-
-    store: ImageStore = workspace.images
-    question_sets = [
-        of_dataset(folder, store, split=settings.split, limit=settings.limit) for folder in settings.datasets
-    ]
-    for name, path in settings.benchmarks:
-        question_sets.append(of_benchmark(name, opened(name, path), store, limit=settings.limit))
-    for name in settings.sources:
-        try:
-            source = Catalog(workspace.sources).open(name)
-        except SourceError as error:
-            raise TrainError(str(error)) from error
-        question_sets.append(of_source(source, store, limit=settings.limit))
-    return _distinct(question_sets)
-
-
-def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
-    """Numbers question sets of the same name, which would merge into one benchmark in every table."""
-    names: Counter[str] = Counter()
-    distinct: list[QuestionSet] = []
-    for question_set in question_sets:
-        names[question_set.name] += 1
-        name = (
-            question_set.name if names[question_set.name] == 1 else f"{question_set.name} ({names[question_set.name]})"
-        )
-        questions = tuple(replace(question, benchmark=name) for question in question_set.questions)
-        distinct.append(replace(question_set, name=name, questions=questions))
-    return distinct
-
-
 _EVALUATION_CODE = tuple(
     f"pipelines.{room}" for room in ("generation", "models", "records", "storage", "verification", "vision")
 )
@@ -215,7 +121,8 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     from pipelines.storage.stage import code_digest
 
     here = Path(__file__).parent
-    code = digest_files([*(here / "evaluation").rglob("*.py"), here / "models" / "local_policy.py"], here)
+    ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]
+    code = digest_files([*ours, here / "models" / "local_policy.py"], here)
     questions = [
         [question_set.name, [question.sample.sample_id for question in question_set.questions]]
         for question_set in question_sets

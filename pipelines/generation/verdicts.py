@@ -18,7 +18,7 @@ from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckFunction, JudgedCheck
 from pipelines.verification.checks.necessity import Necessity, blind_scores, necessity_checks
 from pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
-from pipelines.verification.judges.base import CalibratedJudge, CountedJudge
+from pipelines.verification.judges.base import CountedJudge
 from pipelines.verification.judges.calibration_store import CalibrationStore, StoredCalibration
 from pipelines.vision.legibility import ocr_version
 
@@ -122,7 +122,7 @@ class Verdicts(RecipeStage[Case, Trajectory]):
 
     async def _verdicts(self, case: Case, spent: UsageMeter) -> tuple[Check, ...]:
         """Necessity comes last, so that nothing is paid for it where the row is rejected anyway."""
-        judge = CountedJudge(self._judge())
+        judge = self._judge()
         try:
             checks = [await _verdict(check, case, judge) for check in self.recipe.checks]
         finally:
@@ -133,11 +133,11 @@ class Verdicts(RecipeStage[Case, Trajectory]):
             checks += necessity_checks(scores, self.necessity)
         return tuple(checks)
 
-    def _judge(self) -> Judge:
+    def _judge(self) -> CountedJudge:
         voter = EmbeddedJudge() if self.judge is None else PolicyJudge(self.judge, n_votes=self.n_votes)
         questions = {check.name: check.question.name for check in _judged(self.recipe.checks)}
         thresholds = {questions[name]: frozen.calibration.threshold for name, frozen in self.calibrations.items()}
-        return CalibratedJudge(voter, thresholds)
+        return CountedJudge(voter, thresholds)
 
 
 def _judged(checks: Sequence[CheckFunction]) -> list[JudgedCheck]:

@@ -142,15 +142,14 @@ def same_answer(scored: ScoredRollout, answer: str) -> bool:
 def effect(controlled: Sequence[Counterfactual]) -> Effect:
     """Summary of the controls of one kind."""
     answered = [counterfactual for counterfactual in controlled if counterfactual.answer is not None]
-    right = [counterfactual for counterfactual in answered if counterfactual.played.score.right]
-    wrong = [counterfactual for counterfactual in answered if not counterfactual.played.score.right]
-    return Effect(
-        changed=_changed(answered),
-        changed_right=_changed(right),
-        changed_wrong=_changed(wrong),
-        n=len(controlled),
-        n_unanswered=len(controlled) - len(answered),
+    right, wrong = (
+        [counterfactual for counterfactual in answered if counterfactual.played.score.right is is_right]
+        for is_right in (True, False)
     )
+    everything, changed_right, changed_wrong = (
+        wilson(sum(counterfactual.changed for counterfactual in some), len(some)) for some in (answered, right, wrong)
+    )
+    return Effect(everything, changed_right, changed_wrong, len(controlled), len(controlled) - len(answered))
 
 
 def eligible(rollouts: Sequence[ScoredRollout]) -> list[ScoredRollout]:
@@ -197,7 +196,3 @@ class _ResampledPolicy:
 
     async def close(self) -> None:
         await self.policy.close()
-
-
-def _changed(answered: Sequence[Counterfactual]) -> Estimate:
-    return wilson(sum(counterfactual.changed for counterfactual in answered), len(answered))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
-from pipelines.records import ImageRef
+from pipelines.records import ImageRef, Usage, to_row
 from pipelines.records.reject_reasons import RowError
 from pipelines.storage.stage import Pace, Progress, StageProgress, map_rows
 from pipelines.storage.workspace import Workspace
@@ -20,7 +21,7 @@ from sandbox import SandboxUnavailable
 from train.evaluation.counterfactuals import CONTROLS, Control, Counterfactual, CounterfactualRunner, eligible
 from train.evaluation.images import ImageTracer
 from train.evaluation.questions import Question, QuestionSet
-from train.evaluation.results import Findings, shown_to
+from train.evaluation.results import Findings, results, shown_to
 from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 from train.evaluation.settings import EvaluationSettings
 from train.runs import TrainError
@@ -92,32 +93,22 @@ class EvaluationRun:
         tracer = ImageTracer(self.workspace.images, self.workspace.ledger)
 
         async def perform(row: tuple[Question, int]) -> ScoredRollout | str:
-            return await self._play(*row, evaluated, sandboxes, tracer, judge)
+            question, number = row
+            try:
+                task = task_of(question, number, evaluated)
+            except RowError as error:
+                return str(error.reason)
+            rollout = await run_rollout(question, task, evaluated, sandboxes)
+            try:
+                scored = await score(rollout, question, judge)
+            except RowError as error:  # the judge gave no vote
+                rollout = replace(rollout, error=error)
+                scored = await score(rollout, question)
+            return ScoredRollout(question, number, task, rollout, scored, await tracer.trace(task.images, rollout))
 
         return await map_rows(
             rows, perform, concurrency=evaluated.policy.concurrency, progress=progress_lines(self.report, "rollouts")
         )
-
-    async def _play(
-        self,
-        question: Question,
-        number: int,
-        evaluated: EvaluatedPolicy,
-        sandboxes: Sandboxes,
-        tracer: ImageTracer,
-        judge: Policy | None,
-    ) -> ScoredRollout | str:
-        try:
-            task = task_of(question, number, evaluated)
-        except RowError as error:
-            return str(error.reason)
-        rollout = await run_rollout(question, task, evaluated, sandboxes)
-        try:
-            scored = await score(rollout, question, judge)
-        except RowError as error:  # the judge gave no vote
-            rollout = replace(rollout, error=error)
-            scored = await score(rollout, question)
-        return ScoredRollout(question, number, task, rollout, scored, await tracer.trace(task.images, rollout))
 
     async def _words(self, played: Sequence[ScoredRollout], judge: Policy | None) -> dict[tuple[str, str], bool] | None:
         if judge is None:
@@ -156,3 +147,39 @@ def progress_lines(report: RunReporter, what: str) -> Progress:
             report.line(f"{what}: {pace.words(StageProgress(n_done, n_rows))}")
 
     return tell
+
+
+def report_record(
+    settings: EvaluationSettings,
+    evaluated: EvaluatedPolicy,
+    question_sets: Sequence[QuestionSet],
+    outcome: EvaluationOutcome,
+    inputs: str,
+) -> dict[str, Any]:
+    """The content of ``report.json`` but for how long it took; ``inputs`` is the digest of all that decides it."""
+    findings, identity = outcome.findings, evaluated.policy.identity
+    protocols = sorted({evaluated.protocol_of(scored.question).name for scored in findings.played})
+    modes = sorted({scored.task.mode for scored in findings.played})
+    errors = Counter(str(scored.rollout.error.reason) for scored in findings.failed if scored.rollout.error)
+    return {
+        "program": "evaluate",
+        "inputs": inputs,
+        "settings": settings.as_json(),
+        "who": {
+            "label": f"the oracle of {settings.oracle}" if settings.oracle else identity.model,
+            **identity.as_json(),
+            "protocol": ", ".join(protocols),
+            "mode": ", ".join(modes),
+            "max_rounds": evaluated.max_rounds,
+            "rollouts": settings.rollouts,
+        },
+        "asked": [
+            {"name": origin.name, "n": len(origin.questions), "left_out": dict(origin.left_out)}
+            for origin in question_sets
+        ],
+        "unasked": {reason: n // settings.rollouts for reason, n in Counter(outcome.unasked).items()},
+        "n_failed": len(findings.failed),
+        "failures": dict(errors),
+        "results": results(findings),
+        "usage": to_row(sum((scored.rollout.usage for scored in findings.played), Usage())),
+    }

@@ -89,25 +89,25 @@ def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
     )
 
 
-def by_benchmark(rollouts: Sequence[ScoredRollout]) -> dict[str, Accuracy]:
-    """Accuracy of each benchmark."""
-    return {name: accuracy(group) for name, group in _by(rollouts, lambda scored: scored.question.benchmark).items()}
-
-
 def by_category(rollouts: Sequence[ScoredRollout]) -> dict[str, dict[str, Accuracy]]:
     """Accuracy of each category of each benchmark."""
-    benchmarks = _by(rollouts, lambda scored: scored.question.benchmark)
-    categories = {
-        name: _by(group, lambda scored: scored.question.sample.category) for name, group in benchmarks.items()
-    }
-    return {name: {key: accuracy(rows) for key, rows in sorted(group.items())} for name, group in categories.items()}
+    return _by_benchmark_and(rollouts, lambda scored: scored.question.sample.category)
 
 
 def by_cycle(rollouts: Sequence[ScoredRollout]) -> dict[str, dict[str, Accuracy]]:
     """Accuracy of each order of the choices, for benchmarks that have several."""
-    turned = _by([scored for scored in rollouts if scored.question.cycle], lambda scored: scored.question.benchmark)
-    cycles = {name: _by(group, lambda scored: scored.question.cycle) for name, group in turned.items()}
-    return {name: {key: accuracy(rows) for key, rows in sorted(group.items())} for name, group in cycles.items()}
+    turned = [scored for scored in rollouts if scored.question.cycle]
+    return _by_benchmark_and(turned, lambda scored: scored.question.cycle)
+
+
+def _by_benchmark_and(
+    rollouts: Sequence[ScoredRollout], part: Callable[[ScoredRollout], str]
+) -> dict[str, dict[str, Accuracy]]:
+    benchmarks = _by(rollouts, lambda scored: scored.question.benchmark)
+    return {
+        name: {key: accuracy(rows) for key, rows in sorted(_by(group, part).items())}
+        for name, group in benchmarks.items()
+    }
 
 
 def by_tool_calls(rollouts: Sequence[ScoredRollout]) -> tuple[Bucket, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,13 @@ from pipelines.records.reject_reasons import RowError
 from pipelines.records.samples import details_of
 from pipelines.selection.splits import SPLITS
 from pipelines.sources import BadRow, Source, SourceError, SourceRow
+from pipelines.sources.catalog import Catalog
 from pipelines.sources.ingest import ingest_shard
 from pipelines.storage.images import ImageStore
+from pipelines.storage.workspace import Workspace
 from pipelines.verification.grading import grader_of
-from train.evaluation.benchmarks import BenchmarkConfig, Scoring
+from train.evaluation.benchmarks import BenchmarkConfig, Scoring, opened
+from train.evaluation.settings import EvaluationSettings
 from train.runs import TrainError
 
 
@@ -71,6 +74,33 @@ class QuestionSet:
     name: str
     questions: tuple[Question, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def questions_of(settings: EvaluationSettings, workspace: Workspace) -> list[QuestionSet]:
+    """The questions that ``settings`` name: of datasets, benchmarks and sources. Raises ``TrainError``."""
+    store, limit = workspace.images, settings.limit
+    question_sets = [of_dataset(folder, store, split=settings.split, limit=limit) for folder in settings.datasets]
+    question_sets += [of_benchmark(name, opened(name, path), store, limit=limit) for name, path in settings.benchmarks]
+    for name in settings.sources:
+        try:
+            source = Catalog(workspace.sources).open(name)
+        except SourceError as error:
+            raise TrainError(str(error)) from error
+        question_sets.append(of_source(source, store, limit=limit))
+    return _distinct(question_sets)
+
+
+def _distinct(question_sets: Sequence[QuestionSet]) -> list[QuestionSet]:
+    """Numbers question sets of the same name, which would merge into one benchmark in every table."""
+    names: Counter[str] = Counter()
+    distinct: list[QuestionSet] = []
+    for question_set in question_sets:
+        names[question_set.name] += 1
+        n_same = names[question_set.name]
+        name = question_set.name if n_same == 1 else f"{question_set.name} ({n_same})"
+        questions = tuple(replace(question, benchmark=name) for question in question_set.questions)
+        distinct.append(replace(question_set, name=name, questions=questions))
+    return distinct
 
 
 def of_benchmark(name: str, config: BenchmarkConfig, store: ImageStore, *, limit: int | None = None) -> QuestionSet:

@@ -43,10 +43,7 @@ class Faithfulness:
 
     def as_json(self) -> dict[str, Any]:
         """For ``report.json``, whose keys stay those of earlier reports."""
-        return {
-            **{name: value for name, value in asdict(self).items() if name != "no_image"},
-            "no_picture": self.no_image,
-        }
+        return {"no_picture" if name == "no_image" else name: value for name, value in asdict(self).items()}
 
 
 async def shown_to(judge: ShowsTarget, rollouts: Sequence[ScoredRollout]) -> dict[tuple[str, str], bool]:
@@ -145,10 +142,10 @@ def results(findings: Findings) -> dict[str, Any]:
     benchmarks = {
         name: {
             **section(findings, [scored for scored in rollouts if scored.question.benchmark == name]),
-            "categories": {key: asdict(value) for key, value in categories[name].items()},
+            "categories": {key: asdict(value) for key, value in parts.items()},
             "cycles": {key: asdict(value) for key, value in cycles.get(name, {}).items()},
         }
-        for name in metrics.by_benchmark(rollouts)
+        for name, parts in categories.items()
     }
     return {"all": section(findings, rollouts), "benchmarks": benchmarks}
 
@@ -172,20 +169,19 @@ def section(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, 
 
 def _faithfulness(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:
     """By boxes and by judge: as CodeV counts, and for parts only."""
-    sections: dict[str, Any] = {}
-    if located := with_boxes(rollouts):
-        sections["boxes"] = {
-            "n": len(located),
-            "as_codev": faithfulness(located, findings.by_boxes).as_json(),
-            "parts_only": faithfulness(located, findings.by_boxes, whole_share=findings.whole_share).as_json(),
+    deciders = {
+        "boxes": (with_boxes(rollouts), findings.by_boxes),
+        "judge": (rollouts if findings.words is not None else (), findings.by_judge),
+    }
+    return {
+        who: {
+            "n": len(counted),
+            "as_codev": faithfulness(counted, shows).as_json(),
+            "parts_only": faithfulness(counted, shows, whole_share=findings.whole_share).as_json(),
         }
-    if findings.words is not None and rollouts:
-        sections["judge"] = {
-            "n": len(rollouts),
-            "as_codev": faithfulness(rollouts, findings.by_judge).as_json(),
-            "parts_only": faithfulness(rollouts, findings.by_judge, whole_share=findings.whole_share).as_json(),
-        }
-    return sections
+        for who, (counted, shows) in deciders.items()
+        if counted
+    }
 
 
 def _controls(findings: Findings, rollouts: Sequence[ScoredRollout]) -> dict[str, Any]:

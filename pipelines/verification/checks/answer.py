@@ -10,8 +10,8 @@ from pipelines.models.prompts import bundled_prompt
 from pipelines.models.tasks import question_text
 from pipelines.records.answers import letter_of, matches, split_choice
 from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, failed, judged, passed
-from pipelines.verification.grading import grade
+from pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, decided, failed, judged, passed
+from pipelines.verification.grading import Grade, grade
 from pipelines.verification.grading.judge_injection import rejection_reason
 from pipelines.verification.grading.judged import PROMPT, answer_slots
 from pipelines.verification.judges.base import Judge, JudgeQuestion
@@ -29,11 +29,12 @@ def answer_matches(case: Case) -> CheckResult:
 @check()
 def answer_verified(case: Case) -> CheckResult:
     """The answer has the sample's value: exact, numeric, choice, math-verify, ANLS, in that order."""
-    verdict = grade(case.trajectory.answer, case.sample)
-    detail = f"{verdict.kind}: {verdict.detail}"
-    if verdict.right:
-        return passed(detail, score=verdict.score)
-    return failed(Flaw.WRONG_ANSWER, detail, score=verdict.score)
+    return _graded(grade(case.trajectory.answer, case.sample))
+
+
+def _graded(verdict: Grade, more: str = "") -> CheckResult:
+    detail = f"{verdict.kind}: {verdict.detail}{more}"
+    return decided(verdict.right, Flaw.WRONG_ANSWER, detail, score=verdict.score)
 
 
 def _is_right(case: Case) -> bool:
@@ -49,14 +50,10 @@ async def answer_judged(case: Case, judge: Judge) -> CheckResult:
     """The answer is the sample's by its grade or, where no rule could tell, by most votes of a judge."""
     sample, answer = case.sample, case.trajectory.answer
     verdict = grade(answer, sample)
-    if verdict.right:
-        return passed(f"{verdict.kind}: {verdict.detail}", score=verdict.score)
-    if sample.choices or verdict.kind == "numeric":
-        return failed(Flaw.WRONG_ANSWER, f"{verdict.kind}: {verdict.detail}", score=verdict.score)
+    if verdict.right or sample.choices or verdict.kind == "numeric":
+        return _graded(verdict)
     if why := rejection_reason(answer, sample.answer):
-        return failed(
-            Flaw.WRONG_ANSWER, f"{verdict.kind}: {verdict.detail}; no judge asked: {why}", score=verdict.score
-        )
+        return _graded(verdict, f"; no judge asked: {why}")
     return by_votes(await judge.ask(ANSWER, case, slots=answer_slots(answer, sample)), Flaw.WRONG_ANSWER)
 
 

@@ -89,6 +89,11 @@ def failed(flaw: Flaw, detail: str, *, score: float | None = None, n_trials: int
     return CheckResult(flaw, score, detail, n_trials)
 
 
+def decided(holds: bool, flaw: Flaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
+    """``passed`` or ``failed``, with the same evidence."""
+    return CheckResult(None if holds else flaw, score, detail, n_trials)
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredCheck:
     """A check that needs nothing but the case. An exception is its own error: the row is quarantined."""
@@ -153,6 +158,4 @@ def _first_line(function: Callable[..., object]) -> str:
 
 def by_votes(votes: Votes, flaw: Flaw) -> CheckResult:
     """Passed when the judge says yes, by its calibration or by majority; ``score`` is the share of yes votes."""
-    if votes.says_yes:
-        return passed(str(votes), score=votes.share, n_trials=votes.n)
-    return failed(flaw, str(votes), score=votes.share, n_trials=votes.n)
+    return decided(votes.says_yes, flaw, str(votes), score=votes.share, n_trials=votes.n)

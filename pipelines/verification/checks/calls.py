@@ -10,7 +10,7 @@ from pipelines.models.protocols.tools import CROP, write_call
 from pipelines.records import ImageRef
 from pipelines.records.geometry import Box, box_from_fractions
 from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
 from pipelines.verification.checks.crop import containment, tightness
 from pipelines.vision.crop_localization import locate_crop
 
@@ -19,7 +19,6 @@ from pipelines.vision.crop_localization import locate_crop
 class CropCall:
     """A call of the tool: ``sides`` are fractions, ``target`` counts images from 1, ``shown`` is what came back."""
 
-    n_round: int
     sides: tuple[float, ...]
     target: int
     shown: tuple[ImageRef, ...]
@@ -29,8 +28,7 @@ class CropCall:
 def calls_are_valid(case: Case) -> CheckResult:
     """Every round is a crop call whose box is ordered, lies in 0..1 and names an image that there was."""
     n_images = len(case.trajectory.images)
-    for n, turn in enumerate(case.trajectory.rounds, 1):
-        call = _call(n, turn.code, turn.observation.images)
+    for n, call in enumerate(_calls(case), 1):
         if call is None:
             return failed(Flaw.CALL_INVALID, f"round {n} is no call of {CROP}")
         if error := _error(call, n_images):
@@ -43,7 +41,7 @@ def calls_are_valid(case: Case) -> CheckResult:
 def zooms_on_target(case: Case) -> CheckResult:
     """What the last call shows contains the target's box and is no lazy crop, measured on pixels; ``score`` is the
     share of the target that it shows. A row without calls, or without a box, has nothing to show."""
-    calls = list(_calls(case))
+    calls = [call for call in _calls(case) if call is not None]
     if not calls or not case.sample.truth.boxes:
         return passed("no call" if not calls else "the sample has no box")
     if not calls[-1].shown:
@@ -64,25 +62,19 @@ def mode_is_obeyed(case: Case) -> CheckResult:
     calls_wanted = mode == "forced" or (mode == "free" and chosen == "tool")
     none_wanted = mode == "forbidden" or (mode == "free" and chosen == "text")
     detail = f"{n_calls} calls in the mode {mode}" + (f", chosen for {chosen}" if mode == "free" and chosen else "")
-    if (calls_wanted and not n_calls) or (none_wanted and n_calls):
-        return failed(Flaw.MODE_VIOLATED, detail, score=float(n_calls))
-    return passed(detail, score=float(n_calls))
+    obeyed = not (calls_wanted and not n_calls) and not (none_wanted and n_calls)
+    return decided(obeyed, Flaw.MODE_VIOLATED, detail, score=float(n_calls))
 
 
-def _calls(case: Case) -> Iterator[CropCall]:
-    for n, turn in enumerate(case.trajectory.rounds, 1):
-        call = _call(n, turn.code, turn.observation.images)
-        if call is not None:
-            yield call
-
-
-def _call(n_round: int, code: str, images: tuple[ImageRef, ...]) -> CropCall | None:
-    """The call that a record's code is; None for any other program."""
-    call = json.loads(write_call(code))
-    if call["name"] != CROP:
-        return None
-    arguments = call["arguments"]
-    return CropCall(n_round, tuple(arguments["bbox_2d"]), arguments["target_image"], images)
+def _calls(case: Case) -> Iterator[CropCall | None]:
+    """The call that each round's code is; None for any other program."""
+    for turn in case.trajectory.rounds:
+        call = json.loads(write_call(turn.code))
+        if call["name"] != CROP:
+            yield None
+            continue
+        arguments = call["arguments"]
+        yield CropCall(tuple(arguments["bbox_2d"]), arguments["target_image"], turn.observation.images)
 
 
 def _error(call: CropCall, n_images: int) -> str:

@@ -9,16 +9,9 @@ from pipelines.verification.checks.base import CheckResult, Flaw, check, failed,
 @check()
 def executes(case: Case) -> CheckResult:
     """Every program ran to its end."""
-    rounds = case.trajectory.rounds
-    ended = [(n, turn.observation) for n, turn in enumerate(rounds, 1) if turn.observation.status != "ok"]
-    if not rounds:
+    if not case.trajectory.rounds:
         return failed(Flaw.NO_PROGRAM, "no program was written", score=0.0)
-    if ended:
-        detail = "; ".join(
-            f"round {n}: {observation.status}: {observation.error or ''}".strip() for n, observation in ended
-        )
-        return failed(Flaw.PROGRAM_FAILED, detail, score=1 - len(ended) / len(rounds))
-    return passed(score=1.0)
+    return _all_ran(case, Flaw.PROGRAM_FAILED) or passed(score=1.0)
 
 
 @check()
@@ -55,11 +48,14 @@ def has_tool_turns(case: Case) -> CheckResult:
 @check()
 def no_round_is_broken(case: Case) -> CheckResult:
     """Every round's program ran to its end, where there is a round; ``score`` is the share that did."""
+    return _all_ran(case, Flaw.BROKEN_ROUND) or passed(f"{len(case.trajectory.rounds)} rounds", score=1.0)
+
+
+def _all_ran(case: Case, flaw: Flaw) -> CheckResult | None:
+    """The failure of the rounds that did not run to their end; None where all did."""
     rounds = case.trajectory.rounds
     broken = [(n, turn.observation) for n, turn in enumerate(rounds, 1) if turn.observation.status != "ok"]
-    if broken:
-        detail = "; ".join(
-            f"round {n}: {observation.status}: {observation.error or ''}".strip() for n, observation in broken
-        )
-        return failed(Flaw.BROKEN_ROUND, detail, score=1 - len(broken) / len(rounds))
-    return passed(f"{len(rounds)} rounds", score=1.0)
+    if not broken:
+        return None
+    errors = (f"round {n}: {observation.status}: {observation.error or ''}".strip() for n, observation in broken)
+    return failed(flaw, "; ".join(errors), score=1 - len(broken) / len(rounds))

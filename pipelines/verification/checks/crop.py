@@ -12,7 +12,7 @@ from pipelines.models.parsing import literal_boxes
 from pipelines.records import ImageRef, Round
 from pipelines.records.geometry import Box
 from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
 from pipelines.verification.checks.hint_phrases import PHRASES
 from pipelines.vision.crop_localization import CropLocation, locate_crop
 
@@ -59,12 +59,14 @@ def containment(location: CropLocation | None, target: Box) -> CheckResult:
     """Whether a crop shows the whole target: not_a_crop, target_cut; ``score`` is the share of it that it shows."""
     if location is None:
         return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=0.0)
-    slack = SLACK_PIXELS + max(location.box.width, location.box.height) // 100
     share = round(location.box.intersection(target).area / target.area, 4)
     detail = f"crop {_text(location.box)}, target {_text(target)}"
-    if location.box.contains(target, slack=slack):
-        return passed(detail, score=share)
-    return failed(Flaw.TARGET_CUT, detail, score=share)
+    return decided(shows_whole(location.box, target), Flaw.TARGET_CUT, detail, score=share)
+
+
+def shows_whole(crop: Box, target: Box) -> bool:
+    """Whether a crop that was searched for shows the whole target, as far as the search can tell."""
+    return crop.contains(target, slack=SLACK_PIXELS + max(crop.width, crop.height) // 100)
 
 
 def tightness(location: CropLocation | None, image: ImageRef) -> CheckResult:
@@ -72,17 +74,12 @@ def tightness(location: CropLocation | None, image: ImageRef) -> CheckResult:
     if location is None:
         return failed(Flaw.NOT_A_CROP, "the image shown is no part of the question's image", score=1.0)
     share = location.box.area / (image.width * image.height)
-    detail = f"{share:.1%} of the image"
-    if share <= MAX_CROP_SHARE:
-        return passed(detail, score=round(share, 4))
-    return failed(Flaw.CROP_TOO_LARGE, detail, score=round(share, 4))
+    return decided(share <= MAX_CROP_SHARE, Flaw.CROP_TOO_LARGE, f"{share:.1%} of the image", score=round(share, 4))
 
 
 def _last_located(case: Case) -> CropLocation | None:
     rounds = [turn for turn in case.trajectory.rounds if turn.observation.images]
-    if not rounds:
-        return None
-    return locate_round(case, rounds[-1])
+    return locate_round(case, rounds[-1]) if rounds else None
 
 
 def _text(box: Box) -> str:
@@ -125,14 +122,11 @@ def first_crop_is_generous(case: Case) -> CheckResult:
     image, target = case.trajectory.images[0], case.sample.truth.boxes[0].box
     share, narrowing = first.box.area / (image.width * image.height), first.box.area / second.box.area
     detail, score = f"{narrowing:.1f} times the second crop, {share:.1%} of the image", round(narrowing, 4)
-    slack = SLACK_PIXELS + max(first.box.width, first.box.height) // 100
-    if not first.box.contains(target, slack=slack):
+    if not shows_whole(first.box, target):
         return failed(Flaw.TARGET_CUT, f"the first crop does not show the whole target; {detail}", score=score)
     if share > MAX_FIRST_SHARE:
         return failed(Flaw.CROP_TOO_LARGE, detail, score=score)
-    if narrowing < MIN_NARROWING:
-        return failed(Flaw.CROP_TOO_SMALL, detail, score=score)
-    return passed(detail, score=score)
+    return decided(narrowing >= MIN_NARROWING, Flaw.CROP_TOO_SMALL, detail, score=score)
 
 
 @check()
@@ -145,9 +139,7 @@ def first_crop_misses(case: Case) -> CheckResult:
     target = case.sample.truth.boxes[0].box
     share = round(location.box.intersection(target).area / target.area, 4)
     detail = f"the first crop shows {share:.0%} of the target"
-    if share <= MAX_MISSED_SHARE:
-        return passed(detail, score=share)
-    return failed(Flaw.TARGET_SHOWN_TOO_EARLY, detail, score=share)
+    return decided(share <= MAX_MISSED_SHARE, Flaw.TARGET_SHOWN_TOO_EARLY, detail, score=share)
 
 
 @check()

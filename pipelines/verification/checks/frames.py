@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from pipelines.records import ImageRef, VideoRef
-from pipelines.records.samples import TemporalSegment, temporal_segments
+from pipelines.records.samples import temporal_segments
 from pipelines.storage.images import ImageStore
 from pipelines.storage.media_validation import Thumbnails, thumbnails
 from pipelines.verification.case import Case
@@ -51,10 +51,23 @@ def relevant_frames_shown(case: Case) -> CheckResult:
 
     ``score`` is the share of moments that were seen. Frames that look the same are not told apart.
     """
-    frames = _numbers_seen(case)
+    frames = [  # each with its video, and the numbers of the frames that it may be
+        (video, frame.numbers)
+        for image in _images(case)
+        for video, matches in enumerate(_seen(case, image))
+        for frame in matches
+    ]
     detail = f"shown: frames {', '.join(str(min(numbers)) for _, numbers in frames) or 'none'}"
     moments = temporal_segments(case.sample)
-    missed = [moment for moment in moments if not any(_is_in(moment, *frame) for frame in frames)]
+    missed = [
+        moment
+        for moment in moments
+        if not any(
+            video == moment.video and moment.first <= number < moment.end
+            for video, numbers in frames
+            for number in numbers
+        )
+    ]
     score = 1 - len(missed) / len(moments) if moments else float(bool(frames))
     if missed:
         segments = "; ".join(f"{moment.label} in {moment.first} to {moment.end - 1}" for moment in missed)
@@ -62,20 +75,6 @@ def relevant_frames_shown(case: Case) -> CheckResult:
     if not frames:
         return failed(Flaw.FRAMES_MISSED, detail, score=0.0)
     return passed(detail, score=score)
-
-
-def _is_in(moment: TemporalSegment, video: int, numbers: tuple[int, ...]) -> bool:
-    return video == moment.video and any(moment.first <= number < moment.end for number in numbers)
-
-
-def _numbers_seen(case: Case) -> list[tuple[int, tuple[int, ...]]]:
-    """Every shown frame: its video, and the numbers of the frames that it may be."""
-    return [
-        (video, frame.numbers)
-        for image in _images(case)
-        for video, frames in enumerate(_seen(case, image))
-        for frame in frames
-    ]
 
 
 def _images(case: Case) -> list[ImageRef]:

@@ -7,7 +7,7 @@ from PIL import Image
 from pipelines.models.tasks import spelled_answer
 from pipelines.records.geometry import Box
 from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed
 from pipelines.vision.legibility import OcrReader, anls, contrast, likeness, ocr_reader
 from pipelines.vision.registration import pose_of
 
@@ -71,7 +71,7 @@ def _read(
     _, score_before, _ = _legible(engine, before, expected)
     gain = round(score_after - score_before, 3)
     detail = f"a reader reads {words!r}: {score_before:.2f} before, {score_after:.2f} after"
-    return passed(detail, score=gain) if gain >= MIN_GAIN else failed(Flaw.NO_LEGIBILITY_GAIN, detail, score=gain)
+    return decided(gain >= MIN_GAIN, Flaw.NO_LEGIBILITY_GAIN, detail, score=gain)
 
 
 def _legible(engine: OcrReader, part: Image.Image, expected: str) -> tuple[float, float, str]:
@@ -87,6 +87,5 @@ def _measured(original: Image.Image, before: Image.Image, after: Image.Image) ->
     factor = min(now.rms / max(1e-4, was.rms), now.edges / max(1e-4, was.edges))
     looked, looks = likeness(before, original), likeness(after, original)
     detail = f"contrast {was.rms:.3f} to {now.rms:.3f}, likeness to the original {looked:.2f} to {looks:.2f}"
-    if factor >= MIN_FACTOR and looks >= max(MIN_LIKENESS, looked - MAX_LOSS):
-        return passed(detail, score=round(factor, 2))
-    return failed(Flaw.NO_LEGIBILITY_GAIN, detail, score=round(factor, 2))
+    gained = factor >= MIN_FACTOR and looks >= max(MIN_LIKENESS, looked - MAX_LOSS)
+    return decided(gained, Flaw.NO_LEGIBILITY_GAIN, detail, score=round(factor, 2))

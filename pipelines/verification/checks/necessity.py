@@ -28,7 +28,7 @@ from pipelines.records.answers import final_answer, matches
 from pipelines.records.digest import digest, seed_from
 from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, failed, passed, record
+from pipelines.verification.checks.base import CheckResult, Flaw, decided, record
 
 View = Literal["blind", "without_tools"]
 VIEWS: tuple[View, ...] = ("blind", "without_tools")
@@ -101,10 +101,8 @@ def necessity_checks(scores: BlindScores, limits: Necessity) -> tuple[Check, ...
 
 
 def _verdict(n_right: int, k: int, most: float | None, flaw: Flaw, how: str) -> CheckResult:
-    detail = f"{n_right} of {k} answers {how} are right"
-    if most is not None and n_right / k > most:
-        return failed(flaw, detail, score=n_right / k, n_trials=k)
-    return passed(detail, score=n_right / k, n_trials=k)
+    share, detail = n_right / k, f"{n_right} of {k} answers {how} are right"
+    return decided(most is None or share <= most, flaw, detail, score=share, n_trials=k)
 
 
 def answer_seed(view: View, sample_id: str) -> int:

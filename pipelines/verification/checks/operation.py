@@ -7,7 +7,7 @@ from pipelines.models.prompts import bundled_prompt
 from pipelines.models.tasks import question_text
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, by_votes, check, failed, judged, passed
-from pipelines.verification.checks.crop import MAX_CROP_SHARE, SLACK_PIXELS, executed_code
+from pipelines.verification.checks.crop import MAX_CROP_SHARE, executed_code, shows_whole
 from pipelines.verification.judges.base import Judge, JudgeQuestion
 from pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, Operation, measure_transform, residual
 
@@ -79,5 +79,4 @@ def _reached(case: Case, transform: ImageTransform, operation: Operation) -> boo
         return transform.contrast_gain >= 1
     if not truth.boxes:
         return True
-    slack = SLACK_PIXELS + max(transform.box.width, transform.box.height) // 100
-    return transform.share <= MAX_CROP_SHARE and transform.box.contains(truth.boxes[0].box, slack=slack)
+    return transform.share <= MAX_CROP_SHARE and shows_whole(transform.box, truth.boxes[0].box)

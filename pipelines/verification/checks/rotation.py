@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 from pipelines.models.parsing import parsed
 from pipelines.records.geometry import Box
 from pipelines.verification.case import Case
-from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
 from pipelines.verification.checks.hint_phrases import tokens
 from pipelines.vision.registration import degrees_between, pose_of
 
@@ -46,13 +46,14 @@ def upright(case: Case) -> CheckResult:
         what = "mirrored" if pose_of(ImageOps.mirror(original.convert("RGB")), output) else "not this question's"
         return failed(Flaw.NOT_UPRIGHT, f"the image shown is {what}")
     residual = degrees_between(pose.angle, 0.0)
+    detail, score = f"{residual:+.1f} degrees from upright", round(abs(residual), 1)
     if abs(residual) > MAX_RESIDUAL:
-        return failed(Flaw.NOT_UPRIGHT, f"{residual:+.1f} degrees from upright", score=round(abs(residual), 1))
+        return failed(Flaw.NOT_UPRIGHT, detail, score=score)
     for what, box, least in _wanted(case, original):
         share = pose.share_shown(box)
         if share < least:
-            return failed(Flaw.TARGET_CUT, f"upright, but shows {share:.0%} of {what}", score=round(abs(residual), 1))
-    return passed(f"{residual:+.1f} degrees from upright", score=round(abs(residual), 1))
+            return failed(Flaw.TARGET_CUT, f"upright, but shows {share:.0%} of {what}", score=score)
+    return passed(detail, score=score)
 
 
 @check()
@@ -67,9 +68,7 @@ def angle_undone(case: Case) -> CheckResult:
     applied = float(case.hint["angle"])
     lacks = degrees_between(pose.angle + applied, 0.0)
     detail = f"turned by {pose.angle:.1f} degrees after {applied:g}: {lacks:+.1f} from a whole turn"
-    if abs(lacks) > MAX_RESIDUAL:
-        return failed(Flaw.WRONG_ANGLE, detail, score=round(abs(lacks), 1))
-    return passed(detail, score=round(abs(lacks), 1))
+    return decided(abs(lacks) <= MAX_RESIDUAL, Flaw.WRONG_ANGLE, detail, score=round(abs(lacks), 1))
 
 
 @check()
@@ -124,14 +123,8 @@ def _spelled(case: Case) -> Iterator[tuple[str, str]]:
         for token in tokens(turn.code):
             if token.type == tokenize.NAME:
                 yield f"a name in round {n}", token.string
-        yield from ((f"a text in round {n}", text) for text in _texts(turn.code))
+        tree = parsed(turn.code)  # None for code that does not parse, which fails `executes`
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield f"a text in round {n}", node.value
         yield f"what round {n} printed", turn.observation.text
-
-
-def _texts(code: str) -> Iterator[str]:
-    tree = parsed(code)
-    if tree is None:
-        return  # code that does not parse fails `executes`
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from itertools import accumulate
 
 from pipelines.records.answers import compatible
 from pipelines.verification.grading.word_lists import any_of, read_words
@@ -45,18 +46,17 @@ def _without_one_layer(text: str) -> str:
     if text.endswith(".") and not text.endswith(".."):
         text = text[:-1].rstrip()
     for wrapped in _WRAPPED:
-        if (match := wrapped.match(text)) and _balanced(match[1]):
-            return match[1].strip()
+        if match := wrapped.match(text):
+            depths = [0, *levels(match[1], "{}")]
+            if min(depths) == depths[-1] == 0:
+                return match[1].strip()
     return text
 
 
-def _balanced(text: str) -> bool:
-    depth = 0
-    for letter in text:
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if depth < 0:
-            return False
-    return depth == 0
+def levels(text: str, brackets: str = "()[]{}") -> list[int]:
+    """How many of the brackets (pairs: opening, closing) are open after each letter."""
+    steps = {bracket: -1 if n % 2 else 1 for n, bracket in enumerate(brackets)}
+    return list(accumulate(steps.get(letter, 0) for letter in text))
 
 
 def hedging_words(text: str) -> Counter[str]:
@@ -80,8 +80,5 @@ _SPACES = frozenset("\t\n\r")
 
 def hidden(text: str) -> frozenset[str]:
     """The characters of ``text`` that are not seen, spaces and line ends aside."""
-    return frozenset(letter for letter in set(text) - _SPACES if _is_unseen(letter))
-
-
-def _is_unseen(letter: str) -> bool:
-    return letter in _BLANK or unicodedata.category(letter) in _UNSEEN
+    letters = set(text) - _SPACES
+    return frozenset(letter for letter in letters if letter in _BLANK or unicodedata.category(letter) in _UNSEEN)

@@ -54,11 +54,6 @@ MAX_ANSWER_CHARS = 4000
 """Not even an answer to a question whose own answer is long is longer."""
 
 
-def rule_of(grader: Grader) -> Rule:
-    """The rule for the grader's kind."""
-    return _RULES[grader.kind]
-
-
 def too_long(answer: str, sample: Sample, *, limit: int | None = None) -> Grade | None:
     """The refusal of an answer that is no final answer for its length; None where it may be one."""
     most = min(max(MAX_CHARS, 2 * len(sample.answer)), MAX_ANSWER_CHARS) if limit is None else limit
@@ -157,27 +152,14 @@ def grade(answer: str, sample: Sample, grader: Grader | None = None) -> Grade:
     A ``judged`` grader finds right only what is spelled like the answer; ``pipelines.verification.grading.judged`` asks
     a judge.
     """
-    return _by_any_rule(answer, sample) if grader is None else _by_grader(answer, sample, grader)
-
-
-def _by_grader(answer: str, sample: Sample, grader: Grader) -> Grade:
+    if grader is None:
+        return _by_any_rule(answer, sample)
     if rejection := too_long(answer, sample):
         return rejection
-    if rejection := hidden_in(answer, sample):
-        return rejection
-    return rule_of(grader)(answer, sample, grader)
-
-
-def hidden_in(answer: str, sample: Sample) -> Grade | None:
-    """The refusal of an answer that hides something; None where it does not."""
-    characters = sorted(hidden(answer) - hidden(sample.answer))
-    return (
-        refused(
-            answer, sample, f"unseen characters: {', '.join(f'U+{ord(character):04X}' for character in characters[:5])}"
-        )
-        if characters
-        else None
-    )
+    if characters := sorted(hidden(answer) - hidden(sample.answer)):
+        names = ", ".join(f"U+{ord(character):04X}" for character in characters[:5])
+        return refused(answer, sample, f"unseen characters: {names}")
+    return _RULES[grader.kind](answer, sample, grader)
 
 
 def _by_any_rule(answer: str, sample: Sample) -> Grade:
@@ -191,16 +173,11 @@ def _by_any_rule(answer: str, sample: Sample) -> Grade:
     if bare_answer and matches(bare_answer, expected):
         return graded(True, "exact", answer, sample)
     if asks_for_a_form(sample.question):
-        return graded(
-            same_spelling(bare_answer, expected), "maths", answer, sample, how="in the form that is asked for"
-        )
+        same = same_spelling(bare_answer, expected)
+        return graded(same, "maths", answer, sample, how="in the form that is asked for")
     tolerance = float(details_of(sample).get("tolerance", 0))
-    return by_value(bare_answer, expected, answer, sample, tolerance=tolerance) or _by_words(
-        bare_answer, expected, answer, sample
-    )
-
-
-def _by_words(bare_answer: str, expected: str, answer: str, sample: Sample) -> Grade:
+    if verdict := by_value(bare_answer, expected, answer, sample, tolerance=tolerance):
+        return verdict
     if not any(word in sample.category.casefold() for word in READ_CATEGORIES):
         return graded(False, "none", answer, sample)
     score = round(similarity(bare_answer, expected), 4)

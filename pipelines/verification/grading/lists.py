@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import accumulate
 
-from pipelines.verification.grading.answer_text import bare
+from pipelines.verification.grading.answer_text import bare, levels
 from pipelines.verification.grading.numeric import in_digits, same_number
 from pipelines.verification.grading.text_match import same_words
 
@@ -22,7 +21,6 @@ _LAST = re.compile(r"\A(?:and|&)\s+", re.IGNORECASE)
 _BOTH = re.compile(r"\Aboth\s+(?=\S)", re.IGNORECASE)
 _BULLET = re.compile(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)])\s+", re.ASCII)
 _SURROUNDED = re.compile(r"\A(?:\[(.*)\]|\\?\{(.*?)\\?\}|\((.*)\))\Z", re.DOTALL)
-_LEVEL = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def same_list(
@@ -31,11 +29,9 @@ def same_list(
     """Whether ``answer`` has the elements of ``expected``, split at commas alone or at every "and" too."""
     for at_and in (True, False):
         parts, expected_parts = elements(answer, at_and=at_and), elements(expected, at_and=at_and)
-        if parts and len(parts) == len(expected_parts):
-            if is_ordered and _in_order(parts, expected_parts, question, tolerance):
-                return True
-            if not is_ordered and _paired(parts, expected_parts, question, tolerance):
-                return True
+        compared = _in_order if is_ordered else _paired
+        if parts and len(parts) == len(expected_parts) and compared(parts, expected_parts, question, tolerance):
+            return True
     return False
 
 
@@ -86,19 +82,14 @@ def _paired(parts: Sequence[str], expected_parts: Sequence[str], question: str, 
 def _without_brackets(text: str) -> str:
     match = _SURROUNDED.match(text)
     inner = next((group for group in match.groups() if group is not None), text) if match else text
-    return inner.strip() if all(level >= 0 for level in _levels(inner)) else text
+    return inner.strip() if all(level >= 0 for level in levels(inner)) else text
 
 
 def _split(text: str, separator: re.Pattern[str]) -> list[str]:
     """Split where no bracket is open: ``(1, 2), (3, 4)`` are two."""
-    levels, parts, end = _levels(text), list[str](), 0
+    depths, parts, end = levels(text), list[str](), 0
     for match in separator.finditer(text):
-        if not levels[match.start()]:
+        if not depths[match.start()]:
             parts.append(text[end : match.start()])
             end = match.end()
     return [*parts, text[end:]]
-
-
-def _levels(text: str) -> list[int]:
-    """How many brackets are open after each letter."""
-    return list(accumulate(_LEVEL.get(letter, 0) for letter in text))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipelines.verification.grading.math_worker import Comparison, maths_process
+from pipelines.verification.grading.answer_text import levels
+from pipelines.verification.grading.math_worker import maths_process
 from pipelines.verification.grading.quantity import read_quantity, same_quantity
 from pipelines.verification.grading.word_lists import any_of, read_words
 
@@ -52,7 +53,7 @@ def read_expression(text: str) -> Expression | None:
     if not text.strip() or len(text) > MAX_CHARS or re.search(r"[\d.]\s+[\d.]", text):
         return None
     parts = _tex(text)
-    if parts is None:
+    if parts is None or not _is_small(parts[0]):
         return None
     tex, letters = parts
     assigned = _ASSIGNED.match(tex)
@@ -70,13 +71,11 @@ def _tex(text: str) -> tuple[str, frozenset[str]] | None:
         token = _TOKEN.match(text, end)
         if token is None or len(parts) > MAX_TOKENS:
             return None
-        part = _part(token, letters)
+        part, end = _part(token, letters), token.end()
         if part is None:
             return None
         parts.append(part)
-        end = token.end()
-    tex = _rooted("".join(parts))
-    return (tex, frozenset(letters)) if _is_small(tex) else None
+    return _rooted("".join(parts)), frozenset(letters)
 
 
 def _part(token: re.Match[str], letters: set[str]) -> str | None:
@@ -115,23 +114,15 @@ def _rooted(tex: str) -> str:
 
 
 def _closing(tex: str, start: int) -> int | None:
-    depth = 1
-    for place in range(start, len(tex)):
-        depth += {"(": 1, ")": -1}.get(tex[place], 0)
-        if not depth:
-            return place
-    return None
+    depths = levels(tex[start:], "()")
+    return start + depths.index(-1) if -1 in depths else None
 
 
 def _is_small(tex: str) -> bool:
-    depth = deepest = 0
-    for letter in tex:
-        depth += {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}.get(letter, 0)
-        deepest = max(deepest, depth)
     exponents = [int(digits) for digits in re.findall(r"\^\s*\{?\s*[-+]?\s*\(?(\d+)", tex)]
     small = all(exponent <= MAX_EXPONENT for exponent in exponents)
     tower = re.search(r"\^\s*(?:\{[^{}]*|\w)\^|\^[^-+*/^]{1,8}\^", tex)
-    return small and not tower and deepest <= MAX_DEPTH and tex.count("^") <= MAX_POWERS
+    return small and not tower and max([0, *levels(tex)]) <= MAX_DEPTH and tex.count("^") <= MAX_POWERS
 
 
 _FORM = re.compile(any_of(_DATA["asks_for_a_form"]), re.IGNORECASE)
@@ -165,7 +156,8 @@ def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool,
     if _spelled(expression) != _spelled(wanted_expression) and _spelled(expression) in re.sub(r"\s", "", question):
         return False, "repeats the question"
     compared = maths_process.compare(_as_tuple(expression.tex), _as_tuple(wanted_expression.tex))
-    return _is_right(compared, expression, wanted_expression), compared.error or "compared by math-verify"
+    is_right = compared.same or _rounds(compared.values[1], expression.tex)
+    return is_right, compared.error or "compared by math-verify"
 
 
 def _a_number(expression: Expression, expected: Expression) -> tuple[bool, str]:
@@ -177,10 +169,6 @@ def _a_number(expression: Expression, expected: Expression) -> tuple[bool, str]:
         return False, "not evaluated"
     compared = maths_process.compare(expression.tex, expected.tex)
     return _rounds(compared.values[0], expected.tex), compared.error or "its value compared"
-
-
-def _is_right(compared: Comparison, expression: Expression, expected: Expression) -> bool:
-    return compared.same or _rounds(compared.values[1], expression.tex)
 
 
 def _rounds(value: str | None, number: str) -> bool:

@@ -73,7 +73,9 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
         return None
     unit, expected_unit = _unit(answer, expected, question), _unit(expected, answer, question)
     if unit is None or expected_unit is None:
-        return Fraction(1) if unit is expected_unit else _ratio(unit, expected_unit, question)
+        # a percentage beside a bare number of a question that names no percentage: 12% is 0.12
+        factors = {(None, None): Fraction(1), (PER_CENT, None): PER_CENT.factor, (None, PER_CENT): 1 / PER_CENT.factor}
+        return factors.get((unit, expected_unit))
     return unit.factor / expected_unit.factor if unit.dimension == expected_unit.dimension else None
 
 
@@ -83,15 +85,6 @@ def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
         return of.unit
     alike = {unit for unit in UNITS.values() if unit.dimension == beside.unit.dimension and is_named(unit, question)}
     return alike.pop() if len(alike) == 1 else None
-
-
-def _ratio(unit: Unit | None, expected_unit: Unit | None, question: str) -> Fraction | None:
-    """A percentage beside a bare number of a question that names no percentage: 12% is 0.12."""
-    if unit is PER_CENT and expected_unit is None:
-        return PER_CENT.factor
-    if expected_unit is PER_CENT and unit is None:
-        return 1 / PER_CENT.factor
-    return None
 
 
 def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:

@@ -8,7 +8,7 @@ apart.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipelines.verification.grading.word_lists import read_words
@@ -67,9 +67,10 @@ def read_quantity(text: str) -> Quantity | None:
         return None
     currency = _CURRENCY.match(text)
     body = f"{currency[1]}{text[currency.end() :]}" if currency else text
-    for read in (_read_frac, _read_slashed, _read_number):
-        if (parsed := read(body)) is not None:
-            number, rest = parsed
+    for pattern, read in ((_FRAC, _fraction), (_SLASHED, _fraction), (_NUMBER, _decimal)):
+        match = pattern.match(body)
+        rest = body[match.end() :] if match else ""
+        if match and (number := read(match, rest)) is not None:
             return _with_unit(number, rest.strip() + (currency[2] if currency else ""))
     return None
 
@@ -95,31 +96,21 @@ def same_quantity(
     return finer and apart <= Fraction(1, 2 * 10 ** (coarser.n_decimals or 0))
 
 
-def _read_number(text: str) -> tuple[Quantity, str] | None:
-    match = _NUMBER.match(text)
-    if match is None or re.match(r"[\d.,^/_]*\d", text[match.end() :]):
+def _decimal(match: re.Match[str], rest: str) -> Quantity | None:
+    if re.match(r"[\d.,^/_]*\d", rest):
         return None
     sign, digits, power = match[1], match[2].replace(",", ""), (match[3] or match[4] or "0").strip("{}")
     whole, _, decimals = digits.partition(".")
     value = Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) * Fraction(10) ** int(power)
     n_decimals = len(decimals) - int(power) if decimals else None
-    n_digits = len((whole + decimals).lstrip("0"))
-    return Quantity(-value if sign == "-" else value, n_digits, n_decimals), text[match.end() :]
+    return Quantity(-value if sign == "-" else value, len((whole + decimals).lstrip("0")), n_decimals)
 
 
-def _read_slashed(text: str) -> tuple[Quantity, str] | None:
-    return _fraction(_SLASHED.match(text), text)
-
-
-def _read_frac(text: str) -> tuple[Quantity, str] | None:
-    return _fraction(_FRAC.match(text), text)
-
-
-def _fraction(match: re.Match[str] | None, text: str) -> tuple[Quantity, str] | None:
-    if match is None or re.match(r"\s*[\d./^]", text[match.end() :]):
+def _fraction(match: re.Match[str], rest: str) -> Quantity | None:
+    if re.match(r"\s*[\d./^]", rest):
         return None
     value = int(match[2] or 0) + Fraction(int(match[3]), int(match[4]))
-    return Quantity(-value if match[1] == "-" else value, 0, None), text[match.end() :]
+    return Quantity(-value if match[1] == "-" else value, 0, None)
 
 
 def _with_unit(number: Quantity, words: str) -> Quantity | None:
@@ -129,7 +120,7 @@ def _with_unit(number: Quantity, words: str) -> Quantity | None:
         return number
     unit = UNITS.get(words) or (UNITS.get(words.casefold()) if len(words) > 2 else None)
     if unit is not None:
-        return Quantity(number.value, number.n_digits, number.n_decimals, unit)
+        return replace(number, unit=unit)
     if re.fullmatch(r"[a-zA-Z]{2,}(?:[ -][a-zA-Z]{2,})?", words):
-        return Quantity(number.value, number.n_digits, number.n_decimals, None, words.casefold())
+        return replace(number, noun=words.casefold())
     return None

@@ -53,11 +53,13 @@ class EmbeddedJudge:
         return Votes("embedded", (question.rule(case),), n_wanted=1)
 
 
-class CalibratedJudge:
-    """``judge``, with the threshold of each question (by name) that it was calibrated for."""
+class CountedJudge:
+    """``judge``, with the threshold of each question (by name) that it was calibrated for, and the usage of all its
+    votes so far."""
 
-    def __init__(self, judge: Judge, thresholds: Mapping[str, float]) -> None:
-        self._judge, self._thresholds = judge, thresholds
+    def __init__(self, judge: Judge, thresholds: Mapping[str, float] | None = None) -> None:
+        self._judge, self._thresholds = judge, thresholds or {}
+        self.usage = Usage()
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -69,25 +71,5 @@ class CalibratedJudge:
     ) -> Votes:
         """The inner judge's votes, with the threshold."""
         votes = await self._judge.ask(question, case, slots=slots, images=images)
-        return replace(votes, threshold=self._thresholds.get(question.name))
-
-
-class CountedJudge:
-    """``judge``, with the usage of all its votes so far."""
-
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self.usage = Usage()
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """The inner judge's."""
-        return self._judge.identity
-
-    async def ask(
-        self, question: JudgeQuestion, case: Case, *, slots: Mapping[str, Any], images: tuple[ImageRef, ...] = ()
-    ) -> Votes:
-        """The inner judge's votes."""
-        votes = await self._judge.ask(question, case, slots=slots, images=images)
         self.usage += votes.usage
-        return votes
+        return replace(votes, threshold=self._thresholds.get(question.name))

@@ -92,8 +92,9 @@ def test_what_decides_no_row_makes_no_table_stale(sources, place):
     assert stale_after(sources, place) == set()
 
 
-def test_an_edited_check_makes_verdicts_stale_and_no_draft(sources):
-    assert stale_after(sources, "pipelines/verification/checks/answer.py") == {"Verdicts"}
+@pytest.mark.parametrize("name", ["answer.py", "hint_phrases.toml"])
+def test_an_edited_check_or_word_list_makes_verdicts_stale_and_no_draft(sources, name):
+    assert stale_after(sources, f"pipelines/verification/checks/{name}") == {"Verdicts"}
 
 
 @pytest.mark.parametrize("place", ["pipelines/demo/oracle", "pipelines/demo/oracle/crop.toml"])
