@@ -10,7 +10,7 @@ command's; 128 and the signal's number where a signal ended it.
 A job directory (``DARKROOM_EXCHANGE``) lies on this machine or a shared file system:
 
 messages   Dagster Pipes: one JSON object a line, from the program's first process
-fault      the error message of a program that failed, in words for a person
+error      the error message of a program that failed (``JobDirectory.error`` has the file's name)
 alive      a number that grows while the program lives
 stop       created by the starter: the program must end, also when it starts later
 """
