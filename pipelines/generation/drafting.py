@@ -11,7 +11,7 @@ import sandbox
 from pipelines.generation.recipes import Plan, Recipe
 from pipelines.generation.rollout import parse_turn, write_turn
 from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
-from pipelines.models.messages import Message, opening_messages
+from pipelines.models.messages import opening_messages
 from pipelines.models.policies import Completion, CompletionRequest, Policy
 from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
@@ -157,6 +157,9 @@ def task_of(
     """The rollout to be made of a prepared sample; the same sample and policy give the same task."""
     seed = seed_from(recipe.family, sample.sample_id)
     plan = [recipe.plan.prompt.digest] if recipe.plan else []
+    slots = {"question": question_text(sample), "sizes": image_sizes(tuple(images)), **hint}
+    slots["videos"] = video_info(sample.videos)
+    system, user = recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
     determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), recipe.prompt.digest, seed, *plan]
     return Task(
         trajectory_id=digest(determinants),
@@ -164,19 +167,10 @@ def task_of(
         sample=sample,
         images=tuple(images),
         hint=hint,
-        opening=_opening(recipe, sample, tuple(images), hint),
+        opening=opening_messages(system, images, user),
         seed=seed,
         mode=mode,
     )
-
-
-def _opening(
-    recipe: Recipe, sample: Sample, images: tuple[ImageRef, ...], hint: Mapping[str, Any]
-) -> tuple[Message, ...]:
-    slots = {"question": question_text(sample), "sizes": image_sizes(images), **hint}
-    slots["videos"] = video_info(sample.videos)
-    system, user = recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
-    return opening_messages(system, images, user)
 
 
 def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...]) -> Task:

@@ -76,7 +76,9 @@ def plan(*, keeps: Callable[[Decision], bool]) -> Plan:
 
 def read_decision(text: str) -> Decision:
     """The last decision in what a policy wrote. Raises ``RowError`` (malformed_turn) when there is none."""
-    for candidate in reversed([*_plain_ids(text), *json_objects(text)]):
+    bare = _BARE.match(text)
+    plain_ids = [bare[1]] if bare else _ANSWER.findall(text)
+    for candidate in reversed([*({"operation": each} for each in plain_ids), *json_objects(text)]):
         try:
             return Decision.model_validate(candidate)
         except ValidationError:
@@ -85,12 +87,6 @@ def read_decision(text: str) -> Decision:
     raise RowError(
         Reason.MALFORMED_TURN, f'expected {{"issue": …, "operation": -1 to 4, "primary": 1 to 3}}; found {excerpt!r}'
     )
-
-
-def _plain_ids(text: str) -> list[dict[str, Any]]:
-    bare = _BARE.match(text)
-    found = [bare[1]] if bare else _ANSWER.findall(text)
-    return [{"operation": operation} for operation in found]
 
 
 _WORK = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from pipelines.generation.funnel import FunnelStep, funnel_step
 from pipelines.generation.stage import Shard
-from pipelines.records import PassRate, Reject, SuitabilityVotes, Usage, Votes, from_row
+from pipelines.records import PassRate, SuitabilityVotes, Usage, Votes, from_row
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.storage.workspace import Workspace
 
@@ -69,7 +69,8 @@ def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> li
     for shard in shards_with(workspace, partitions, asset):
         tables, key = shard.workspace.tables, shard.key(asset)
         votes += [row.votes for row in tables.read(key, kind)]
-        votes += list(_votes_of(tables.read_rejects(key)))
+        rejected = (json.loads(reject.row) for reject in tables.read_rejects(key))
+        votes += [from_row(Votes, row["votes"]) for row in rejected if isinstance(row, dict) and "votes" in row]
     return votes
 
 
@@ -90,13 +91,6 @@ def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[st
     keys = [shard.key(candidates.ASSET) for shard in shards_with(workspace, partitions, candidates.ASSET)]
     tables = [pl.read_parquet(workspace.tables.path(key), columns=["grader"]) for key in keys]
     return Counter(kind for table in tables for kind in table["grader"].struct.field("kind"))
-
-
-def _votes_of(rejects: Iterable[Reject]) -> Iterable[Votes]:
-    for reject in rejects:
-        row = json.loads(reject.row)
-        if isinstance(row, dict) and "votes" in row:
-            yield from_row(Votes, row["votes"])
 
 
 def _stage(shards: Sequence[Shard], asset: str) -> StageFacts:

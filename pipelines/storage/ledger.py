@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -262,8 +262,9 @@ class Ledger:
 
     def _read(self, keys: Sequence[str]) -> list[Act | None]:
         query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd)
+        parts = (keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS))
         with self._engine.connect() as connection:
-            queries = (query.where(_acts.c.key.in_(_padded(some))) for some in _parts(keys))
+            queries = (query.where(_acts.c.key.in_(_padded(some))) for some in parts)
             rows = [row for part in queries for row in connection.execute(part)]
         acts = {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
         return [acts.get(key) for key in keys]
@@ -286,10 +287,6 @@ def _shared(answers: list[T], batch: Sequence[Sequence[Any]]) -> list[list[T]]:
     """The answers to all, as they were asked for."""
     remaining = iter(answers)
     return [list(islice(remaining, len(part))) for part in batch]
-
-
-def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS))
 
 
 def _padded(keys: Sequence[str]) -> list[str]:

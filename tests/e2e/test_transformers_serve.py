@@ -28,7 +28,7 @@ from pipelines.generation.recipes import load_recipes
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.generation.stage import Shard
 from pipelines.models.policies import OpenAIPolicy, OraclePolicy
-from pipelines.models.policies.openai import Endpoint
+from pipelines.models.policies.settings import Endpoint
 from pipelines.records import PassRate, Reject
 from pipelines.rl.candidates import Candidates
 from pipelines.rl.labels import CheckedLabels

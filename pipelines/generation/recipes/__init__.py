@@ -107,7 +107,8 @@ class Recipe:
 def load_recipes() -> dict[str, Recipe]:
     """Every recipe by its family. Raises ``RecipeError`` when a file defines none or a family twice."""
     recipes: dict[str, Recipe] = {}
-    for module in [*_bundled(), *_added()]:
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    for module in [*(importlib.import_module(f"{__name__}.{name}") for name in names), *_added()]:
         recipe = getattr(module, "recipe", None)
         if not isinstance(recipe, Recipe):
             raise RecipeError(f"{module.__file__}: expected a module-level `recipe = Recipe(...)`, found {recipe!r}")
@@ -122,11 +123,6 @@ def quotas(recipes: Sequence[Recipe], *, n_rows: int | None) -> dict[str, int]:
     if n_rows is None:
         return {}
     return mixture({recipe.family: recipe.n_wanted for recipe in recipes if recipe.n_wanted}, n_rows)
-
-
-def _bundled() -> list[ModuleType]:
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    return [importlib.import_module(f"{__name__}.{name}") for name in sorted(names)]
 
 
 def _added() -> list[ModuleType]:

@@ -35,14 +35,10 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The problem in words; nothing is shown."""
     if not any(name in sample.category.casefold() for name in CATEGORIES) or sample.images or sample.videos:
         raise RowError(Reason.NOT_APPLICABLE, "the sample is no mathematical problem in words alone")
-    if not _drawing_helps(sample):
+    label = details_of(sample).get("drawing_helps")
+    if not (_DRAWABLE.search(sample.question) if label is None else label):
         raise RowError(Reason.UNSUITABLE, "a drawing would not help with this problem")
     return PreparedSample(())
-
-
-def _drawing_helps(sample: Sample) -> bool:
-    label = details_of(sample).get("drawing_helps")
-    return bool(label) if label is not None else _DRAWABLE.search(sample.question) is not None
 
 
 recipe = Recipe(

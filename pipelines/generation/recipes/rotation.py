@@ -48,7 +48,8 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     if sample.truth.angle:
         raise RowError(Reason.UNSUITABLE, f"the image is turned by {sample.truth.angle:g} degrees already")
     upright_image = _opaque(store.open(image))
-    _require_visible(upright_image)
+    if not (cues := orientation(upright_image)).visible:
+        raise RowError(Reason.UNSUITABLE, f"one cannot see that it is turned: {cues}")
     rng = random.Random(seed_from("rotation", sample.sample_id))
     angle, canvas, fill = rng.choice(ANGLES), rng.choice(CANVASES), rng.choice(FILLS)
     if canvas == "cropped" and not _keeps(sample.truth.boxes, image, angle):
@@ -66,12 +67,6 @@ def _opaque(image: Image.Image) -> Image.Image:
         return image.convert("RGB")
     picture = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
-
-
-def _require_visible(image: Image.Image) -> None:
-    cues = orientation(image)
-    if not cues.visible:
-        raise RowError(Reason.UNSUITABLE, f"one cannot see that it is turned: {cues}")
 
 
 def _require_measurable(upright_image: Image.Image, turned: Image.Image, angle: int) -> None:

@@ -30,8 +30,6 @@ from pipelines.records import Usage
 from pipelines.records.reject_reasons import storable
 from pipelines.storage.images import ImageStore
 
-__all__ = ["Endpoint", "OpenAIPolicy"]
-
 
 class OpenAIPolicy:
     """A policy behind HTTP. Several policies may share a ``budget_pool``.

@@ -17,7 +17,7 @@ import pytest
 
 from pipelines.models.messages import ImagePart, message
 from pipelines.models.policies import Completion, CompletionRequest, OpenAIPolicy, PolicyError, PolicyUnavailable
-from pipelines.models.policies.openai import Endpoint
+from pipelines.models.policies.settings import Endpoint
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef, Usage
 
