@@ -3,7 +3,7 @@
 One partition per shard (``demo-0000``), never one per row.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -15,7 +15,6 @@ from assets.pages.previews import samples_examples, samples_preview, trajectorie
 from pipelines.generation import engine, stage
 from pipelines.generation.engine import STAGES, Family
 from pipelines.generation.recipes import Recipe
-from pipelines.models.policies import Policy
 from pipelines.publishing.judge_stats import judge_stats_of
 from pipelines.records import Reject, Sample, Trajectory
 from pipelines.sources.catalog import Catalog
@@ -65,48 +64,35 @@ def family_funnel(family: Family) -> dg.MetadataValue:
     return funnel(counts | {stage: tables.n_rows(family.key(stage)) for stage in STAGES})
 
 
-def _draft(run: StageRun, family: Family) -> StageReport:
-    planner = run.policy("policy").for_recipe(family.recipe, run.workspace) if family.recipe.plan else None
-    return family.draft(_writer(run, family.recipe), planner, n_most=run.settings.n_most)
+_SETTINGS: Mapping[str, type[dg.Config]] = {"drafts": DraftSettings, "verdicts": VerdictSettings}
 
 
-def _run(run: StageRun, family: Family) -> StageReport:
-    return family.run(_writer(run, family.recipe))
-
-
-def _judge(run: StageRun, family: Family) -> StageReport:
-    recipe, judge, policy = family.recipe, run.policy("judge"), run.policy("policy")
-    necessity = run.settings.necessity(recipe, is_free=policy.kind == "oracle")
-    unaided = policy.for_recipe(recipe, run.workspace) if necessity else None
-    voter = judge.for_judging(recipe.family, run.workspace)
-    return family.check(voter, n_votes=judge.n_votes, unaided=unaided, necessity=necessity)
-
-
-def _keep(run: StageRun, family: Family) -> StageReport:
-    return family.keep()
-
-
-def _writer(run: StageRun, recipe: Recipe) -> Policy:
+def _work(run: StageRun, family: Family, stage: str) -> StageReport:
+    recipe, workspace, policy = family.recipe, run.workspace, run.policy
+    if stage == "trajectories":
+        return family.keep()
+    if stage == "verdicts":
+        judge, writer = policy("judge"), policy("policy")
+        necessity = run.settings.necessity(recipe, is_free=writer.kind == "oracle")
+        unaided = writer.for_recipe(recipe, workspace) if necessity else None
+        voter = judge.for_judging(recipe.family, workspace)
+        return family.check(voter, n_votes=judge.n_votes, unaided=unaided, necessity=necessity)
     role = "converter" if recipe.writer == "convert" else "policy"
-    return run.policy(role).for_recipe(recipe, run.workspace)
-
-
-_STAGES: Mapping[str, tuple[Callable[[StageRun, Family], StageReport], type[dg.Config] | None]] = {
-    "drafts": (_draft, DraftSettings),
-    "runs": (_run, None),
-    "verdicts": (_judge, VerdictSettings),
-    "trajectories": (_keep, None),
-}
+    writing = policy(role).for_recipe(recipe, workspace)
+    if stage == "runs":
+        return family.run(writing)
+    planner = policy("policy").for_recipe(recipe, workspace) if recipe.plan else None
+    return family.draft(writing, planner, n_most=run.settings.n_most)
 
 
 def _stage(
     recipe: Recipe, stage: str, upstream: dg.AssetKey, partitions: dg.PartitionsDefinition
 ) -> dg.AssetsDefinition:
-    (work, settings), spec = _STAGES[stage], SPECS[stage]
+    spec = SPECS[stage]
 
     def perform(run: StageRun) -> dg.MaterializeResult:
         family = Family(run.workspace, recipe, run.partition, progress_lines(run.context))
-        report = work(run, family)
+        report = _work(run, family, stage)
         n_in = run.workspace.tables.n_rows(TableKey(tuple(upstream.path), run.partition))
         return stage_result(run.workspace.tables, report, n_in=n_in, details=_details(family, stage, report))
 
@@ -117,7 +103,7 @@ def _stage(
         deps=[upstream],
         group=recipe.family,
         partitions=partitions,
-        settings=settings,
+        settings=_SETTINGS.get(stage),
         code_version=recipe.digest[:12],
     )
 

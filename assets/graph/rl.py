@@ -1,6 +1,6 @@
 """The assets of RL data: candidates, checked labels, pass rates, tool necessity, suitability."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -24,38 +24,7 @@ from pipelines.sources.catalog import source_of
 GROUP = "rl"
 
 
-def _screening(run: StageRun, shard: Shard) -> dict[str, Any]:
-    screening = Screening(run.workspace)
-
-    @cache
-    def errors() -> Mapping[str, RowError]:
-        name = f"{Candidates.asset}-{shard.partition}"
-        return screening.screen_samples(name, list(shard.samples().values()))
-
-    return {"screening": screening, "errors": errors}
-
-
-def _verifications(run: StageRun, shard: Shard) -> dict[str, Any]:
-    return {"said": read_verifications(run.workspace.tables, [source_of(shard.partition)])}
-
-
-def _sandboxes(run: StageRun, shard: Shard) -> dict[str, Any]:
-    return {"sandboxes": Sandboxes(run.workspace.images, run.workspace.ledger)}
-
-
-def _nothing(run: StageRun, shard: Shard) -> dict[str, Any]:
-    return {}
-
-
-_STAGES: Mapping[Any, Callable[[StageRun, Shard], dict[str, Any]]] = {
-    Candidates: _screening,
-    CheckedLabels: _verifications,
-    PassRates: _nothing,
-    ToolNecessities: _sandboxes,
-    Suitability: _nothing,
-    SuitabilityLabels: _nothing,
-}
-"""What each stage takes besides its policies and settings."""
+_STAGES: tuple[Any, ...] = (Candidates, CheckedLabels, PassRates, ToolNecessities, Suitability, SuitabilityLabels)
 
 
 def rl_assets(partitions: dg.StaticPartitionsDefinition) -> list[dg.AssetsDefinition]:
@@ -69,7 +38,7 @@ def _asset(kind: Any, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDef
     def perform(run: StageRun) -> dg.MaterializeResult:
         shard = Shard(run.workspace, run.partition, progress_lines(run.context))
         policies = _policies(run, kind.asset, spec.roles)
-        stage = kind(**policies, **_STAGES[kind](run, shard), **run.settings.model_dump())
+        stage = kind(**policies, **_inputs(run, shard, kind), **run.settings.model_dump())
         report, n_in = shard.materialize(stage), len(stage.rows(shard))
         return stage_result(run.workspace.tables, report, n_in=n_in, details=rl_stage_metadata(shard, kind.asset))
 
@@ -82,6 +51,25 @@ def _asset(kind: Any, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDef
         partitions=partitions,
         settings=_settings(kind, spec),
     )
+
+
+def _inputs(run: StageRun, shard: Shard, kind: Any) -> dict[str, Any]:
+    """What a stage takes besides its policies and settings."""
+    workspace = run.workspace
+    if kind is CheckedLabels:
+        return {"said": read_verifications(workspace.tables, [source_of(shard.partition)])}
+    if kind is ToolNecessities:
+        return {"sandboxes": Sandboxes(workspace.images, workspace.ledger)}
+    if kind is not Candidates:
+        return {}
+    screening = Screening(workspace)
+
+    @cache
+    def errors() -> Mapping[str, RowError]:
+        name = f"{Candidates.asset}-{shard.partition}"
+        return screening.screen_samples(name, list(shard.samples().values()))
+
+    return {"screening": screening, "errors": errors}
 
 
 def _policies(run: StageRun, asset: str, roles: tuple[str, ...]) -> dict[str, Any]:
