@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from assets.launching.jobs import Ending, LaunchError
+from assets.launching.launcher import LauncherResource
 from train.runs.supervisor import JobDirectory
 
 SILENT_SECONDS = 600.0
@@ -134,32 +135,20 @@ def _text(path: Path) -> str:
 
 
 def slurm_script(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    name: str,
-    folder: str,
-    log: Path,
-    n_gpus: int,
-    options: str,
+    command: Sequence[str], environment: Mapping[str, str], launcher: LauncherResource, *, name: str, log: Path
 ) -> str:
     """A script for ``sbatch``. The program takes the shell's place, so that it is what Slurm signals."""
-    options_list = [
-        f"--job-name={name}",
-        f"--output={log}",
-        "--nodes=1",
-        "--ntasks=1",
-        *([f"--gpus-per-node={n_gpus}"] if n_gpus else []),
-        *shlex.split(options),
-    ]
+    options = [f"--job-name={name}", f"--output={log}", "--nodes=1", "--ntasks=1"]
+    options += [f"--gpus-per-node={launcher.n_gpus}"] if launcher.n_gpus else []
+    options += shlex.split(launcher.options)
     exports = [f"export {variable}={shlex.quote(value)}" for variable, value in environment.items()]
     return "\n".join(
         [
             "#!/bin/bash",
-            *(f"#SBATCH {shlex.quote(option)}" for option in options_list),
+            *(f"#SBATCH {shlex.quote(option)}" for option in options),
             "set -eu",
             *exports,
-            f"cd {shlex.join([folder])}",
+            f"cd {shlex.join([launcher.folder])}",
             f"exec {shlex.join(command)}",
             "",
         ]
@@ -167,31 +156,23 @@ def slurm_script(
 
 
 def kubernetes_manifest(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    name: str,
-    folder: str,
-    image: str,
-    claim: str,
-    home: Path,
-    n_gpus: int,
+    command: Sequence[str], environment: Mapping[str, str], launcher: LauncherResource, *, name: str, home: Path
 ) -> str:
     """A ``batch/v1`` Job that runs once, with the volume claim mounted where the workspace is here."""
     container: dict[str, Any] = {
         "name": "train",
-        "image": image,
+        "image": launcher.image,
         "command": list(command),
-        "workingDir": folder,
+        "workingDir": launcher.folder,
         "env": [{"name": variable, "value": value} for variable, value in environment.items()],
         "volumeMounts": [{"name": "home", "mountPath": str(home)}],
     }
-    if n_gpus:
-        container["resources"] = {"limits": {"nvidia.com/gpu": n_gpus}}
+    if launcher.n_gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": launcher.n_gpus}}
     pod = {
         "restartPolicy": "Never",
         "containers": [container],
-        "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": claim}}],
+        "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": launcher.claim}}],
     }
     manifest = {
         "apiVersion": "batch/v1",

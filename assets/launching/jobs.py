@@ -13,12 +13,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
 
 from sandbox.errors import UserError
 from train.runs.supervisor import GRACE_SECONDS
+
+if TYPE_CHECKING:
+    from assets.launching.launcher import LauncherResource
 
 _ENDED = {"STOPPED", "SUCCEEDED", "FAILED"}
 _RAY_SECONDS, _RAY_STOP_SECONDS = 30.0, 30.0
@@ -84,15 +87,15 @@ class RayUnreachable(LaunchError):
 
 
 def submission(
-    command: Sequence[str], environment: Mapping[str, str], *, folder: str, n_gpus: int, name: str
+    command: Sequence[str], environment: Mapping[str, str], launcher: LauncherResource, *, name: str
 ) -> dict[str, Any]:
     """The request body of a job. Its entry point is a shell command."""
     return {
-        "entrypoint": f"cd {shlex.join([folder])} && exec {shlex.join(command)}",
+        "entrypoint": f"cd {shlex.join([launcher.folder])} && exec {shlex.join(command)}",
         "runtime_env": {"env_vars": dict(environment)},
         "metadata": {"name": name},
         "entrypoint_num_cpus": 1,
-        **({"entrypoint_num_gpus": n_gpus} if n_gpus else {}),
+        **({"entrypoint_num_gpus": launcher.n_gpus} if launcher.n_gpus else {}),
     }
 
 

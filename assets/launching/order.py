@@ -156,7 +156,11 @@ class StepLog:
             if message.get("kind") == _STEP:
                 step, n_steps = message["step"], message["n_steps"]
                 self._context.log.info(message["said"])
-                if step in (1, n_steps) or step % max(1, -(-n_steps // MOST_OBSERVATIONS)) == 0:
+                if _is_observed(step, n_steps):
                     metrics = {name: dg.MetadataValue.float(float(value)) for name, value in message["metrics"].items()}
                     metadata = {"step": dg.MetadataValue.int(step), **metrics}
                     self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=metadata))
+
+
+def _is_observed(step: int, n_steps: int) -> bool:
+    return step in (1, n_steps) or step % max(1, -(-n_steps // MOST_OBSERVATIONS)) == 0

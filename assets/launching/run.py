@@ -148,8 +148,7 @@ def start(program: Program, order: Order, launcher: LauncherResource, pipes: Map
 def _on_ray(program: Program, order: Order, launcher: LauncherResource, environment: Mapping[str, str]) -> Job:
     if order.job_id:
         return RayJob(launcher.url, order.job_id)
-    body = submission(order.command, environment, folder=launcher.folder, n_gpus=launcher.n_gpus, name=program.name)
-    job = RayJob.submit(launcher.url, body)
+    job = RayJob.submit(launcher.url, submission(order.command, environment, launcher, name=program.name))
     order.on_its_way(job.job_id)
     return job
 
@@ -159,16 +158,8 @@ def _on_slurm(program: Program, order: Order, launcher: LauncherResource, enviro
     if order.job_id:
         return SlurmJob(order.exchange, order.job_id)
     if not order.is_taken_over:
-        text = slurm_script(
-            order.command,
-            environment,
-            name=program.name,
-            folder=launcher.folder,
-            log=order.exchange.folder / "log-%j",
-            n_gpus=launcher.n_gpus,
-            options=launcher.options,
-        )
-        script.write_text(text)
+        log = order.exchange.folder / "log-%j"
+        script.write_text(slurm_script(order.command, environment, launcher, name=program.name, log=log))
         order.on_its_way("")
     if launcher.submit and (job_id := _submitted(order, script)):
         order.on_its_way(job_id)
@@ -189,17 +180,8 @@ def _on_kubernetes(program: Program, order: Order, launcher: LauncherResource, e
             raise LaunchError(f"Kubernetes needs the launcher's `{name}`: set DARKROOM_LAUNCH_{name.upper()}")
     manifest = order.exchange.folder / "job.yaml"
     if not order.is_taken_over:
-        text = kubernetes_manifest(
-            order.command,
-            environment,
-            name=program.name,
-            folder=launcher.folder,
-            image=launcher.image,
-            claim=launcher.claim,
-            home=Workspace.from_environment().home,
-            n_gpus=launcher.n_gpus,
-        )
-        manifest.write_text(text)
+        home = Workspace.from_environment().home
+        manifest.write_text(kubernetes_manifest(order.command, environment, launcher, name=program.name, home=home))
         order.on_its_way("")
     return _handed_over(order, launcher, f"kubectl create -f {shlex.quote(str(manifest))}")
 

@@ -125,15 +125,8 @@ def test_a_setting_that_cannot_be_is_named(variable: str, value: str) -> None:
 
 def script(folder: Path, log: Path) -> str:
     command = [sys.executable, "-c", "import os, sys; print(sys.argv[1:], os.environ['NOTE'], os.getcwd())", NASTY]
-    return slurm_script(
-        command,
-        {"NOTE": NASTY},
-        name="darkroom-x",
-        folder=str(folder),
-        log=log,
-        n_gpus=2,
-        options="--time=1:00:00 --comment='a b'",
-    )
+    launcher = LauncherResource(folder=str(folder), n_gpus=2, options="--time=1:00:00 --comment='a b'")
+    return slurm_script(command, {"NOTE": NASTY}, launcher, name="darkroom-x", log=log)
 
 
 def test_a_slurm_script_is_what_bash_understands_and_runs_the_very_command(tmp_path: Path) -> None:
@@ -162,16 +155,9 @@ def test_a_slurm_script_asks_for_what_is_set() -> None:
 
 
 def test_a_kubernetes_manifest_runs_the_very_command_once_with_the_workspace_mounted() -> None:
-    text = kubernetes_manifest(
-        ["python", "-c", NASTY],
-        {"NOTE": NASTY},
-        name="darkroom-x",
-        folder="/code",
-        image="registry/darkroom:1",
-        claim="home",
-        home=Path("/data"),
-        n_gpus=1,
-    )
+    launcher = LauncherResource(folder="/code", image="registry/darkroom:1", claim="home", n_gpus=1)
+    command = ["python", "-c", NASTY]
+    text = kubernetes_manifest(command, {"NOTE": NASTY}, launcher, name="darkroom-x", home=Path("/data"))
     manifest = yaml.safe_load(text)
     kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
     pod = manifest["spec"]["template"]["spec"]
@@ -188,12 +174,12 @@ def test_a_ray_job_is_a_line_that_a_shell_runs_in_the_folder(tmp_path: Path) -> 
     folder = tmp_path / "it's here"
     folder.mkdir()
     command = [sys.executable, "-c", "import os, sys; print(sys.argv[1:], os.getcwd())", NASTY]
-    body = submission(command, {"NOTE": NASTY}, folder=str(folder), n_gpus=0, name="darkroom-x")
+    body = submission(command, {"NOTE": NASTY}, LauncherResource(folder=str(folder)), name="darkroom-x")
     said = subprocess.run(body["entrypoint"], shell=True, check=True, capture_output=True, text=True).stdout
     assert said.strip() == f"{[NASTY]} {folder}"
     assert body["runtime_env"] == {"env_vars": {"NOTE": NASTY}}
     assert "entrypoint_num_gpus" not in body
-    assert submission(command, {}, folder="/", n_gpus=4, name="x")["entrypoint_num_gpus"] == 4
+    assert submission(command, {}, LauncherResource(n_gpus=4), name="x")["entrypoint_num_gpus"] == 4
 
 
 @pytest.mark.parametrize("n_steps", [1, 7, 100, 101, 250, 10_000])
