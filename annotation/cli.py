@@ -14,16 +14,11 @@ app = typer.Typer(
     "`up` starts a server, `users add` creates accounts, `init` writes an example campaign, `sync` hands out tasks and "
     "pulls submissions, `report` shows progress and quality.",
 )
-app.command()(up)
-app.command()(down)
-app.command()(status)
-app.command()(init)
+for command in (up, down, status, init):
+    app.command()(command)
 app.add_typer(users, name="users")
-app.command()(sync)
-app.command()(review)
-app.command()(verify)
-app.command()(suitability)
-app.command()(record)
+for command in (sync, review, verify, suitability, record):
+    app.command()(command)
 app.command(name="take-in")(take_in)
 app.command()(report)
 app.command()(guide)

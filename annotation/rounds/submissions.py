@@ -45,7 +45,6 @@ class RecordFields:
 class Submission:
     """One person's work on one task."""
 
-    annotation_id: int
     person_id: int
     texts: Mapping[str, str]
     category: str
@@ -72,7 +71,6 @@ def read_submission(raw: Mapping[str, Any], *, round: str, rules: ImageRules) ->
     """Raises ``RowError`` with a typed reason for a broken submission, or one that breaks the campaign's rules."""
     person_id, results = signer_of(raw), results_by_field(raw, FIELDS)
     submission = Submission(
-        annotation_id=raw["id"],
         person_id=person_id,
         texts={name: text_of(results.get(name)) for name in _TEXTS},
         category=choice_of(results.get("category")),

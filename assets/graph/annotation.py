@@ -1,6 +1,6 @@
 """Human annotation in the UI: the image pool, the tables of the rounds, and the sensor that syncs with Label Studio."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
+Decorator = Callable[[Callable[..., dg.MaterializeResult]], dg.AssetsDefinition]
 GROUP, JOB = "annotation", "annotation"
 PULL_SECONDS = 60
 
@@ -42,6 +43,11 @@ def _shown(table: TableKey, *deps: TableKey) -> dict[str, Any]:
     spec = SPECS[table.asset[0]]
     declared = {"description": spec.description, "kinds": set(spec.kinds), "deps": [_key(before) for before in deps]}
     return {"key": _key(table), "group_name": GROUP, "owners": OWNERS, **declared}
+
+
+def _stage(table: TableKey, *deps: TableKey) -> Decorator:
+    asset: Decorator = dg.asset(**_shown(table, *deps), check_specs=[conservation_spec(_key(table))])
+    return asset
 
 
 class AnnotationSettings(dg.Config):
@@ -60,15 +66,16 @@ class AnnotationSettings(dg.Config):
         path = BUNDLED if self.recording == "bundled" else Path(self.recording)
         return RecordedCampaign(workspace, read_recording(path))
 
-    @property
-    def origin(self) -> str:
+    def origin(self, recorded: RecordedCampaign | None) -> dict[str, Any]:
         """The origin, for the asset's page."""
-        if not self.recording:
-            return "campaign of this workspace"
-        return "recorded export, bundled" if self.recording == "bundled" else f"recorded export, {self.recording}"
+        if recorded is None:
+            return {"annotations": "campaign of this workspace"}
+        note = {"note": recorded.recording.note} if recorded.recording.note else {}
+        name = "bundled" if self.recording == "bundled" else self.recording
+        return {"annotations": f"recorded export, {name}", **note}
 
 
-@dg.asset(**_shown(POOL), check_specs=[conservation_spec(_key(POOL))])
+@_stage(POOL)
 def annotation_pool(
     context: dg.AssetExecutionContext, config: AnnotationSettings, workspace: WorkspaceResource
 ) -> dg.MaterializeResult:
@@ -80,15 +87,10 @@ def annotation_pool(
         else:
             campaign = Campaign.load(opened.annotation)
             report = materialize_pool(opened, campaign, opened.annotation, progress=progress_log(context))
-        return stage_result(opened.tables, report, n_in=report.n_in, details=_origin(config, recorded))
+        return stage_result(opened.tables, report, n_in=report.n_in, details=config.origin(recorded))
 
 
-def _origin(config: AnnotationSettings, recorded: RecordedCampaign | None) -> dict[str, Any]:
-    note = {"note": recorded.recording.note} if recorded is not None and recorded.recording.note else {}
-    return {"annotations": config.origin, **note}
-
-
-@dg.asset(**_shown(PRE_ANNOTATIONS, POOL), check_specs=[conservation_spec(_key(PRE_ANNOTATIONS))])
+@_stage(PRE_ANNOTATIONS, POOL)
 def pre_annotations(
     context: dg.AssetExecutionContext, workspace: WorkspaceResource, policy: PolicyResource
 ) -> dg.MaterializeResult:
@@ -123,13 +125,13 @@ def annotation_rounds(
             context.log.info(summary(quality))
             n_in = opened.tables.n_rows(stages.key(POOL))
             for table in ORDER:
-                yield _finished(stages, reports[table], n_in, quality, _origin(config, recorded))
+                yield _finished(stages, reports[table], n_in, quality, config.origin(recorded))
                 n_in = reports[table].n_out
             yield dg.MaterializeResult(
                 asset_key=_key(REFUSED),
                 metadata={
                     **stage_metadata(reports[REFUSED], path=str(opened.tables.path(stages.key(REFUSED)))),
-                    **_origin(config, recorded),
+                    **config.origin(recorded),
                 },
             )
 

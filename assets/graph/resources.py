@@ -96,7 +96,11 @@ class VerdictSettings(dg.Config):
         self, recipe: Recipe, *, is_free: bool, environment: Mapping[str, str] = os.environ
     ) -> Necessity | None:
         """How necessity is measured; None: not at all. Raises ``PolicyUnavailable`` if the variable is no number."""
-        k = _necessity_answers(environment) if self.necessity_answers is None else self.necessity_answers
+        k, value = self.necessity_answers, environment.get(NECESSITY_VARIABLE, "")
+        if k is None and value:
+            if not value.isdecimal():
+                raise PolicyUnavailable(f"{NECESSITY_VARIABLE} is {value!r}; set it to a number of answers, 0 for none")
+            k = int(value)
         if k is None and is_free and recipe.necessity is not None:
             k = recipe.necessity.k
         if not k:
@@ -134,10 +138,3 @@ class ReviewSettings(dg.Config):
     """The expert review."""
 
     n_rows: int = Field(default=20, ge=0, description="Trajectories per family for experts to review.")
-
-
-def _necessity_answers(environment: Mapping[str, str]) -> int | None:
-    value = environment.get(NECESSITY_VARIABLE, "")
-    if value and not value.isdecimal():
-        raise PolicyUnavailable(f"{NECESSITY_VARIABLE} is {value!r}; set it to a number of answers, 0 for none")
-    return int(value) if value else None

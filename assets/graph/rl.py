@@ -1,6 +1,6 @@
 """The assets of RL data: candidates, checked labels, pass rates, tool necessity, suitability."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any
@@ -72,7 +72,7 @@ def _inputs(run: StageRun, shard: Shard, kind: Any) -> dict[str, Any]:
     return {"screening": screening, "errors": errors}
 
 
-def _policies(run: StageRun, asset: str, roles: tuple[str, ...]) -> dict[str, Any]:
+def _policies(run: StageRun, asset: str, roles: Sequence[str]) -> dict[str, Any]:
     """The first role is asked; a second one grades what it answers, for which the embedded judge is none."""
     asked = {role: run.policy(role).for_rl(asset, run.workspace) for role in roles[:1]}
     return asked | {role: run.policy(role).for_judging(asset, run.workspace) for role in roles[1:]}

@@ -58,10 +58,8 @@ def _is_abandoned(tags: Mapping[str, str]) -> bool:
         return False
     try:
         os.kill(int(tags[PID_TAG]), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)  # else it is another user's
     return False
 
 
