@@ -14,11 +14,6 @@ app = typer.Typer(
     "`up` starts a server, `users add` creates accounts, `init` writes an example campaign, `sync` hands out tasks and "
     "pulls submissions, `report` shows progress and quality.",
 )
-for command in (up, down, status, init):
+for command in (up, down, status, init, sync, review, verify, suitability, record, take_in, report, guide):
     app.command()(command)
 app.add_typer(users, name="users")
-for command in (sync, review, verify, suitability, record):
-    app.command()(command)
-app.command(name="take-in")(take_in)
-app.command()(report)
-app.command()(guide)
