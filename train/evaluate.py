@@ -25,7 +25,7 @@ from train.runs.command_line import Values, config_option, guarded, takes_settin
 if TYPE_CHECKING:
     from train.evaluation.questions import QuestionSet
     from train.evaluation.rollouts import EvaluatedPolicy
-    from train.runs.job import RunReporter
+    from train.runs.reporting import RunReporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def evaluate(
     from train.evaluation.evaluation_run import EvaluationRun, report_record
     from train.evaluation.output import read_report, write_output
     from train.evaluation.questions import questions_of
-    from train.runs.job import RunReporter
+    from train.runs.reporting import RunReporter
 
     check(settings)
     _require_own(settings.output)
@@ -182,7 +182,7 @@ def main(
 
 def _report(settings: EvaluationSettings, *, force: bool) -> None:
     from train.evaluation.tables import accuracy_table
-    from train.runs.job import reporting
+    from train.runs.reporting import reporting
 
     with reporting() as report:
         evaluation = evaluate(settings, report, force=force)

@@ -23,7 +23,8 @@ from train.runs.command_line import Values, config_option, guarded, takes_settin
 if TYPE_CHECKING:
     from train.rl.methods import Judges, Method
     from train.runs.checkpoints import Staging
-    from train.runs.job import RunReporter, TrainingJob
+    from train.runs.job import TrainingJob
+    from train.runs.reporting import RunReporter
 
 
 def reinforce(

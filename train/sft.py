@@ -31,7 +31,8 @@ from train.runs.command_line import Values, config_option, guarded, recipe_value
 if TYPE_CHECKING:
     from train.finetuning.phases import Plan
     from train.runs.checkpoints import Staging
-    from train.runs.job import RunReporter, TrainingJob
+    from train.runs.job import TrainingJob
+    from train.runs.reporting import RunReporter
 
 
 def finetune(

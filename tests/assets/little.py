@@ -4,7 +4,7 @@ import sys
 
 from train.runs import TrainError
 from train.runs.command_line import guarded
-from train.runs.job import reporting
+from train.runs.reporting import reporting
 
 
 def main(words: str) -> None:

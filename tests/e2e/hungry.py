@@ -11,7 +11,7 @@ FOREVER = 100_000
 def main() -> None:
     from sandbox import Limits, SandboxPool
     from train.runs.command_line import guarded
-    from train.runs.job import reporting
+    from train.runs.reporting import reporting
 
     with guarded(), reporting() as report, SandboxPool(limits=Limits(seconds=FOREVER)) as pool:
         session = pool.group(images=[]).session(seed=0)

@@ -25,7 +25,7 @@ from train.evaluation.results import Findings, results, shown_to
 from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 from train.evaluation.settings import EvaluationSettings
 from train.runs import TrainError
-from train.runs.job import RunReporter
+from train.runs.reporting import RunReporter
 
 _TELL_SECONDS = 10.0
 

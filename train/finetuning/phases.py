@@ -35,7 +35,8 @@ from train.models.loading import (
 from train.runs import TrainError
 from train.runs.checkpoints import RestoresCheckpoints, Staging
 from train.runs.history import read_steps
-from train.runs.job import RunReporter, report_steps
+from train.runs.job import report_steps
+from train.runs.reporting import RunReporter
 
 
 class StepwiseSFTTrainer(RestoresCheckpoints, SFTTrainer):

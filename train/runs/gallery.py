@@ -28,6 +28,7 @@ from pygments.lexers import PythonLexer
 from pipelines.publishing.html_page import data_url, html_page
 from train.runs import history
 from train.runs.history import CodeVersion
+from train.runs.reporting import is_number
 
 FOLDER, IMAGES, PAGE = "rollouts", "images", "rollouts.html"
 N_EXAMPLES, N_TABLED = 3, 8
@@ -205,7 +206,7 @@ def _origin(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _values(steps: Sequence[Mapping[str, Any]], column: str) -> list[float]:
-    return [step[column] for step in steps if history.is_number(step.get(column))]
+    return [step[column] for step in steps if is_number(step.get(column))]
 
 
 def _value(raw: Any, kind: str) -> dict[str, Any]:

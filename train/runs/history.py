@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image, ImageDraw
 
 from pipelines.publishing.html_page import data_url
+from train.runs.reporting import is_number
 
 PACKAGES = ("torch", "transformers", "trl", "datasets", "peft", "accelerate")
 PANELS = "metrics.png"
@@ -113,11 +113,6 @@ def number_columns(steps: Steps) -> list[str]:
     """The columns that hold numbers, in the order of their first step."""
     names = dict.fromkeys(name for step in steps for name in step if name not in _AXES)
     return [name for name in names if any(is_number(step.get(name)) for step in steps)]
-
-
-def is_number(value: Any) -> bool:
-    """Whether a logged value is finite and can be plotted."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def column_plot(steps: Steps, column: str, *, title: str) -> bytes:

@@ -1,74 +1,24 @@
-"""The run of every training program: skip it for known inputs, else train beside the output, then publish; reports.
-
-Reports go to the terminal, about twenty steps a line each, and to Dagster (Pipes) where ``DAGSTER_PIPES_CONTEXT`` is
-set: every step with all numbers of the trainer's log, from the first process.
-{"kind": "step", "step": 3, "n_steps": 12, "said": "step 3/12, …", "metrics": {"loss": 5.12, …}}.
-"""
+"""The run of every training program: skip it for known inputs, else train beside the output, then publish."""
 
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
 from transformers import PrinterCallback, TrainerCallback
 
 from pipelines.records.digest import digest
 from train.runs import gallery, history
 from train.runs.checkpoints import HISTORY, CheckpointInputs, Staging, finished, folder_digest
 from train.runs.command_line import is_first_process
-
-STEP = "step"
-"""The kind of a step's message."""
-
-
-class RunReporter:
-    """Sends lines, steps and results to the terminal and to Dagster."""
-
-    def __init__(self, pipes: Any = None) -> None:
-        self._pipes = pipes
-
-    def line(self, text: str) -> None:
-        """One line for a person."""
-        if is_first_process():
-            typer.echo(text)
-        if self._pipes is not None:
-            self._pipes.log.info(text)
-
-    def step(self, step: int, n_steps: int, *, line: str, metrics: Mapping[str, Any], is_printed: bool = True) -> None:
-        """One step: the finite ones of ``metrics`` to Dagster, ``line`` to the terminal if ``is_printed``."""
-        if is_printed and is_first_process():
-            typer.echo(line)
-        if self._pipes is not None:
-            finite = {name: value for name, value in metrics.items() if history.is_number(value)}
-            message = {"kind": STEP, "step": step, "n_steps": n_steps, "said": line, "metrics": finite}
-            self._pipes.report_custom_message(message)
-
-    def materialized(self, metadata: Mapping[str, Any], *, data_version: str | None = None) -> None:
-        """The result: metadata and data version of the asset that Dagster is materialising."""
-        if self._pipes is not None and self._pipes.is_asset_step:
-            self._pipes.report_asset_materialization(metadata=dict(metadata), data_version=data_version)
-
-
-@contextmanager
-def reporting() -> Iterator[RunReporter]:
-    """A reporter to the terminal, and to Dagster where Dagster started this process."""
-    if "DAGSTER_PIPES_CONTEXT" not in os.environ or not is_first_process():
-        yield RunReporter()
-        return
-    from dagster_pipes import open_dagster_pipes
-
-    with open_dagster_pipes() as pipes:
-        yield RunReporter(pipes)
-
+from train.runs.reporting import RunReporter, reporting
 
 LINES = 20
+"""About so many steps of a training are printed."""
 
 
 class StepReporter(TrainerCallback):

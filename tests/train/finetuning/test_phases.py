@@ -183,7 +183,7 @@ def test_a_program_that_is_killed_in_any_phase_goes_on_where_it_was(whole, famil
     assert not list(part.glob("0-images/checkpoint-*"))
     lines = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.runs.job.RunReporter.line", lambda _, text: lines.append(text))
+        patch.setattr("train.runs.reporting.RunReporter.line", lambda _, text: lines.append(text))
         made = finetune(families, tiny, output, arguments, save_steps=2)
     assert not any("phase 1 of 2" in line for line in lines)
     unbroken = finetune(families, tiny, tmp_path / "unbroken", arguments)

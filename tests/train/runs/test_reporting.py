@@ -9,7 +9,8 @@ from dagster_pipes import PipesContext, encode_param
 from pipelines.records.digest import digest
 from train.runs import history
 from train.runs.history import code_version
-from train.runs.job import StepReporter, TrainingJob, reporting, run_job
+from train.runs.job import StepReporter, TrainingJob, run_job
+from train.runs.reporting import reporting
 
 CONTEXT = {
     "asset_keys": ["sft_checkpoint"],

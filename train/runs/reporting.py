@@ -1,0 +1,66 @@
+"""Reports of a training program: to the terminal, and to Dagster (Pipes) where ``DAGSTER_PIPES_CONTEXT`` is set.
+
+Dagster gets every step with all numbers of the trainer's log, from the first process:
+{"kind": "step", "step": 3, "n_steps": 12, "said": "step 3/12, …", "metrics": {"loss": 5.12, …}}.
+Nothing heavy is imported here, so that a program can report before it loads a model.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from train.runs.command_line import is_first_process
+
+STEP = "step"
+"""The kind of a step's message."""
+
+
+class RunReporter:
+    """Sends lines, steps and results to the terminal and to Dagster."""
+
+    def __init__(self, pipes: Any = None) -> None:
+        self._pipes = pipes
+
+    def line(self, text: str) -> None:
+        """One line for a person."""
+        if is_first_process():
+            typer.echo(text)
+        if self._pipes is not None:
+            self._pipes.log.info(text)
+
+    def step(self, step: int, n_steps: int, *, line: str, metrics: Mapping[str, Any], is_printed: bool = True) -> None:
+        """One step: the finite ones of ``metrics`` to Dagster, ``line`` to the terminal if ``is_printed``."""
+        if is_printed and is_first_process():
+            typer.echo(line)
+        if self._pipes is not None:
+            finite = {name: value for name, value in metrics.items() if is_number(value)}
+            message = {"kind": STEP, "step": step, "n_steps": n_steps, "said": line, "metrics": finite}
+            self._pipes.report_custom_message(message)
+
+    def materialized(self, metadata: Mapping[str, Any], *, data_version: str | None = None) -> None:
+        """The result: metadata and data version of the asset that Dagster is materialising."""
+        if self._pipes is not None and self._pipes.is_asset_step:
+            self._pipes.report_asset_materialization(metadata=dict(metadata), data_version=data_version)
+
+
+@contextmanager
+def reporting() -> Iterator[RunReporter]:
+    """A reporter to the terminal, and to Dagster where Dagster started this process."""
+    if "DAGSTER_PIPES_CONTEXT" not in os.environ or not is_first_process():
+        yield RunReporter()
+        return
+    from dagster_pipes import open_dagster_pipes
+
+    with open_dagster_pipes() as pipes:
+        yield RunReporter(pipes)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a logged value is finite and can be plotted."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
