@@ -1,17 +1,12 @@
-"""The commands of ``darkroom``, a module per group, listed in ``assets/cli.py``; heavy imports are inside functions.
-
-Here is what they share, with the commands of `darkroom annotate` too: the terminal, errors as messages, progress bars.
-"""
+"""The commands of ``darkroom``, a module per group, listed in ``assets/cli.py``; heavy imports are inside functions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from annotation.commands import CONSOLE
 from pipelines.storage.stage import Progress as OnProgress
-
-__all__ = ["CONSOLE", "errors_as_messages", "open_workspace", "print_line", "progress_bar"]
 
 
 def print_line(line: str) -> None:

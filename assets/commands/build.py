@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from assets.commands import CONSOLE, errors_as_messages, print_line
+from annotation.commands import CONSOLE, errors_as_messages
+from assets.commands import print_line
 from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
 
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]

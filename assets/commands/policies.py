@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from assets.commands import CONSOLE, open_workspace, print_line, progress_bar
+from annotation.commands import CONSOLE, open_workspace
+from assets.commands import print_line, progress_bar
 
 
 def calibrate(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 from rich.table import Table
 
-from assets.commands import CONSOLE, errors_as_messages, open_workspace, print_line
+from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from assets.commands import print_line
 from pipelines.sources.columns import BoxFrame, Columns
 
 if TYPE_CHECKING:

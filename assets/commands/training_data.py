@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assets.commands import CONSOLE, errors_as_messages, open_workspace, print_line, progress_bar
+from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from assets.commands import print_line, progress_bar
 from train.examples.encoding import Layout
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from assets.commands import CONSOLE, errors_as_messages, open_workspace, print_line, progress_bar
+from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from assets.commands import print_line, progress_bar
 
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
 _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum rows per family.")]
