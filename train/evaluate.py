@@ -122,7 +122,7 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
 
     here = Path(__file__).parent
     ours = [path for path in (here / "evaluation").rglob("*") if path.suffix in (".py", ".toml", ".jinja", ".css")]
-    code = digest_files([*ours, here / "models" / "local_policy.py"], here)
+    code = digest_files([*ours, here / "models" / "local_policy.py", here / "examples" / "encoding.py"], here)
     questions = [
         [question_set.name, [question.sample.sample_id for question in question_set.questions]]
         for question_set in question_sets

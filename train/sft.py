@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from train.finetuning.settings import (
-    SftSettings,
-    folders_of,
-    read_phases,
-    recipe_names,
-    recipe_path,
-    share_of_batch,
-)
+from train.finetuning.settings import SftSettings, folders_of, read_phases, recipe_names, recipe_path, share_of_batch
 from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
 
@@ -103,8 +96,7 @@ def _schedule_options(context: typer.Context) -> dict[str, Any]:
 def main(
     context: typer.Context,
     dataset: Annotated[
-        list[Path],
-        typer.Option(help="Folder of a shipped dataset, or of several, one per family. May be repeated."),
+        list[Path], typer.Option(help="Folder of a shipped dataset, or of several, one per family. May be repeated.")
     ],
     model: Annotated[Path, typer.Option(help="Folder of the model to start from.")],
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced as a whole when training ends.")],

@@ -17,11 +17,7 @@ Results = Mapping[str, Any]
 def charts(results: Results) -> dict[str, bytes]:
     """All charts with figures, by file name."""
     sections = results["benchmarks"]
-    pngs = {
-        "accuracy.png": accuracy(sections),
-        "tool_calls.png": tool_calls(sections),
-        "tools.png": tools(sections),
-    }
+    pngs = {"accuracy.png": accuracy(sections), "tool_calls.png": tool_calls(sections), "tools.png": tools(sections)}
     if faithful := {name: section["faithfulness"] for name, section in sections.items() if section["faithfulness"]}:
         pngs["faithfulness.png"] = faithfulness(faithful)
     if results["all"]["controls"]:

@@ -48,16 +48,17 @@ class _Numbers:
 
     def __init__(self, width: int, height: int) -> None:
         self._width, self._height = float(width), float(height)
-        self._known: dict[str, float] = {}
+        self._known: dict[str, float | None] = {}
 
     def assign(self, node: ast.Assign) -> None:
         for target in node.targets:
-            if isinstance(target, ast.Name):
-                self._set(target, self.value(node.value))
-            elif isinstance(target, ast.Tuple | ast.List):
-                values = self._several(node.value, len(target.elts))
-                for name, value in zip(target.elts, values, strict=False):
-                    self._set(name, value)
+            if isinstance(target, ast.Tuple | ast.List):
+                names, values = target.elts, self._several(node.value, len(target.elts))
+            else:
+                names, values = [target], [self.value(node.value)]
+            for name, value in zip(names, values, strict=False):
+                if isinstance(name, ast.Name):
+                    self._known[name.id] = value
 
     def all(self, nodes: Sequence[ast.expr]) -> list[float] | None:
         """The values of ``nodes``; None where one cannot be computed."""
@@ -110,12 +111,6 @@ class _Numbers:
         if not isinstance(node.value, ast.Attribute) or node.value.attr not in sizes:
             return None
         return dict(enumerate(sizes[node.value.attr])).get(place) if isinstance(place, int) else None
-
-    def _set(self, target: ast.expr, value: float | None) -> None:
-        if isinstance(target, ast.Name):
-            self._known.pop(target.id, None)
-            if value is not None:
-                self._known[target.id] = value
 
 
 def _sides(node: ast.AST) -> Sequence[ast.expr]:

@@ -24,7 +24,7 @@ from pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from pipelines.records import Grader, Sample, Truth, TruthBox, from_row
+from pipelines.records import Grader, Sample, from_row
 from pipelines.records.answers import split_choice
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import RowError
@@ -38,6 +38,7 @@ from pipelines.storage.workspace import Workspace
 from pipelines.verification.grading import grader_of
 from train.evaluation.benchmarks import BenchmarkConfig, Scoring, opened
 from train.evaluation.settings import EvaluationSettings
+from train.examples.encoding import sample_of
 from train.runs import TrainError
 
 
@@ -211,31 +212,16 @@ def _files(folder: Path, split: str) -> list[Path]:
 
 
 def _of_prompt(name: str, row: Mapping[str, Any], store: ImageStore) -> Question:
-    boxes = tuple(from_row(TruthBox, box) for box in row["boxes"])
-    sample = _sample(row, row["images"], store, boxes=boxes, category=row["category"])
-    return Question(name, sample, from_row(Grader, row["grader"]))
+    return Question(name, _sample(row, row["images"], store), from_row(Grader, row["grader"]))
 
 
 def _of_trajectory(name: str, row: Mapping[str, Any], store: ImageStore) -> Question:
     """The answer of a shipped trajectory passed the check against the gold answer, so it serves as gold."""
-    images = row["images"][: row["n_question_images"]]
-    sample = _sample(row, images, store, boxes=(), category=row["family"])
+    sample = replace(_sample(row, row["images"][: row["n_question_images"]], store), category=row["family"])
     return Question(name, sample, _grader(sample), protocol=row["protocol"], mode=row["mode"])
 
 
-def _sample(
-    row: Mapping[str, Any], images: list[Any], store: ImageStore, *, boxes: tuple[TruthBox, ...], category: str
-) -> Sample:
-    return Sample(
-        sample_id=row["sample_id"],
-        source=row["source"],
-        source_row=row["source_row"],
-        license=row["license"],
-        images=tuple(store.ingest(image["bytes"]) for image in images),
-        question=row["question"],
-        choices=tuple(row["choices"]),
-        answer=row["answer"],
-        truth=Truth(boxes=boxes),
-        category=category,
-        videos=tuple(store.add_video(video["bytes"]) for video in row["videos"] or ()),
-    )
+def _sample(row: Mapping[str, Any], images: Sequence[Any], store: ImageStore) -> Sample:
+    """The sample of a row, with its media in ``store``."""
+    videos = tuple(store.add_video(video["bytes"]) for video in row["videos"] or ())
+    return sample_of(row, tuple(store.ingest(image["bytes"]) for image in images), videos)

@@ -61,10 +61,7 @@ class EvaluationSettings(ProgramSettings):
     judge_model: str = Field(default="", description="The judge's name there.")
     judge_votes: int = Field(default=1, ge=1, description="Votes on every image.")
     whole_share: float = Field(
-        default=WHOLE_SHARE,
-        ge=0.01,
-        le=1.0,
-        description="A crop of more than this proportion of an image is no crop.",
+        default=WHOLE_SHARE, ge=0.01, le=1.0, description="A crop of more than this proportion of an image is no crop."
     )
     cover: float = Field(
         default=COVER, ge=0.01, le=1.0, description="Proportion of a target's box that a crop must show."

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from pipelines.models.parsing import parsed
@@ -53,66 +53,38 @@ def tools_of(code: str, observation: Observation, *, untouched: bool = False) ->
     tree = parsed(code)
     if tree is None:
         return frozenset({Tool.OTHER})
-    names = _Names.of(tree)
-    kinds = names.tools() - ({Tool.CROP, Tool.ROTATE, Tool.CONTRAST} if untouched else set())
+    nodes = list(ast.walk(tree))
+    functions = [node.func for node in nodes if isinstance(node, ast.Call)]
+    methods = {function.attr for function in functions if isinstance(function, ast.Attribute)}
+    calls = methods | {function.id for function in functions if isinstance(function, ast.Name)}
+    kinds = _implied(nodes, calls, methods) - ({Tool.CROP, Tool.ROTATE, Tool.CONTRAST} if untouched else set())
     if kinds:
-        return kinds
-    if observation.images and (untouched or (names.calls & _SHOWS and not names.calls & _CHANGES)):
+        return frozenset(kinds)
+    if observation.images and (untouched or (calls & _SHOWS and not calls & _CHANGES)):
         return frozenset({Tool.NO_OP})
-    reckons = any(isinstance(node, ast.BinOp | ast.For | ast.While | ast.comprehension) for node in ast.walk(tree))
+    reckons = any(isinstance(node, ast.BinOp | ast.For | ast.While | ast.comprehension) for node in nodes)
     return frozenset({Tool.COMPUTE if reckons and observation.text.strip() and not observation.images else Tool.OTHER})
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """Calls and names in code. ``cuts``: it slices in two dimensions; ``stretches``: it clips to grey levels."""
-
-    calls: frozenset[str]
-    methods: frozenset[str]
-    names: frozenset[str]
-    modules: frozenset[str]
-    cuts: bool
-    stretches: bool
-
-    @classmethod
-    def of(cls, tree: ast.AST) -> _Names:
-        """Of a syntax tree."""
-        nodes = list(ast.walk(tree))
-        calls = [node.func for node in nodes if isinstance(node, ast.Call)]
-        methods = frozenset(func.attr for func in calls if isinstance(func, ast.Attribute))
-        identifiers = {node.id for node in nodes if isinstance(node, ast.Name)}
-        return cls(
-            calls=methods | {func.id for func in calls if isinstance(func, ast.Name)},
-            methods=methods,
-            names=frozenset(identifiers | {node.attr for node in nodes if isinstance(node, ast.Attribute)}),
-            modules=frozenset(_modules(nodes)),
-            cuts=any(_cuts(node) for node in nodes),
-            stretches=any(_stretches(node) for node in nodes),
-        )
-
-    def tools(self) -> frozenset[Tool]:
-        """The kinds that calls, names and slices imply."""
-        kinds = {tool for tool, names in _CALLS.items() if self._has(names)}
-        if self.calls & _DRAWING:
-            kinds.add(Tool.PLOT)
-        if Tool.PLOT in kinds and "imshow" in self.calls:
-            kinds = (kinds - {Tool.PLOT}) | {Tool.MARKS}
-        rules = {
-            Tool.CROP: self.cuts and self._reads_pixels,
-            Tool.ROTATE: "transpose" in self.calls and any(map(_TURNS.search, self.names)),
-            Tool.FRAMES: any(map(_VIDEO.search, self.names)),
-            Tool.CONTRAST: self.stretches and self._reads_pixels,
-            Tool.COMPUTE: bool(self.modules & _NUMBERS),
-        }
-        return frozenset(kinds | {tool for tool, is_so in rules.items() if is_so})
-
-    def _has(self, names: frozenset[str]) -> bool:
-        """``filter`` is also a built-in of Python: it counts as a method only."""
-        return bool(self.calls & (names - _BUILT_IN) | self.methods & names)
-
-    @property
-    def _reads_pixels(self) -> bool:
-        return bool(self.calls & _PIXELS) or any(map(_IMAGE.search, self.names))
+def _implied(nodes: Sequence[ast.AST], calls: AbstractSet[str], methods: AbstractSet[str]) -> set[Tool]:
+    """The kinds that calls, names and slices imply."""
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    # ``filter`` is also a built-in of Python: it counts as a method only
+    kinds = {tool for tool, known in _CALLS.items() if calls & (known - _BUILT_IN) | methods & known}
+    if calls & _DRAWING:
+        kinds.add(Tool.PLOT)
+    if Tool.PLOT in kinds and "imshow" in calls:
+        kinds = (kinds - {Tool.PLOT}) | {Tool.MARKS}
+    reads_pixels = bool(calls & _PIXELS) or any(map(_IMAGE.search, names))
+    rules = {
+        Tool.CROP: reads_pixels and any(map(_cuts, nodes)),
+        Tool.ROTATE: "transpose" in calls and any(map(_TURNS.search, names)),
+        Tool.FRAMES: any(map(_VIDEO.search, names)),
+        Tool.CONTRAST: reads_pixels and any(map(_stretches, nodes)),
+        Tool.COMPUTE: not _NUMBERS.isdisjoint(_modules(nodes)),
+    }
+    return kinds | {tool for tool, is_so in rules.items() if is_so}
 
 
 def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 from pipelines.publishing.layouts import turns as rendering
 from pipelines.publishing.layouts.trl import inline_messages, messages_of
 from pipelines.publishing.layouts.turns import Row, Unrenderable
+from pipelines.records import ImageRef, Sample, Truth, TruthBox, VideoRef
 from train.runs import TrainError
 
 Layout = Literal["turns", "inline"]
@@ -46,6 +47,14 @@ def opening(row: Row) -> list[dict[str, Any]]:
     """The conversation before the model's first turn, as GRPO prompts with it."""
     with _errors_of(row):
         return messages_of(rendering.opening(row))
+
+
+def sample_of(row: Row, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...]) -> Sample:
+    """The sample of a row of either dataset with these media. Raises ``Unrenderable`` for a box that is none."""
+    texts = ("sample_id", "source", "source_row", "license", "question", "answer", "category")
+    truth = Truth(boxes=tuple(rendering.record_of(TruthBox, box) for box in row.get("boxes") or ()))
+    choices = tuple(row["choices"] or ())
+    return Sample(**{name: row[name] for name in texts}, images=images, choices=choices, truth=truth, videos=videos)
 
 
 @contextmanager

@@ -16,10 +16,11 @@ from pipelines.models.protocols import PROTOCOLS
 from pipelines.publishing.dataset_reader import features_of, kind_of, n_rows_of, read_files
 from pipelines.publishing.layouts.trl import messages_of
 from pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
-from pipelines.records import Grader, ImageRef, Sample, Truth, TruthBox, VideoRef
+from pipelines.records import Grader, ImageRef, VideoRef
 from pipelines.records.reject_reasons import RowError
 from pipelines.verification.grading import grader_of
 from train.examples.datasets import dataset_files, presented, require_columns
+from train.examples.encoding import sample_of
 from train.rl.methods.base import GradedQuestion
 from train.runs import TrainError
 
@@ -27,7 +28,6 @@ Row = Mapping[str, Any]
 _STORED = Image(decode=False)
 """An image as the bytes of its file: the sandbox is given them as they are."""
 _DECODED = Image()
-_TEXTS = ("sample_id", "source", "source_row", "license", "question", "answer", "category")
 
 
 def open_prompts(folder: Path) -> Dataset:
@@ -78,13 +78,8 @@ def question_of(row: Row) -> GradedQuestion:
     """The question of a row. Raises ``TrainError`` with the row's id when it contradicts itself."""
     n_images = row.get("n_question_images", len(row["image_refs"]))
     try:
-        sample = Sample(
-            **{name: row[name] for name in _TEXTS},
-            images=tuple(record_of(ImageRef, ref) for ref in row["image_refs"][:n_images]),
-            choices=tuple(row["choices"] or ()),
-            truth=Truth(boxes=tuple(record_of(TruthBox, box) for box in row.get("boxes") or ())),
-            videos=tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ()),
-        )
+        images = tuple(record_of(ImageRef, ref) for ref in row["image_refs"][:n_images])
+        sample = sample_of(row, images, tuple(record_of(VideoRef, ref) for ref in row.get("video_refs") or ()))
         grader = record_of(Grader, row["grader"]) if row.get("grader") else grader_of(sample)
     except (Unrenderable, RowError) as error:
         raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
