@@ -176,21 +176,18 @@ def main(
     ledger of the workspace (DARKROOM_HOME) and are not paid for again.
     """
     with guarded():
+        from train.evaluation.tables import accuracy_table
+        from train.runs.reporting import reporting
+
         benchmarks = _pairs(settings.pop("benchmarks", ()))
-        _report(EvaluationSettings(output=output, benchmarks=benchmarks, **settings), force=force)
-
-
-def _report(settings: EvaluationSettings, *, force: bool) -> None:
-    from train.evaluation.tables import accuracy_table
-    from train.runs.reporting import reporting
-
-    with reporting() as report:
-        evaluation = evaluate(settings, report, force=force)
-        report.line(accuracy_table(evaluation.made["results"]))
-        if not evaluation.complete:
-            report.line(f"not complete: {evaluation.made['n_failed']} rollouts failed; run the same command again")
-        report.line(f"{evaluation.folder / 'report.html'}")
-        report.materialized(metadata(evaluation))
+        chosen = EvaluationSettings(output=output, benchmarks=benchmarks, **settings)
+        with reporting() as report:
+            evaluation = evaluate(chosen, report, force=force)
+            report.line(accuracy_table(evaluation.made["results"]))
+            if not evaluation.complete:
+                report.line(f"not complete: {evaluation.made['n_failed']} rollouts failed; run the same command again")
+            report.line(f"{evaluation.folder / 'report.html'}")
+            report.materialized(metadata(evaluation))
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ def reinforce(
     force: bool = False,
 ) -> dict[str, Any]:
     """Trains, writes ``output`` and returns its history. Raises ``TrainError`` for inputs that cannot be trained on."""
-    from train.models.loading import require_model
+    from train.models.loading import model_type
     from train.rl.methods import named_method
     from train.rl.rollouts.prompts import check_prompts, open_prompts
     from train.runs.job import TrainingJob, run_job
 
     method = named_method(settings.method)
-    require_model(model)
+    model_type(model)  # raises for no model
     rows = open_prompts(dataset)
     check_prompts(dataset, protocol=settings.protocol, modes=sorted(set(method.modes(settings.generations))))
     job = TrainingJob("grpo", dataset, model, output, settings.record, column="reward")

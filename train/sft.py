@@ -42,11 +42,11 @@ def finetune(
     ``datasets`` are folders of one dataset or of several; each phase selects its families among them.
     """
     from train.examples.datasets import count_rows, open_dataset
-    from train.models.loading import require_model
+    from train.models.loading import model_type
     from train.runs.job import TrainingJob, run_job
 
     folders_of_datasets = [datasets] if isinstance(datasets, Path) else list(datasets)
-    require_model(model)
+    model_type(model)  # raises for no model
     share_of_batch(settings)
     planned = [
         (phase, tuple(folders_of(phase, folders_of_datasets, skip_missing=settings.skip_missing)))

@@ -128,7 +128,7 @@ class Drafts(RecipeStage[Sample, Draft]):
             hint=json.dumps(dict(task.hint), sort_keys=True),
             text=completion.text,
             usage=spent.usage,
-            provenance=provenance(self.recipe, self.writer, seed=task.seed),
+            provenance=provenance(self.writer, self.recipe.prompt.digest, seed=task.seed),
             mode=task.mode,
         )
 
@@ -187,15 +187,15 @@ def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...]) -> Task
     )
 
 
-def provenance(recipe: Recipe, writer: Policy, *, seed: int) -> Provenance:
-    """All that determines what ``writer`` makes of a recipe's sample."""
+def provenance(writer: Policy, prompt_digest: str, *, seed: int) -> Provenance:
+    """All that determines what ``writer`` makes of a sample."""
     identity = writer.identity
     return Provenance(
         policy=identity.policy,
         model=identity.model,
         revision=identity.revision,
         sampling=json.dumps(dict(identity.sampling), sort_keys=True),
-        prompt_digest=recipe.prompt.digest,
+        prompt_digest=prompt_digest,
         sandbox_digest=sandbox.sandbox_digest(),
         seed=seed,
         code_version=code_version(),

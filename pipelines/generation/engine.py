@@ -148,7 +148,7 @@ class Runs(RecipeStage[Draft, Trajectory]):
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, Draft]]:
         """Every draft. Raises ``TableStale`` for drafts of another policy: provenance would name one of two."""
         rows = shard.joined(f"{self.family}/drafts", Draft)
-        now = provenance(self.recipe, self.writer, seed=0)
+        now = provenance(self.writer, self.recipe.prompt.digest, seed=0)
         for _, draft in rows:
             wrote = replace(draft.provenance, seed=0, sandbox_digest=now.sandbox_digest)
             if wrote != now:

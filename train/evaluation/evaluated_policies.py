@@ -41,18 +41,14 @@ def vision_of(settings: EvaluationSettings) -> VisionModel:
     The oracle counts as Qwen2.5-VL.
     """
     if settings.model and not settings.url:
-        return _vision_of_checkpoint(settings)
+        from train.models.loading import load_processor
+
+        folder = Path(settings.model)
+        sees = load_processor(folder, max_pixels=settings.max_pixels).image_processor
+        side = sees.patch_size * sees.merge_size
+        return VisionModel(folder.name, side, sees.size["shortest_edge"], sees.size["longest_edge"])
     vision = QWEN3_VL if "qwen3" in settings.model.lower() else QWEN2_5_VL
     return replace(vision, max_pixels=settings.max_pixels or vision.max_pixels)
-
-
-def _vision_of_checkpoint(settings: EvaluationSettings) -> VisionModel:
-    from train.models.loading import load_processor
-
-    folder = Path(settings.model)
-    sees = load_processor(folder, max_pixels=settings.max_pixels).image_processor
-    side = sees.patch_size * sees.merge_size
-    return VisionModel(folder.name, side, sees.size["shortest_edge"], sees.size["longest_edge"])
 
 
 def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
@@ -73,15 +69,8 @@ def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
 
 
 def _endpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
-    endpoint = Endpoint(
-        settings.url,
-        settings.model,
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-        max_tokens=settings.max_tokens,
-        max_pixels=settings.max_pixels,
-        concurrency=4 * settings.batch_size,
-    )
+    sampling = settings.model_dump(include={"temperature", "top_p", "max_tokens", "max_pixels"})
+    endpoint = Endpoint(settings.url, settings.model, **sampling, concurrency=4 * settings.batch_size)
     return OpenAIPolicy(endpoint, store)
 
 

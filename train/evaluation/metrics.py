@@ -77,14 +77,16 @@ class Spread:
 
 def accuracy(rollouts: Sequence[ScoredRollout]) -> Accuracy:
     """Accuracy over any number of questions and rollouts."""
-    by_group, by_question = _by(rollouts, _group), _by(rollouts, _asked)
-    n_each = min((len(group) for group in by_question.values()), default=0)
+    by_group = _by(rollouts, _group)
+    by_question = _by(rollouts, lambda scored: (scored.question.benchmark, scored.question.sample.sample_id))
+    counts = [(len(group), sum(scored.score.right for scored in group)) for group in by_question.values()]
+    n_each = min((n for n, _ in counts), default=0)
     return Accuracy(
         right=_estimate(rollouts, lambda scored: scored.score.right),
         value=_estimate(rollouts, lambda scored: scored.score.value),
         n_questions=len(by_question),
         n_rollouts=len(rollouts),
-        pass_at={k: fmean(_pass(group, k) for group in by_question.values()) for k in _powers(n_each)},
+        pass_at={k: fmean(pass_at_k(n, n_right, k) for n, n_right in counts) for k in _powers(n_each)},
         circular=_circular(by_group.values()) if len(by_group) < len(by_question) else None,
     )
 
@@ -195,10 +197,6 @@ def _circular(groups: Iterable[Sequence[ScoredRollout]]) -> Estimate:
     return estimate([[float(all(scored.score.right for scored in group if scored.number == 0))] for group in groups])
 
 
-def _pass(group: Sequence[ScoredRollout], k: int) -> float:
-    return pass_at_k(len(group), sum(scored.score.right for scored in group), k)
-
-
 def _powers(n: int) -> list[int]:
     """1, 2, 4, …, and ``n`` itself."""
     return sorted({*(2**e for e in range(n.bit_length()) if 2**e <= n), *([n] if n else [])})
@@ -215,10 +213,6 @@ def _estimate(rollouts: Sequence[ScoredRollout], value: Callable[[ScoredRollout]
 
 def _group(scored: ScoredRollout) -> str:
     return scored.question.group
-
-
-def _asked(scored: ScoredRollout) -> str:
-    return f"{scored.question.benchmark}/{scored.question.sample.sample_id}"
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -22,16 +22,15 @@ import pyarrow.parquet as pq
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-import sandbox
+from pipelines.generation.drafting import provenance
 from pipelines.models.prompts import bundled_prompt
 from pipelines.publishing.gallery import write_gallery
 from pipelines.publishing.html_page import data_url, html_page
 from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Check, Provenance, Trajectory, to_row
+from pipelines.records import Check, Trajectory, to_row
 from pipelines.records.schemas import schema_of
 from pipelines.storage.atomic_write import replace_folder
 from pipelines.storage.images import ImageStore
-from pipelines.storage.stage import code_version
 from train.evaluation.charts import charts
 from train.evaluation.images import ObservedImage
 from train.evaluation.metrics import tools_by_round
@@ -142,11 +141,12 @@ def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -
 
 def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
     """The rollout as a trajectory, with its scores as checks."""
+    protocol = evaluated.protocol_of(scored.question).name
     return Trajectory(
         trajectory_id=scored.task.trajectory_id,
         sample_id=scored.question.sample.sample_id,
         family=scored.question.benchmark,
-        protocol=evaluated.protocol_of(scored.question).name,
+        protocol=protocol,
         images=scored.images,
         rounds=scored.rollout.rounds,
         final_thought=scored.rollout.final_thought,
@@ -154,7 +154,7 @@ def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPo
         loss_policy="all_rounds",
         checks=tuple(_checks(scored, findings)),
         usage=scored.rollout.usage,
-        provenance=_provenance(scored, evaluated),
+        provenance=provenance(evaluated.policy, bundled_prompt(protocol).digest, seed=scored.task.seed),
         mode=scored.task.mode,
     )
 
@@ -212,17 +212,3 @@ def _checks(scored: ScoredRollout, findings: Findings) -> Iterator[Check]:
         yield Check("faithful_by_boxes", shows, detail=f"{len(crops)} of {len(scored.seen)} pictures are parts")
     if findings.words is not None and scored.seen:
         yield Check("faithful_by_judge", any(findings.by_judge(scored, observed) for observed in scored.seen))
-
-
-def _provenance(scored: ScoredRollout, evaluated: EvaluatedPolicy) -> Provenance:
-    identity = evaluated.policy.identity
-    return Provenance(
-        policy=identity.policy,
-        model=identity.model,
-        revision=identity.revision,
-        sampling=json.dumps(dict(identity.sampling), sort_keys=True),
-        prompt_digest=bundled_prompt(evaluated.protocol_of(scored.question).name).digest,
-        sandbox_digest=sandbox.sandbox_digest(),
-        seed=scored.task.seed,
-        code_version=code_version(),
-    )

@@ -10,7 +10,7 @@ from pydantic import Field
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.selection.splits import SPLITS
 from train.runs import TrainError
-from train.runs.command_line import Flag, ProgramSettings
+from train.runs.command_line import Flag, MaxPixels, ProgramSettings
 
 WHOLE_SHARE = 0.8
 """A crop with more than this proportion of an image is no crop (as ``pipelines.vision.image_transform.PART_SHARE``)."""
@@ -50,11 +50,7 @@ class EvaluationSettings(ProgramSettings):
     top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
     max_tokens: int = Field(default=1024, ge=1, description="Token limit of one turn.")
     max_rounds: int = Field(default=6, ge=0, description="Limit of code executions per rollout.")
-    max_pixels: int | None = Field(
-        default=None,
-        ge=784,
-        description="Scale larger images down to this many pixels; default: the model's own limit.",
-    )
+    max_pixels: MaxPixels = None
     batch_size: int = Field(default=8, ge=1, description="Conversations generated at once.")
     seed: int = Field(default=0, description="Seed of all rollouts.")
     judge_url: str = Field(default="", description="Endpoint of a judge that reads images: free answers, faithfulness.")

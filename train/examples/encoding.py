@@ -12,8 +12,7 @@ Observations and their markers never are. Images are ``{"type": "image"}``, in t
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -37,32 +36,20 @@ class Conversation:
 
 def conversation(row: Row, *, layout: Layout) -> Conversation:
     """The whole trajectory of ``row``. Raises ``TrainError`` with the row's id when the row contradicts itself."""
-    with _errors_of(row):
+    try:
         turns = rendering.turns(row)
+    except Unrenderable as error:
+        raise TrainError(f"row {row['trajectory_id']}: {error.evidence}") from error
     messages = messages_of(turns) if layout == "turns" else inline_messages(turns)
     return Conversation(messages, list(row["images"] or []))
 
 
-def opening(row: Row) -> list[dict[str, Any]]:
-    """The conversation before the model's first turn, as GRPO prompts with it."""
-    with _errors_of(row):
-        return messages_of(rendering.opening(row))
-
-
 def sample_of(row: Row, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...]) -> Sample:
-    """The sample of a row of either dataset with these media. Raises ``Unrenderable`` for a box that is none."""
+    """The sample of a row of either dataset with these media. Raises ``Unrenderable`` for a malformed box."""
     texts = ("sample_id", "source", "source_row", "license", "question", "answer", "category")
     truth = Truth(boxes=tuple(rendering.record_of(TruthBox, box) for box in row.get("boxes") or ()))
     choices = tuple(row["choices"] or ())
     return Sample(**{name: row[name] for name in texts}, images=images, choices=choices, truth=truth, videos=videos)
-
-
-@contextmanager
-def _errors_of(row: Row) -> Iterator[None]:
-    try:
-        yield
-    except Unrenderable as error:
-        raise TrainError(f"row {row['trajectory_id']}: {error.evidence}") from error
 
 
 IGNORED = -100

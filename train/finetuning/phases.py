@@ -24,14 +24,7 @@ from train.examples.conformance import ConformanceGate, examine, explanation, su
 from train.examples.datasets import open_dataset, presented
 from train.examples.encoding import RowReader
 from train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
-from train.models.loading import (
-    context_length,
-    freeze_vision,
-    load_model,
-    lora_config,
-    save_checkpoint,
-    trainer_arguments,
-)
+from train.models.loading import context_length, load_model, lora_config, save_checkpoint, trainer_arguments
 from train.runs import TrainError
 from train.runs.checkpoints import RestoresCheckpoints, Staging
 from train.runs.history import read_steps
@@ -129,7 +122,7 @@ class SftRun:
     def _trainer(self, prepared: PreparedPhase, model: Path, folder: Path) -> Any:
         loaded, settings = load_model(model), self.settings
         if settings.freeze_vision:
-            freeze_vision(loaded)
+            loaded.model.visual.requires_grad_(False)  # the tower and its projector
         rows = open_dataset(*prepared.folders).select(prepared.rows)
         return StepwiseSFTTrainer(
             loaded,

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from pipelines.publishing.dataset_reader import dataset_files
 from train.examples.encoding import Layout
 from train.runs import TrainError
-from train.runs.command_line import Flag, ProgramSettings
+from train.runs.command_line import Flag, MaxPixels, ProgramSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,7 @@ class SftSettings(ProgramSettings):
     min_pixels: int | None = Field(
         default=None, ge=784, description="Scale smaller images up to this many pixels; default: the model's own limit."
     )
-    max_pixels: int | None = Field(
-        default=None,
-        ge=784,
-        description="Scale larger images down to this many pixels; default: the model's own limit.",
-    )
+    max_pixels: MaxPixels = None
     max_tokens: int | None = Field(
         default=None, ge=1, description="Token limit of a row; default: the context length of the model."
     )

@@ -39,18 +39,15 @@ def model_type(folder: Path) -> str:
     return str(name)
 
 
-def require_model(folder: Path) -> None:
-    """Raises ``TrainError`` unless ``folder`` holds a model that the templates fit."""
-    model_type(folder)
-
-
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
     """The processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own)."""
     from transformers import AutoProcessor
 
     from train.models.image_only import ImageOnlyProcessor
 
-    with_videos = importlib.util.find_spec("torchvision") is not None and not _is_image_only(folder)
+    config = folder / "processor_config.json"
+    image_only = config.is_file() and json.loads(config.read_text()).get("processor_class") == "ImageOnlyProcessor"
+    with_videos = importlib.util.find_spec("torchvision") is not None and not image_only
     kind = AutoProcessor if with_videos else ImageOnlyProcessor
     # GRPO: with right padding mm_token_type_ids no longer line up with the tokens, and nothing says so
     processor = kind.from_pretrained(folder, padding_side="left")
@@ -113,11 +110,6 @@ def lora_config(rank: int, *, vision: bool = True) -> Any:
     return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", exclude_modules=left_out)
 
 
-def freeze_vision(model: Any) -> None:
-    """Excludes the vision tower and its projector from training."""
-    model.model.visual.requires_grad_(False)
-
-
 def context_length(folder: Path) -> int:
     """The context length of a model in tokens."""
     from transformers import AutoConfig
@@ -144,11 +136,6 @@ def suppressed_tokens(processor: Any) -> list[int]:
     """Ids of ``VISION_TOKENS`` that the tokenizer has."""
     vocabulary = processor.tokenizer.get_vocab()
     return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
-
-
-def _is_image_only(folder: Path) -> bool:
-    config = folder / "processor_config.json"
-    return config.is_file() and json.loads(config.read_text()).get("processor_class") == "ImageOnlyProcessor"
 
 
 def is_too_thin(width: int, height: int) -> bool:

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from pipelines.models.policies import Completion, CompletionRequest, PolicyError
 from pipelines.publishing.layouts.trl import content_parts
 from pipelines.records import Usage
 from pipelines.storage.images import ImageStore
-from train.models.loading import is_too_thin, load_model, load_processor, require_model, suppressed_tokens
+from train.models.loading import is_too_thin, load_model, load_processor, model_type, suppressed_tokens
 from train.runs import TrainError
 from train.runs.checkpoints import folder_digest
 
@@ -71,7 +71,7 @@ class LocalPolicy:
         max_pixels: int | None = None,
     ) -> None:
         """``max_pixels``: larger images are scaled down to so many (default: the model's own limit)."""
-        require_model(folder)
+        model_type(folder)  # raises for no model
         self._folder, self._store = folder, store
         self._sampling = sampling or Sampling()
         self._batch_size, self._max_pixels = batch_size, max_pixels
@@ -175,9 +175,12 @@ class LocalPolicy:
 
     def _inputs(self, turns: Sequence[CompletionRequest]) -> Any:
         processor = self._loaded.processor
-        texts = [
-            processor.apply_chat_template(_messages(turn), add_generation_prompt=True, tokenize=False) for turn in turns
+        conversations = [
+            [{"role": message.role, "content": content_parts(message.parts)} for message in turn.messages]
+            for turn in turns
         ]
+        render = partial(processor.apply_chat_template, add_generation_prompt=True, tokenize=False)
+        texts = [render(conversation) for conversation in conversations]
         images = [[self._store.open(image).convert("RGB") for image in _images(turn)] for turn in turns]
         image_inputs = {"images": images} if any(images) else {}
         return processor(text=texts, **image_inputs, padding=True, return_tensors="pt")
@@ -193,11 +196,6 @@ class LocalPolicy:
         model.generation_config = GenerationConfig.from_dict({"do_sample": False, **settings})
         most = model.config.get_text_config().max_position_embeddings
         return _Loaded(model, processor, frozenset([*ends, pad]), most)
-
-
-def _messages(turn: CompletionRequest) -> list[dict[str, Any]]:
-    """The conversation as the chat template has it, texts as in the data that was trained on."""
-    return [{"role": message.role, "content": content_parts(message.parts)} for message in turn.messages]
 
 
 def _images(turn: CompletionRequest) -> list[Any]:

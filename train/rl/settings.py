@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from train.runs import TrainError
-from train.runs.command_line import Flag, ProgramSettings
+from train.runs.command_line import Flag, MaxPixels, ProgramSettings
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
@@ -70,11 +70,7 @@ class GrpoSettings(MethodDefaults):
     )
     lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
     min_pixels: int | None = Field(default=None, ge=784, description="Scale smaller images up to this many pixels.")
-    max_pixels: int | None = Field(
-        default=None,
-        ge=784,
-        description="Scale larger images down to this many pixels; default: the model's own limit.",
-    )
+    max_pixels: MaxPixels = None
     engine: Engine = Field(
         default="transformers", description="What generates: this process, or vLLM in it or in `trl vllm-serve`."
     )

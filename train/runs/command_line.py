@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from train.runs import TrainError
@@ -64,6 +64,12 @@ class ProgramSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     filled_later: ClassVar[frozenset[str]] = frozenset()
     """Fields whose default is decided elsewhere: on the command line they have none."""
+
+
+MaxPixels = Annotated[
+    int | None,
+    Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
+]
 
 
 def takes_settings(main: Callable[..., None]) -> Callable[..., None]:
@@ -139,18 +145,14 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
         raise typer.BadParameter(f"no file {path}")
     entries = yaml.safe_load(path.read_text()) or {}
     option_names = {parameter.name for parameter in context.command.params} - {"config"}
-    values = {
-        str(name).replace("-", "_"): json.dumps(value) if _are_objects(value) else value
-        for name, value in entries.items()
-    }
+    values = {str(name).replace("-", "_"): value for name, value in entries.items()}
+    for name, value in values.items():
+        if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            values[name] = json.dumps(value)
     if unknown := sorted(values.keys() - option_names):
         raise typer.BadParameter(f"{path} has unknown keys {unknown}; known: {sorted(filter(None, option_names))}")
     context.default_map = {**(context.default_map or {}), **values}
     return path
-
-
-def _are_objects(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
 
 
 @contextmanager

@@ -2,9 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.publishing.layouts import turns as rendering
+from pipelines.publishing.layouts.trl import messages_of
 from pipelines.publishing.layouts.turns import first_trained
 from pipelines.records import ImageRef, to_row
-from train.examples.encoding import conversation, opening
+from train.examples.encoding import conversation
 from train.runs import TrainError
 
 LAYOUTS = st.sampled_from(["turns", "inline"])
@@ -103,12 +105,12 @@ def test_every_observation_is_a_user_turn_in_the_layout_of_turns(row):
 
 def test_the_question_is_followed_by_its_choices():
     row = drawn_row([], "all_rounds") | {"choices": ["A. 1", "B. 2"]}
-    assert "What?\nA. 1\nB. 2\n" in opening(row)[1]["content"][-1]["text"]
+    assert "What?\nA. 1\nB. 2\n" in messages_of(rendering.opening(row))[1]["content"][-1]["text"]
 
 
 def test_the_opening_shows_the_question_images_only():
     row = drawn_row([("a", "b"), ("c", "d")], "all_rounds")
-    assert [part["type"] for part in opening(row)[1]["content"]] == ["image", "text"]
+    assert [part["type"] for part in messages_of(rendering.opening(row))[1]["content"]] == ["image", "text"]
 
 
 def test_an_unknown_protocol_is_named_with_the_row():

@@ -37,7 +37,7 @@ def turn_of(row, seed=0):
     said = tuple(message(turn.role, *turn.parts) for turn in rendering.opening(row))
     images = rendering.refs(row)[: row["n_question_images"]]
     sample = Sample(row["sample_id"], "signs", "0", "", images, row["question"], (), "red", Truth(), "")
-    return CompletionRequest(said, Thyme.stop, seed, Task("t", "f", sample, images, {}, said, seed))
+    return CompletionRequest(said, Thyme().stop, seed, Task("t", "f", sample, images, {}, said, seed))
 
 
 def all_at_once(policy, turns):

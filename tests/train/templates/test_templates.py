@@ -1,6 +1,8 @@
 import pytest
 
-from train.examples.encoding import conversation, opening
+from pipelines.publishing.layouts import turns as rendering
+from pipelines.publishing.layouts.trl import messages_of
+from train.examples.encoding import conversation
 from train.models.loading import load_processor, template
 from train.rl.rollouts.environment import RESPONSE_TEMPLATE
 
@@ -70,7 +72,7 @@ def test_a_rollout_reads_as_the_layout_of_turns(rows, processors, kind):
     call = {"type": "function", "function": {"name": "run_python", "arguments": {"code": row["rounds"][0]["code"]}}}
     thought = "<think>" + row["rounds"][0]["thought"] + "\n"
     rollout = [
-        *opening(row),
+        *messages_of(rendering.opening(row)),
         {"role": "assistant", "content": [{"type": "text", "text": thought}], "tool_calls": [call]},
         {"role": "tool", "name": "run_python", "content": sft[3]["content"]},
         sft[4],

@@ -109,16 +109,15 @@ class Scores:
 
     def with_advantages(self, size: int, *, scale: Scale) -> Scores:
         """With every rollout's advantage in its group of ``size``."""
-        groups = [group_relative(self.rewards[at : at + size], scale=scale) for at in self._starts(size)]
-        return replace(self, advantages=tuple(advantage for group in groups for advantage in group))
+        advantages = chain.from_iterable(group_relative(group, scale=scale) for group in self._groups(size))
+        return replace(self, advantages=tuple(advantages))
 
     def select_groups(self, size: int, *, keep: int) -> tuple[list[int], list[bool]]:
         """``keep`` groups by algorithm 1 of PyVision-RL, and for each of their rollouts whether it is to be left out.
 
         Where fewer groups are worth it, others fill their places and are left out of the loss.
         """
-        groups = [self.rewards[at : at + size] for at in self._starts(size)]
-        chosen = oversample_filter_rank(groups, keep=keep)
+        chosen = oversample_filter_rank(self._groups(size), keep=keep)
         filled = [*chosen.kept, *chosen.filtered][:keep]
         rows = [(group, group * size + place) for group in filled for place in range(size)]
         return filled, [group not in chosen.kept or self.broken[row] is not None for group, row in rows]
@@ -152,7 +151,7 @@ class Scores:
 
     def group_metrics(self, size: int, *, keep: int) -> Metrics:
         """Means over groups, and the share of right rollouts that are trained away from."""
-        groups = [self.rewards[at : at + size] for at in self._starts(size)]
+        groups = self._groups(size)
         chosen = oversample_filter_rank(groups, keep=keep)
         reasons = list(chosen.filtered.values())
         right = [bool(correct) for correct in self.correct]
@@ -163,8 +162,8 @@ class Scores:
             "groups/no_spread": [reasons.count("no_spread") / len(groups)],
         }
 
-    def _starts(self, size: int) -> range:
-        return range(0, len(self.rewards), size)
+    def _groups(self, size: int) -> list[Rewards]:
+        return [self.rewards[at : at + size] for at in range(0, len(self.rewards), size)]
 
 
 async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Judges, *, size: int) -> Scores:
