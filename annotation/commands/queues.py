@@ -40,9 +40,8 @@ def review(
         with connect(workspace) as studio:
             counts = queue.sync(studio, recipes, n_rows=rows)
         queue.materialize(recipes)
-        CONSOLE.print(
-            f"handed out: {sum(counts.imported.values()):,}; waiting: {read_verdicts(journal, ROUND).n_waiting:,}"
-        )
+        n_waiting = read_verdicts(journal, ROUND).n_waiting
+        CONSOLE.print(f"handed out: {counts.imported.total():,}; waiting: {n_waiting:,}")
         table = Table("family", "reviewed", "accepted", "95 % interval")
         for recipe in recipes:
             share = acceptance(read_reviews(workspace.tables, recipe.family))
@@ -111,4 +110,4 @@ def suitability(
 
 def _print_queue(counts: SyncCounts, n_waiting: int, verdicts: Counter[str]) -> None:
     summary = ", ".join(f"{verdict} {n:,}" for verdict, n in sorted(verdicts.items())) or "no verdict yet"
-    CONSOLE.print(f"handed out: {sum(counts.imported.values()):,}; waiting: {n_waiting:,}; {summary}", highlight=False)
+    CONSOLE.print(f"handed out: {counts.imported.total():,}; waiting: {n_waiting:,}; {summary}", highlight=False)

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import cattrs
 import httpx
 import sqlalchemy as sa
+import yaml
 
 from annotation import AnnotationError, ServerUnreachable
 from annotation.label_studio.client import LabelStudioClient
@@ -42,17 +43,7 @@ REQUIREMENTS = tuple(
 PLUGIN = Path(__file__).parents[1] / "_plugin"
 DATABASE = "label_studio.sqlite3"
 GRACE_SECONDS = 20.0
-QUIET = {
-    "LABEL_STUDIO_COLLECT_ANALYTICS": "false",
-    "LABEL_STUDIO_LATEST_VERSION_CHECK": "false",
-    "SENTRY_DSN": "",
-    "FRONTEND_SENTRY_DSN": "",
-    "LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK": "true",
-    # an abandoned task is released after an hour (default: a day)
-    "LABEL_STUDIO_TASK_LOCK_TTL": "3600",
-    "LOG_LEVEL": "WARNING",
-    "DJANGO_SETTINGS_MODULE": "darkroom_studio.settings",
-}
+SETTINGS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("server.yaml").read_text(encoding="utf-8"))
 
 
 class AdminAccount(NamedTuple):
@@ -182,7 +173,7 @@ class LabelStudioServer:
         admin = self.admin
         return {
             **self.environment.activate(os.environ),
-            **QUIET,
+            **SETTINGS,
             "PYTHONPATH": str(PLUGIN),
             "LABEL_STUDIO_BASE_DATA_DIR": str(self.folder / "studio"),
             "STUDIO_IMAGES": self.images_url,

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,23 +80,12 @@ def _alphas(counts: NDArray[np.float64], n_of_kind: NDArray[np.int64]) -> NDArra
     return alphas
 
 
-class BoxPair(NamedTuple):
-    """Indices of two matched boxes, and their intersection over union."""
-
-    before: int
-    after: int
-    iou: float
-
-
-def match_boxes(before: Sequence[Box], after: Sequence[Box]) -> list[BoxPair]:
-    """The one-to-one pairs with the largest total overlap; boxes without any overlap stay unmatched."""
-    ious = np.array([[iou(a, b) for b in after] for a in before], float).reshape(len(before), len(after))
-    rows, columns = linear_sum_assignment(ious, maximize=True)
-    matched = zip(rows.tolist(), columns.tolist(), strict=True)
-    return [BoxPair(row, column, float(ious[row, column])) for row, column in matched if ious[row, column] > 0]
-
-
 def mean_iou(before: Sequence[Box], after: Sequence[Box]) -> float | None:
-    """Mean overlap of the pairs; an unmatched box counts as 0. None without boxes."""
+    """Mean overlap of the one-to-one pairs whose overlap is largest in all; an unmatched box counts as 0.
+
+    None without boxes.
+    """
+    ious = np.array([[iou(a, b) for b in after] for a in before], float).reshape(len(before), len(after))
+    matched: list[float] = ious[linear_sum_assignment(ious, maximize=True)].tolist()
     n = max(len(before), len(after))
-    return sum(pair.iou for pair in match_boxes(before, after)) / n if n else None
+    return sum(matched) / n if n else None

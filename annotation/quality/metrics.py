@@ -27,13 +27,6 @@ N_SKIPS = 2
 """An item is listed when at least this many people skipped it."""
 
 
-class FunnelStep(NamedTuple):
-    """How many items reached this step."""
-
-    name: str
-    n: int
-
-
 class Skipped(NamedTuple):
     """An item that several people skipped."""
 
@@ -70,7 +63,8 @@ class Quality:
     n_items: int
     until: str
     """Time of the last submission, ISO 8601; empty before the first."""
-    funnel: tuple[FunnelStep, ...]
+    funnel: Mapping[str, int]
+    """How many items reached each step."""
     waiting: Mapping[str, int]
     """Items by the round they wait for."""
     n_accepted: int
@@ -108,10 +102,8 @@ class Quality:
 
     @property
     def planted_errors_caught(self) -> Proportion:
-        return Proportion(
-            sum(share.n for share in self.planted_errors.values()),
-            sum(share.of for share in self.planted_errors.values()),
-        )
+        shares = self.planted_errors.values()
+        return Proportion(sum(share.n for share in shares), sum(share.of for share in shares))
 
     @property
     def n_waiting(self) -> int:
@@ -163,17 +155,10 @@ def measure(
     )
 
 
-def _funnel(n_items: int, of_item: Sequence[Sequence[Version]], n_accepted: int) -> tuple[FunnelStep, ...]:
-    checked = [
-        any(version.check and version.check.verdict != "reject" for version in item_versions)
-        for item_versions in of_item
-    ]
-    return (
-        FunnelStep("images", n_items),
-        FunnelStep("written", sum(map(bool, of_item))),
-        FunnelStep("cross-checked", sum(checked)),
-        FunnelStep("accepted", n_accepted),
-    )
+def _funnel(n_items: int, of_item: Sequence[Sequence[Version]], n_accepted: int) -> dict[str, int]:
+    n_written = sum(map(bool, of_item))
+    n_checked = sum(any(v.check and v.check.verdict != "reject" for v in item_versions) for item_versions in of_item)
+    return {"images": n_items, "written": n_written, "cross-checked": n_checked, "accepted": n_accepted}
 
 
 def _box_iou(moves: Iterable[FieldChange]) -> float | None:

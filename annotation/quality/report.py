@@ -19,7 +19,7 @@ from annotation.quality.annotators import find_outliers
 from annotation.quality.metrics import Quality
 from annotation.rounds.state_machine import ROUNDS
 from annotation.rounds.submissions import VERDICT_NAMES
-from pipelines.publishing.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, png
+from pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, WIDTH, png, styled
 from pipelines.publishing.html_page import html_page
 from pipelines.storage.atomic_write import write_whole
 from pipelines.verification.proportion import Proportion
@@ -161,10 +161,9 @@ def plots(quality: Quality) -> dict[str, bytes]:
 
 
 def _rounds(quality: Quality) -> Figure:
-    steps = quality.funnel
-    figure, axes = _figure(0.45 * len(steps) + 0.8)
-    names, counts = [step.name for step in steps], [step.n for step in steps]
-    bars = axes.barh(range(len(steps)), counts, color=[BLUE] * (len(steps) - 1) + [GREEN], height=0.62)
+    names, counts = list(quality.funnel), list(quality.funnel.values())
+    figure, axes = _figure(0.45 * len(names) + 0.8)
+    bars = axes.barh(range(len(names)), counts, color=[BLUE] * (len(names) - 1) + [GREEN], height=0.62)
     axes.bar_label(bars, [f" {n:,}" for n in counts], color=INK, fontsize=9)
     waiting = ", ".join(f"{n} in {name.replace('_', '-')}" for name, n in quality.waiting.items() if n) or "none"
     _name_rows(axes, names)
@@ -193,7 +192,7 @@ def _people(quality: Quality) -> Figure:
     good.set_title("accepted as first written, % (95 % interval)", fontsize=9, color=INK, loc="left")
     good.set_xlim(0, 102)
     for axes in (fast, good):
-        _styled(axes)
+        styled(axes)
     return figure
 
 
@@ -215,19 +214,11 @@ def _reasons(quality: Quality) -> Figure:
 def _figure(height: float) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH, height), dpi=100, layout="constrained")
     axes = figure.subplots()
-    _styled(axes)
+    styled(axes)
     return figure, axes
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """By position, since names may repeat; a name with a dollar sign is no formula."""
+    """From the top, by position, since names may repeat; a name with a dollar sign is no formula."""
     axes.set_yticks(range(len(names)), labels=names, parse_math=False)
-
-
-def _styled(axes: Axes) -> None:
-    axes.set_axisbelow(True)
-    axes.grid(axis="x", color=LINE)
-    axes.tick_params(labelsize=9, colors=INK, length=0)
-    axes.spines[:].set_visible(False)
-    if not axes.yaxis_inverted():
-        axes.invert_yaxis()
+    axes.invert_yaxis()

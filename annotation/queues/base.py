@@ -91,7 +91,7 @@ def sync_queue(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]
         counts.n_revisions = exchange.pull(round)
         pending = _pending(exchange, round, items)
         while batch := list(islice(pending, BATCH)):
-            counts.add(exchange.push(batch))
+            counts.imported.update(exchange.push(batch))
     return counts
 
 

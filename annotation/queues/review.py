@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from annotation.label_studio.protocol import TaskServer
 from annotation.queues.base import (
@@ -44,13 +44,6 @@ BLAMED = {
 """The reject reasons that contradict a judged check."""
 
 
-class SampledTrajectory(NamedTuple):
-    """A trajectory with its sample."""
-
-    sample: Sample
-    trajectory: Trajectory
-
-
 @dataclass(frozen=True, slots=True)
 class ReviewQueue:
     """The review of some families."""
@@ -66,9 +59,9 @@ class ReviewQueue:
         """
         items: dict[str, MakeTask] = {}
         for recipe in recipes:
-            rows = {row.trajectory.trajectory_id: row for row in self._trajectories(recipe.family)}
+            rows = self._trajectories(recipe.family)
             for row_id in sample_ids(rows, seed=self.campaign.seed, queue=ROUND, n_rows=n_rows):
-                items[row_id] = partial(_task, rows[row_id])
+                items[row_id] = partial(_task, *rows[row_id])
         return sync_queue(TaskExchange(self.journal, server, self.campaign.name), ROUND, items)
 
     def materialize(self, recipes: Sequence[Recipe]) -> dict[str, StageReport]:
@@ -76,8 +69,7 @@ class ReviewQueue:
         verdicts = {verdict.item_id: verdict for verdict in read_verdicts(self.journal, ROUND).verdicts}
         reports, labels = {}, []
         for recipe in recipes:
-            ids = [row.trajectory.trajectory_id for row in self._trajectories(recipe.family)]
-            reviewed = [verdicts[row_id] for row_id in ids if row_id in verdicts]
+            reviewed = [verdicts[row_id] for row_id in self._trajectories(recipe.family) if row_id in verdicts]
             rows = [_review(recipe.family, verdict) for verdict in reviewed]
             key = reviews_key(recipe.family)
             reports[recipe.family] = store_rows(self.workspace.tables, key, Review, rows)
@@ -89,13 +81,15 @@ class ReviewQueue:
     def labels(self) -> Path:
         return self.workspace.annotation / "reviews.jsonl"
 
-    def _trajectories(self, family: str) -> Iterator[SampledTrajectory]:
-        tables = self.workspace.tables
+    def _trajectories(self, family: str) -> dict[str, tuple[Sample, Trajectory]]:
+        """The family's trajectories by id, each with its sample."""
+        tables, trajectories = self.workspace.tables, {}
         for key in shards_of(tables, (family, "trajectories")):
             samples = {row.sample_id: row for row in tables.read(TableKey(SAMPLES, key.partition), Sample)}
             for row in tables.read(key, Trajectory):
                 if row.sample_id in samples:
-                    yield SampledTrajectory(samples[row.sample_id], row)
+                    trajectories[row.trajectory_id] = (samples[row.sample_id], row)
+        return trajectories
 
 
 def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, Any]]:
@@ -116,8 +110,8 @@ def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, An
             }
 
 
-def _task(row: SampledTrajectory) -> dict[str, Any]:
-    return {"page": item_page(row.sample, row.trajectory)}
+def _task(sample: Sample, trajectory: Trajectory) -> dict[str, Any]:
+    return {"page": item_page(sample, trajectory)}
 
 
 def _review(family: str, verdict: QueueVerdict) -> Review:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from annotation.label_studio.protocol import TaskServer
 from annotation.queues.base import SourceQueue, shards_of
@@ -20,14 +20,6 @@ from pipelines.storage.tables import TableKey
 
 ROUND = "verify"
 DISPUTED = "**This answer is disputed:** look closely."
-
-
-class DisputedSync(NamedTuple):
-    """The sync of a list of disputed samples."""
-
-    counts: SyncCounts
-    skipped: tuple[str, ...]
-    """Unknown samples, and those without an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +43,16 @@ class VerificationQueue(SourceQueue):
         task = {"image": f"/darkroom/images/{sample.images[0].sha256}", "question_shown": text}
         return task | {"question_shown": f"{text}\n\n{DISPUTED}", "disputed": why} if why else task
 
-    def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> DisputedSync:
-        """Pulls verdicts and hands out exactly these samples (``sample_id``: why).
+    def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[SyncCounts, list[str]]:
+        """Pulls verdicts and hands out exactly these samples (``sample_id``: why); also returns the skipped ones,
+        which are unknown or have no image.
 
         People see that the label is disputed, but not the reason, which would bias them. Tasks handed out before stay
         unchanged. Raises ``AnnotationError``.
         """
         samples = self.samples()
         items = {row: partial(self.task, samples[row], why) for row, why in disputed.items() if row in samples}
-        skipped = tuple(row for row in disputed if row not in samples)
-        return DisputedSync(self.hand_out(server, items), skipped)
+        return self.hand_out(server, items), [row for row in disputed if row not in samples]
 
     def disputed(self) -> dict[str, str]:
         """The source's samples that ``checked_labels`` found disputed, with the evidence; empty without that table."""

@@ -72,7 +72,7 @@ class RecordedCampaign:
         while True:
             counts = sync.run(pool)
             total.n_revisions += counts.n_revisions
-            total.add(counts.imported)
+            total.imported.update(counts.imported)
             if not counts.imported and server.is_exhausted:
                 return total
 

@@ -1,16 +1,4 @@
-"""The rules of a campaign: ``<home>/annotation/campaign.yaml``.
-
-    name: streets                # projects on the server are named after it
-    images:                      # files, folders (recursive), or patterns
-      - path: photographs/*.jpg
-        source: our-cameras
-        license: CC-BY-4.0
-    min_side: 2048               # the longer side has more pixels than this (Thyme 4.1)
-    max_share: 0.05              # of the image's area, for every box (Thyme appendix D)
-    n_images: 30000              # seeded sample; default: every suitable image
-
-Paths are relative to the file.
-"""
+"""The rules of a campaign: ``<home>/annotation/campaign.yaml``, as in ``example_campaign.yaml`` beside this file."""
 
 from __future__ import annotations
 
@@ -36,6 +24,7 @@ class ImageFolder(pydantic.BaseModel, extra="forbid", frozen=True):
     """Images from one place, under one licence."""
 
     path: str
+    """A file, a folder (recursive) or a pattern, relative to the campaign's file."""
     source: str
     license: str
 
@@ -44,10 +33,14 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     """The rules; defaults are the paper's, where it has one."""
 
     name: Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]{0,30}$")] = "annotation"
+    """Projects on the server are named after it."""
     images: tuple[ImageFolder, ...] = ()
     min_side: Annotated[int, pydantic.Field(ge=0)] = 2048
+    """The longer side of an image has more pixels than this (Thyme 4.1)."""
     max_share: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.05
+    """Of the image's area, for every box (Thyme appendix D)."""
     n_images: Annotated[int | None, pydantic.Field(ge=1)] = None
+    """Size of a seeded sample; None: every suitable image."""
     max_rework: Annotated[int, pydantic.Field(ge=0)] = 2
     """How often a rejected record is sent back."""
     gold_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.05
@@ -64,14 +57,13 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         if not path.exists():
             return cls()
         try:
-            campaign = cls.model_validate(yaml.safe_load(path.read_text()) or {})
+            return cls.model_validate(yaml.safe_load(path.read_text()) or {})
         except yaml.YAMLError as error:
             raise AnnotationError(f"{path} is not YAML: {error}") from error
         except pydantic.ValidationError as error:
             raise AnnotationError(
                 f"{path}: {field_errors(error)}. See `darkroom annotate init` for an example"
             ) from error
-        return campaign
 
 
 ANNOTATION_CODE = ("annotation.label_studio", "annotation.rounds", "pipelines.records", "pipelines.storage")

@@ -22,27 +22,7 @@ from annotation import AnnotationError
 from annotation.label_studio.protocol import Person
 from pipelines.records.digest import digest
 
-SCHEMA = """
-create table if not exists projects(
-    round text primary key, project_id integer not null, last_task integer not null, watermark text not null);
-create table if not exists demands(
-    seq integer primary key autoincrement, key text unique not null, round text not null, item_id text not null,
-    attempt integer not null, serial integer not null, base_annotation integer not null, base_revision text not null,
-    gold text not null, overlap integer not null);
-create index if not exists demands_by_item on demands(item_id, seq);
-create table if not exists tasks(key text primary key, project_id integer not null, task_id integer not null,
-    is_ready integer not null);
-create index if not exists tasks_by_id on tasks(task_id);
-create table if not exists revisions(
-    seq integer primary key autoincrement, annotation_id integer not null, digest text not null,
-    task_id integer not null, raw text not null, unique(annotation_id, digest));
-create index if not exists revisions_by_task on revisions(task_id, seq);
-create table if not exists gone(annotation_id integer primary key);
-create table if not exists hits(place integer primary key, raw text not null);
-create table if not exists settled(only_row integer primary key check (only_row = 1), digest text not null);
-create table if not exists people(person_id integer primary key, email text not null, name text not null,
-    role text not null);
-"""
+_SCHEMA = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
 DEMAND_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap"
 _MOST_KEYS = 500
 """In one query."""
@@ -114,7 +94,7 @@ class Journal:
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
-            self._db.executescript(SCHEMA)
+            self._db.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             raise AnnotationError(f"{self.path} cannot be opened ({error}); restore it from a backup") from error
 

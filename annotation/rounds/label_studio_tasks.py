@@ -56,17 +56,10 @@ def record_task(
 def results(fields: RecordFields, image: ImageRef) -> list[dict[str, Any]]:
     """A record as Label Studio's result list, for a prediction."""
     frame = {"original_width": image.width, "original_height": image.height, "image_rotation": 0}
-    entries: list[dict[str, Any]] = [
-        {
-            "id": f"box{number}",
-            "from_name": "box",
-            "to_name": "image",
-            "type": "rectanglelabels",
-            **frame,
-            "value": {**to_percent(box, image.width, image.height), "rectanglelabels": ["target"]},
-        }
-        for number, box in enumerate(fields.boxes, 1)
-    ]
+    entries: list[dict[str, Any]] = []
+    for number, box in enumerate(fields.boxes, 1):
+        value = {**to_percent(box, image.width, image.height), "rectanglelabels": ["target"]}
+        entries.append({**_result("box", "rectanglelabels", value), "id": f"box{number}", **frame})
     if fields.category:
         entries.append(_result("category", "choices", {"choices": [fields.category]}))
     for name, text in (("question", fields.question), ("answer", fields.answer)):

@@ -47,8 +47,8 @@ class Sync:
             if self.journal.settled != self._situation(pool):  # deriving every record's state takes a while
                 pending = self._pending(pool)
                 while batch := list(islice(pending, BATCH)):
-                    counts.add(exchange.push(batch))
-                    self.say(f"handed out {sum(counts.imported.values()):,} tasks")
+                    counts.imported.update(exchange.push(batch))
+                    self.say(f"handed out {counts.imported.total():,} tasks")
                 self.journal.set_settled(self._situation(pool))
         return counts
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
@@ -24,11 +25,7 @@ class SyncCounts:
     """New revisions, and tasks imported by round."""
 
     n_revisions: int = 0
-    imported: dict[str, int] = field(default_factory=dict)
-
-    def add(self, imported: Mapping[str, int]) -> None:
-        for round, n in imported.items():
-            self.imported[round] = self.imported.get(round, 0) + n
+    imported: Counter[str] = field(default_factory=Counter)
 
 
 class PendingTask(NamedTuple):

@@ -28,7 +28,7 @@ def histogram(counts: Mapping[int, int], *, top: int, title: str, marked: Sequen
     axes.set_title(title, fontsize=10, color=INK, loc="left")
     axes.set_xlabel(note, fontsize=9, color=SOFT, loc="left")
     axes.margins(y=0.12)
-    _styled(axes, grid="y")
+    styled(axes, grid="y")
     return png(figure)
 
 
@@ -50,7 +50,7 @@ def mix(groups: Mapping[str, Mapping[str, int]], *, title: str) -> bytes:
     axes.set_title(title, fontsize=10, color=INK, loc="left")
     axes.margins(x=0.1)
     axes.set_ylim(place - 0.8, -0.7)
-    _styled(axes, grid="x")
+    styled(axes)
     return png(figure)
 
 
@@ -61,7 +61,8 @@ def png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _styled(axes: Axes, *, grid: str) -> None:
+def styled(axes: Axes, *, grid: str = "x") -> None:
+    """The house's look: no frame, lines across the axis ``grid``."""
     axes.set_axisbelow(True)
     axes.grid(axis="x" if grid == "x" else "y", color=LINE)
     axes.tick_params(labelsize=9, colors=INK, length=0)

@@ -24,7 +24,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 """The folder that holds the packages."""
-_SOURCES = frozenset({".py", ".md", ".jinja", ".json", ".toml", ".yaml"})
+_SOURCES = frozenset({".py", ".md", ".jinja", ".json", ".sql", ".toml", ".yaml"})
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all)."""
 

@@ -125,14 +125,14 @@ def verification(workspace: Workspace, journal: Journal) -> VerificationQueue:
 def test_disputed_samples_go_out_without_the_answers_of_judges_and_no_others_do(
     verification: VerificationQueue, server: Studio
 ) -> None:
-    handed_out = verification.sync_disputed(server, {"s01": "6 of 8 judges say 4_5", "s03": "x", "nobody": "x"})
-    assert handed_out.counts.imported == {"verify": 1}
-    assert handed_out.skipped == ("s03", "nobody")
+    counts, skipped = verification.sync_disputed(server, {"s01": "6 of 8 judges say 4_5", "s03": "x", "nobody": "x"})
+    assert counts.imported == {"verify": 1}
+    assert skipped == ["s03", "nobody"]
     [task] = server.tasks.values()
     assert task["data"]["question_shown"].endswith(DISPUTED)
     assert "4_5" not in task["data"]["question_shown"], "another's answer would sway people"
     assert task["data"]["disputed"] == "6 of 8 judges say 4_5"
-    assert verification.sync_disputed(server, {"s01": "said otherwise"}).counts.imported == {}
+    assert verification.sync_disputed(server, {"s01": "said otherwise"})[0].imported == {}
 
 
 def test_verdicts_on_disputed_samples_are_verifications(
