@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
+import yaml
 
 from annotation.rounds.image_pool import POOL
 from annotation.rounds.tables import ORDER, REFUSED
@@ -26,6 +28,7 @@ RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
 RECORDED_ANNOTATIONS = "recorded_annotations"
 BUNDLED_RECORDING = {step: {"recording": "bundled"} for step in ("annotation_pool", "annotation_rounds")}
 """Settings with which these steps read the bundled recording."""
+_DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(encoding="utf-8"))
 
 
 def definitions() -> dg.Definitions:
@@ -62,29 +65,20 @@ def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
     families = groups("source", *(recipe.family for recipe in recipes))
     rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]
+    selections: dict[str, dg.AssetSelection] = {
+        SFT: families,
+        DATASETS: assets("sft_dataset"),
+        RL: groups("rl") | assets("samples"),
+        RL_DATASET: assets("rl_dataset"),
+        TRAIN: groups("train"),
+        annotation.JOB: assets(*rounds),
+        RECORDED_ANNOTATIONS: assets("/".join(POOL.asset), *rounds),
+    }
+    bundled = {"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}}
+    config = {RECORDED_ANNOTATIONS: bundled}
     return [
-        dg.define_asset_job(
-            SFT, families, description="One shard through every family, from the source to trajectories and rejects."
-        ),
-        dg.define_asset_job(DATASETS, assets("sft_dataset"), description="The SFT datasets of all shards, to ship."),
-        dg.define_asset_job(
-            RL,
-            groups("rl") | assets("samples"),
-            description="One shard from the source to pass rates, tool necessity and suitability labels.",
-        ),
-        dg.define_asset_job(RL_DATASET, assets("rl_dataset"), description="The RL rows of all shards, to ship."),
-        dg.define_asset_job(TRAIN, groups("train"), description="The checkpoints trained on the shipped datasets."),
-        dg.define_asset_job(
-            annotation.JOB,
-            assets(*rounds),
-            description="The tables of the annotation rounds, from the journal as it is.",
-        ),
-        dg.define_asset_job(
-            RECORDED_ANNOTATIONS,
-            assets("/".join(POOL.asset), *rounds),
-            config={"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}},
-            description="The annotation tables from the bundled recording (no server needed).",
-        ),
+        dg.define_asset_job(name, selection, config=config.get(name), description=_DESCRIPTIONS[name])
+        for name, selection in selections.items()
     ]
 
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
 _Model = Annotated[Path, typer.Option(help="Folder of the model to be trained.")]
 _Layout = Annotated[Layout, typer.Option(help="turns: observations as user turns. inline: inside the answer.")]
-_MinPixels = Annotated[int | None, typer.Option(min=784, help="As in `python -m train.sft`.")]
-_MaxPixels = Annotated[int | None, typer.Option(min=784, help="As in `python -m train.sft`.")]
+_Pixels = Annotated[int | None, typer.Option(min=784, help="As in `python -m train.sft`.")]
 
 
 def inspect_mask(
@@ -27,8 +26,8 @@ def inspect_mask(
     model: _Model,
     row: Annotated[int, typer.Option(help="Index of the row, from 0.")] = 0,
     layout: _Layout = "turns",
-    min_pixels: _MinPixels = None,
-    max_pixels: _MaxPixels = None,
+    min_pixels: _Pixels = None,
+    max_pixels: _Pixels = None,
     train_observations: Annotated[
         bool,
         typer.Option("--train-observations", help="Train on observations too (ablation of `python -m train.sft`)."),
@@ -57,8 +56,8 @@ def conformance(
         Path | None, typer.Option(help="Write every row's verdict to this file: .jsonl (JSON lines) or .parquet.")
     ] = None,
     layout: _Layout = "turns",
-    min_pixels: _MinPixels = None,
-    max_pixels: _MaxPixels = None,
+    min_pixels: _Pixels = None,
+    max_pixels: _Pixels = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="Maximum tokens of a row; default: the model's context length.")
     ] = None,

@@ -1,6 +1,6 @@
 """Human annotation in the UI: the image pool, the tables of the rounds, and the sensor that syncs with Label Studio."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_a
 from annotation.rounds.sync import Sync
 from annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
 from assets.graph.resources import PolicyResource, WorkspaceResource
-from assets.graph.stage_assets import OWNERS, SPECS, conservation_spec, progress_log, stage_result
+from assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
 from assets.pages.metadata import plot, stage_metadata
 from assets.pages.previews import samples_examples, samples_preview
 from pipelines.records import Annotated, PoolImage
@@ -29,7 +29,6 @@ from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
-Decorator = Callable[[Callable[..., dg.MaterializeResult]], dg.AssetsDefinition]
 GROUP, JOB = "annotation", "annotation"
 PULL_SECONDS = 60
 

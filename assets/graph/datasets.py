@@ -14,7 +14,7 @@ from annotation.rounds.journal import Journal
 from annotation.rounds.tables import ACCEPTED, read_accepted
 from assets.graph.families import stage_key
 from assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
-from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, stage_result
+from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
 from assets.pages.metadata import rl_dataset_metadata
 from assets.pages.previews import samples_examples, samples_preview, trajectories_preview
 from pipelines.generation.recipes import Recipe
@@ -35,17 +35,21 @@ EXPERT_REVIEWS = dg.AssetKey(list(REVIEWS))
 _RL_UPSTREAM = (pass_rates.ASSET, necessity.ASSET, suitability.LABELS, ACCEPTED.asset[0])
 
 
+def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) -> Decorator:
+    """What both datasets declare."""
+    checks = [dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=key, blocking=True)]
+    shown: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
+    asset: Decorator = dg.asset(key=key, deps=deps, owners=OWNERS, check_specs=checks, **shown)
+    return asset
+
+
 def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
     """The asset that ships all families."""
 
-    @dg.asset(
-        key=SFT_DATASET,
-        deps=[*(stage_key(recipe.family, "trajectories") for recipe in recipes), EXPERT_REVIEWS],
-        group_name=GROUP,
-        kinds={"huggingface", "parquet"},
-        owners=OWNERS,
-        check_specs=[dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=SFT_DATASET, blocking=True)],
-        description="datasets/sft/<family>/: parquet with embedded images and a card, readable without Darkroom.",
+    @_dataset(
+        SFT_DATASET,
+        [*(stage_key(recipe.family, "trajectories") for recipe in recipes), EXPERT_REVIEWS],
+        "datasets/sft/<family>/: parquet with embedded images and a card, readable without Darkroom.",
     )
     def sft_dataset(
         context: dg.AssetExecutionContext, config: DatasetSettings, workspace: WorkspaceResource
@@ -83,14 +87,10 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
 def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
     """The asset that ships the RL rows of all shards and the human annotations."""
 
-    @dg.asset(
-        key=RL_DATASET,
-        deps=[dg.AssetKey([name]) for name in _RL_UPSTREAM],
-        group_name=GROUP,
-        kinds={"huggingface", "parquet"},
-        owners=OWNERS,
-        check_specs=[dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=RL_DATASET, blocking=True)],
-        description="datasets/rl/prompts/: RL questions with graders, pass rates, labels and a card.",
+    @_dataset(
+        RL_DATASET,
+        [dg.AssetKey([name]) for name in _RL_UPSTREAM],
+        "datasets/rl/prompts/: RL questions with graders, pass rates, labels and a card.",
     )
     def rl_dataset(
         context: dg.AssetExecutionContext, config: MixSettings, workspace: WorkspaceResource
@@ -132,7 +132,7 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
             with connect(opened) as studio:
                 synced = queue.sync(studio, recipes, n_rows=config.n_rows)
             reports = queue.materialize(recipes)
-            context.log.info("%d verdicts received, tasks sent: %s", synced.n_revisions, synced.imported)
+            context.log.info("%d verdicts received, tasks sent: %s", synced.n_revisions, dict(synced.imported))
             n_waiting = read_verdicts(journal, REVIEW).n_waiting
             proportions = {family: acceptance(read_reviews(opened.tables, family)) for family in reports}
         records = [

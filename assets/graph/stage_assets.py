@@ -22,6 +22,7 @@ ROWS_CONSERVED = "rows_conserved"
 _N_LOG_LINES = 10
 _LOG_SECONDS = 30.0
 Show = Callable[[str], None]
+Decorator = Callable[[Callable[..., dg.MaterializeResult]], dg.AssetsDefinition]
 _terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
 
 

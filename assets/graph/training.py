@@ -1,11 +1,13 @@
 """Training assets: programs of ``train/`` in their own processes, here or on a cluster, with live metrics."""
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from assets.graph.datasets import RL_DATASET, SFT_DATASET
 from assets.graph.resources import WorkspaceResource
+from assets.graph.stage_assets import Decorator
 from assets.graph.training_config import (
     BaseModelConfig,
     EvaluationConfig,
@@ -25,7 +27,12 @@ _TINY = "tiny"
 _EVALUATED = ("sft/crop", "rl/prompts")
 
 
-@dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET])
+def _asset(**declared: Any) -> Decorator:
+    asset: Decorator = dg.asset(group_name="train", owners=["team:research"], **declared)
+    return asset
+
+
+@_asset(kinds={"pytorch"}, deps=[SFT_DATASET])
 def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.MaterializeResult:
     """The model that training starts from: yours, or a tiny random Qwen2.5-VL with a tokenizer trained on the dataset.
 
@@ -44,9 +51,7 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     return dg.MaterializeResult(metadata={"folder": dg.MetadataValue.path(str(folder)), "tiny": not config.path})
 
 
-@dg.asset(
-    group_name="train", kinds={"pytorch", "huggingface"}, owners=["team:research"], deps=[SFT_DATASET, base_model]
-)
+@_asset(kinds={"pytorch", "huggingface"}, deps=[SFT_DATASET, base_model])
 def sft_checkpoint(
     context: dg.AssetExecutionContext, config: SftConfig, workspace: WorkspaceResource, launcher: LauncherResource
 ) -> dg.MaterializeResult:
@@ -64,12 +69,7 @@ def sft_checkpoint(
     return launch(context, program, launcher)
 
 
-@dg.asset(
-    group_name="train",
-    kinds={"pytorch", "huggingface"},
-    owners=["team:research"],
-    deps=[SFT_DATASET, RL_DATASET, sft_checkpoint],
-)
+@_asset(kinds={"pytorch", "huggingface"}, deps=[SFT_DATASET, RL_DATASET, sft_checkpoint])
 def grpo_checkpoint(
     context: dg.AssetExecutionContext, config: GrpoConfig, workspace: WorkspaceResource, launcher: LauncherResource
 ) -> dg.MaterializeResult:
@@ -91,7 +91,7 @@ def grpo_checkpoint(
     return launch(context, program, launcher)
 
 
-@dg.asset(group_name="train", kinds={"pytorch"}, owners=["team:research"], deps=[SFT_DATASET, grpo_checkpoint])
+@_asset(kinds={"pytorch"}, deps=[SFT_DATASET, grpo_checkpoint])
 def evaluation(
     context: dg.AssetExecutionContext,
     config: EvaluationConfig,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
+import yaml
 from pydantic import Field
 
 from assets.launching import Program
@@ -110,18 +111,9 @@ class EvaluationConfig(dg.Config):
     flags: dict[str, str] = _flags("train.evaluate", "judge_url: http://127.0.0.1:8000/v1")
 
 
-_TINY_SFT: Mapping[str, Value] = {"epochs": 3.0, "batch_size": 2, "learning_rate": 8e-3}
-_TINY_GRPO: Mapping[str, Value] = {
-    "max_steps": 1,
-    "generations": 4,
-    "learning_rate": 1e-6,
-    "temperature": 0.6,  # it writes few programs above this
-    "repetition_penalty": 1.0,
-    "max_tokens": 512,
-}
-
-
-_TINY_EVALUATION: Mapping[str, Value] = {"limit": 4, "max_tokens": 200, "max_rounds": 2}
+_TINY: Mapping[str, Mapping[str, Value]] = yaml.safe_load(
+    Path(__file__).with_name("tiny_model.yaml").read_text(encoding="utf-8")
+)
 
 
 def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) -> Program:
@@ -133,7 +125,7 @@ def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) ->
 
 def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
     """``python -m train.sft``."""
-    options = _options(config, _TINY_SFT if tiny and not config.recipe else {}, "families")
+    options = _options(config, _TINY["train.sft"] if tiny and not config.recipe else {}, "families")
     # 0 stands for the recipe's value, not for none
     options |= {name: options[name] or None for name in ("lora", "max_pixels", "save_steps") if name in options}
     return Program.of("train.sft", output, {"dataset": [str(path) for path in datasets], "model": model, **options})
@@ -141,7 +133,7 @@ def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConf
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
     """``python -m train.grpo``."""
-    options = _options(config, _TINY_GRPO if tiny else {}, "family", "prompts")
+    options = _options(config, _TINY["train.grpo"] if tiny else {}, "family", "prompts")
     return Program.of("train.grpo", output, {"dataset": dataset, "model": model, **options})
 
 
@@ -149,7 +141,7 @@ def evaluation_program(
     datasets: list[Path], model: Path, output: Path, config: EvaluationConfig, *, tiny: bool
 ) -> Program:
     """``python -m train.evaluate``."""
-    options = _options(config, _TINY_EVALUATION if tiny else {}, "checkpoint", "datasets", "benchmarks")
+    options = _options(config, _TINY["train.evaluate"] if tiny else {}, "checkpoint", "datasets", "benchmarks")
     benchmarks = [f"{name}={path}" for name, path in config.benchmarks.items()]
     questions: dict[str, Value] = {"dataset": [str(dataset) for dataset in datasets], "benchmark": benchmarks}
     return Program.of("train.evaluate", output, {"model": model, **questions, **options})

@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 from pipelines.records import ImageRef, Sample, Trajectory
 from pipelines.records.geometry import Box
 from pipelines.storage.images import ImageStore
+from train.runs.history import markdown_table
 
 THUMBNAIL_SIDE = 220
 N_PREVIEWED = 4
@@ -48,7 +49,7 @@ def samples_preview(samples: Sequence[Sample], store: ImageStore) -> dg.Metadata
         )
         for sample in [sample for sample in samples if sample.images][:N_PREVIEWED]
     ]
-    return _markdown_table(("image", "question", "answer", "row"), rows)
+    return dg.MetadataValue.md(markdown_table(("image", "question", "answer", "row"), rows))
 
 
 def trajectories_preview(
@@ -65,7 +66,7 @@ def trajectories_preview(
         )
         for trajectory in [trajectory for trajectory in trajectories if trajectory.rounds][:N_PREVIEWED]
     ]
-    return _markdown_table(("image", "question", "thought", "observation", "answer"), rows)
+    return dg.MetadataValue.md(markdown_table(("image", "question", "thought", "observation", "answer"), rows))
 
 
 def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
@@ -106,8 +107,3 @@ def _data_url(image: Image.Image, format: str, *, quality: int) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> dg.MetadataValue:
-    lines = [head, ["---"] * len(head), *rows]
-    return dg.MetadataValue.md("\n".join(f"| {' | '.join(cells)} |" for cells in lines))
