@@ -25,9 +25,23 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile("repeatable")
 
 
+LONGEST = (
+    "tests/sandbox/",
+    "tests/train/finetuning/test_phases.py",
+    "tests/train/test_",
+    "tests/train/",
+    "tests/test_families_page.py",
+    "tests/pipelines/demo/",
+    "tests/assets/launching/",
+    "tests/examples/",
+    "tests/pipelines/generation/recipes/",
+)
+"""Beginnings of paths, by how long one file below them takes."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that no worker is left with it at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/sandbox/"))
+    items.sort(key=lambda item: next((n for n, start in enumerate(LONGEST) if item.nodeid.startswith(start)), 99))
 
 
 @pytest.hookimpl(optionalhook=True)
