@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import math
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -22,10 +23,21 @@ def boxes(draw: st.DrawFn) -> tuple[Box, int, int]:
     return Box(x1, y1, draw(st.integers(x1 + 1, width)), draw(st.integers(y1 + 1, height))), width, height
 
 
-@settings(max_examples=10_000, deadline=None)
+@settings(max_examples=1_000)
 @given(boxes())
 def test_a_box_comes_back_from_percent(found: tuple[Box, int, int]) -> None:
-    box, width, height = found
+    comes_back(*found)
+
+
+def test_ten_thousand_boxes_come_back_from_percent() -> None:
+    chance = Random(0)
+    for _ in range(10_000):
+        width, height = chance.randint(2, 20_000), chance.randint(2, 20_000)
+        x1, y1 = chance.randrange(width), chance.randrange(height)
+        comes_back(Box(x1, y1, chance.randint(x1 + 1, width), chance.randint(y1 + 1, height)), width, height)
+
+
+def comes_back(box: Box, width: int, height: int) -> None:
     value = to_percent(box, width, height)
     assert to_pixels(value, width, height) == box
     again = to_percent(to_pixels(value, width, height), width, height)
