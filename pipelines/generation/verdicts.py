@@ -38,12 +38,7 @@ class Verdicts(RecipeStage[Case, Trajectory]):
     table: ClassVar[str] = "verdicts"
     above: ClassVar[Sequence[str]] = ("drafts", "runs")
     kind: ClassVar[type[Trajectory]] = Trajectory
-    code: ClassVar[Sequence[str]] = (
-        *CONVERSATION_CODE,
-        __name__,
-        "pipelines.verification",
-        "pipelines.vision",
-    )
+    code: ClassVar[Sequence[str]] = (*CONVERSATION_CODE, __name__, "pipelines.verification", "pipelines.vision")
     roles: ClassVar[Sequence[str]] = ("judge", "unaided")
 
     @classmethod

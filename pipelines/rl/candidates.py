@@ -30,12 +30,7 @@ from pipelines.verification.grading import grade, grader_of, require_discriminat
 from pipelines.verification.grading.judged import grade_judged
 from pipelines.verification.judges.policy import SCHEMA, yes_or_no
 
-GRADING_CODE = (
-    *CONVERSATION_CODE,
-    __name__,
-    "pipelines.verification.grading",
-    "pipelines.verification.judges",
-)
+GRADING_CODE = (*CONVERSATION_CODE, __name__, "pipelines.verification.grading", "pipelines.verification.judges")
 """What decides how an answer is asked for and graded."""
 _MAX_SAID = 200
 

@@ -16,14 +16,7 @@ from pipelines.records import PassRate, SuitabilityVotes, Usage, Votes, from_row
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.storage.workspace import Workspace
 
-STAGES = (
-    candidates.ASSET,
-    labels.ASSET,
-    pass_rates.ASSET,
-    necessity.ASSET,
-    suitability.VOTES,
-    suitability.LABELS,
-)
+STAGES = (candidates.ASSET, labels.ASSET, pass_rates.ASSET, necessity.ASSET, suitability.VOTES, suitability.LABELS)
 """In the order in which they are materialised."""
 
 

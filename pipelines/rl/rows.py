@@ -10,15 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from pipelines.generation.stage import Shard
-from pipelines.records import (
-    Difficulty,
-    PassRate,
-    RLCandidate,
-    RLRow,
-    Sample,
-    SuitabilityLabel,
-    ToolNecessity,
-)
+from pipelines.records import Difficulty, PassRate, RLCandidate, RLRow, Sample, SuitabilityLabel, ToolNecessity
 from pipelines.rl import candidates, labels, necessity, pass_rates, suitability
 from pipelines.rl.facts import STAGES
 from pipelines.storage.tables import TableKey

@@ -144,11 +144,7 @@ class Ledger:
         return await self._once(act_key(kind, request), kind, partial(spelled, request), perform)
 
     async def each_of(
-        self,
-        kind: str,
-        request: Mapping[str, Any],
-        seeds: Sequence[int],
-        perform: Callable[[int], Awaitable[Act]],
+        self, kind: str, request: Mapping[str, Any], seeds: Sequence[int], perform: Callable[[int], Awaitable[Act]]
     ) -> list[Act]:
         """As ``once`` for ``request`` with each of ``seeds``, at the same time; ``perform`` is given one's place.
 

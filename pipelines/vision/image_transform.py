@@ -39,12 +39,7 @@ ENLARGED = 1.5
 _SAME = 0.8
 _THUMB = 96
 _MEASURED_SIDE = 900
-_TURNS = {
-    0: None,
-    90: Image.Transpose.ROTATE_90,
-    180: Image.Transpose.ROTATE_180,
-    270: Image.Transpose.ROTATE_270,
-}
+_TURNS = {0: None, 90: Image.Transpose.ROTATE_90, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_270}
 
 
 class Operation(IntEnum):

@@ -109,9 +109,7 @@ class EndpointSettings(EnvironmentSettings):
     max_tokens: int = setting("_MAX_TOKENS", 2048, gt=0, description="Token limit of one completion.")
     send_stop: bool = setting("_SEND_STOP", True, description="Send stop strings; off for servers that reject them.")
     send_schema: bool = setting(
-        "_SEND_SCHEMA",
-        True,
-        description="Send the JSON schema of decisions and votes; off for servers that reject it.",
+        "_SEND_SCHEMA", True, description="Send the JSON schema of decisions and votes; off for servers that reject it."
     )
     send_n: bool = setting(
         "_SEND_N", True, description="Request several answers to one prompt at once; off for servers without `n`."

@@ -54,9 +54,7 @@ class PyVision(Protocol):
     ) -> tuple[Message, ...]:
         """System prompt; then every image with its variable's name and its size, the videos' sizes, the question."""
         system, user = bundled_prompt("pyvision").render(
-            question=question,
-            has_images=bool(images),
-            videos=video_info(videos).splitlines(),
+            question=question, has_images=bool(images), videos=video_info(videos).splitlines()
         )
         parts: list[Part] = []
         for index, image in enumerate(images):

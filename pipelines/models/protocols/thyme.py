@@ -18,14 +18,7 @@ import re
 from pipelines.models.messages import ImagePart, Message, Part, Text, opening_messages
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols.base import Protocol
-from pipelines.models.protocols.markup import (
-    Malformed,
-    ParsedTurn,
-    code_or_answer,
-    excerpt,
-    tag,
-    unfenced,
-)
+from pipelines.models.protocols.markup import Malformed, ParsedTurn, code_or_answer, excerpt, tag, unfenced
 from pipelines.models.tasks import image_sizes
 from pipelines.records import ImageRef, Observation, VideoRef
 

@@ -103,13 +103,7 @@ def _engine(workspace: Workspace, name: str, context: str, images: int, argument
 
 
 def _serve(
-    console: Console,
-    workspace: Workspace,
-    model: str | None,
-    engine: Engine,
-    host: str,
-    port: int | None,
-    detach: bool,
+    console: Console, workspace: Workspace, model: str | None, engine: Engine, host: str, port: int | None, detach: bool
 ) -> None:
     if model is None:
         raise ServingError("expected a MODEL to serve, --status or --stop; --help shows examples")

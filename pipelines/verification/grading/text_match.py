@@ -41,7 +41,7 @@ def _without_article(text: str) -> str:
 MIN_SCORE = 0.9
 MIN_CHARS = 10
 _TURNING = frozenset(
-    ["not", "no", "never", "none", "nor", "neither", "without", "except", "or", "and", "either", "un", "non", "cannot"],
+    ["not", "no", "never", "none", "nor", "neither", "without", "except", "or", "and", "either", "un", "non", "cannot"]
 )
 _WORD = re.compile(r"[^\W\d_]+(?:n['’]t)?")
 _DIGITS = re.compile(r"\d+")
