@@ -1,7 +1,5 @@
 """The annex: embedded images, questions and the oracle that answers them. The product never imports it."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Drafts: a sample is prepared, planned where its recipe has a plan, and the opening turn of its rollout written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

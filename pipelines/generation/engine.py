@@ -10,8 +10,6 @@
 Each is a table (``pipelines/storage/tables.py``) that the stage runner makes (``pipelines/generation/stage.py``).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

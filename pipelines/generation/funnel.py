@@ -1,7 +1,5 @@
 """The yield of a family: rows after each stage, rejects by reason, cost per accepted row; what a quota needs of it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

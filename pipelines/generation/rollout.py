@@ -1,7 +1,5 @@
 """The one loop through which everything goes that touches a model: policy, protocol, session, task -> rollout."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A family's verdicts: its checks, their judges with their calibrations, and whether rows need image and tools."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping, Sequence

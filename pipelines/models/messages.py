@@ -1,7 +1,5 @@
 """Messages of text and images to a policy, in no vendor's format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -5,8 +5,6 @@ another thread parse, and the first fails with "AST constructor recursion depth 
 ``warnings.catch_warnings`` is not thread-safe either.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import threading

@@ -10,8 +10,6 @@ If votes are right with probability p independently, a majority of n errs with a
 of p = 0.7 err in 5.8 of 100 cases and tie in 13.6.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """A task: a sample prepared by one recipe, ready for a rollout."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

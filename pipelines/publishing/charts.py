@@ -1,7 +1,5 @@
 """Charts as PNG in the house's colours; the same figures give the same bytes."""
 
-from __future__ import annotations
-
 import io
 import itertools
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ What differs between the SFT and the RL dataset is a ``Publication`` (``sft_data
 that does not ship is a reject with its reason.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

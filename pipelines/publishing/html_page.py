@@ -4,8 +4,6 @@ Its Content-Security-Policy runs only the page's own script, by digest. Text of 
 ``embedded_json``, never into markup.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -3,8 +3,6 @@
 A seeded sample of each family is reviewed (``annotation/queues/review.py``); other rows carry no review check.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The row's images and videos, its seed and its protocol's setup open a fresh sess
 text, error and the pixels of every image are compared. It needs the dataset alone: no ledger, no image store.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

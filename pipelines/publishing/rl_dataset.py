@@ -4,8 +4,6 @@ Near-duplicates across shards and rows of a benchmark are rejected; then every s
 balanced over category and difficulty (``pipelines/selection/stratified.py``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -6,8 +6,6 @@ earlier policies and prompts have the same seeds and are among the acts. An answ
 every family with such answers shows them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A family's quota takes exactly so many rows (``pipelines/selection/stratified.py
 family (``pipelines/selection/splits.py``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

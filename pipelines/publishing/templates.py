@@ -1,7 +1,5 @@
 """Templates of cards, READMEs and pages: Jinja files below this folder, filled with facts."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

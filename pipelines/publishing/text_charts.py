@@ -1,7 +1,5 @@
 """Charts in text: bars for cards and pages, one line for terminals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

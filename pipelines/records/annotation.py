@@ -1,7 +1,5 @@
 """What people write and say about images, trajectories and samples."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -5,8 +5,6 @@ Strict on purpose: an answer that hedges ("A or B"), negates or lists several th
 Units, tolerance and maths are the business of ``pipelines.verification.grading``.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Digests: one canonical form for everything that is keyed by content."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

@@ -4,8 +4,6 @@
 may pass once the cause is mended.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What is measured of a sample on its way to becoming an RL prompt, votes among it, and the prompt."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

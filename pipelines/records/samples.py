@@ -8,8 +8,6 @@
 second, if any), and what is seen then.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Records as plain rows and as pyarrow tables and back; the schemas are derived from the dataclasses."""
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

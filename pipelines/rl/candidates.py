@@ -6,8 +6,6 @@ from them without looking facts up (CodeV, §5.1, which takes OK-VQA out)? All R
 and grade answers, as this module does.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

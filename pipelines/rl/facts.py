@@ -1,7 +1,5 @@
 """What the RL stages came to, over all shards: for the card and the pages."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ CodeV cleans labels by a larger model and by hand (§5.1). A disputed label wait
 source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

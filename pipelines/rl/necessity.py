@@ -5,8 +5,6 @@ a necessity that was estimated once, before training, makes a worse model than o
 (§5.3.3: 72.1 against 74.9): these counts order and balance rows, no reward is computed from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal

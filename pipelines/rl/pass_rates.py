@@ -5,8 +5,6 @@ nothing: the row is rejected. Rows that it never solves stay, and say so. The co
 too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

@@ -4,8 +4,6 @@ A stage that does not ask about a sample (a video, a problem in words) leaves it
 (``annotation/``) were checked by people, and come without pass rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 

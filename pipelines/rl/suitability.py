@@ -5,8 +5,6 @@ label. Four against four is a value of its own here, and a setting says what bec
 asked about: where there is an image, there is nothing to draw.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

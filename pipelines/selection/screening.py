@@ -5,8 +5,6 @@ its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/de
 is looked for, and the card says so.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ What shares images, directly or by way of other rows, is a group; the group's sm
 without images are groups of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal

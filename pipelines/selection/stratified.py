@@ -4,8 +4,6 @@ Rows are dealt round robin from their strata, within a stratum in an order that 
 the rows for a smaller number are among those for a larger one, and a row that is added moves no other out of order.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence

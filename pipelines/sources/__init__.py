@@ -4,8 +4,6 @@ A source yields rows by shard, with images and videos as undecoded bytes. It nei
 (``pipelines/sources/ingest.py``) turns its rows into samples or rejects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -11,8 +11,6 @@ The public datasets of RL prompts are such files too, below ``pipelines/sources/
 public_sources()["mmk12"].about.hub      # "FanqingM/MMK12"
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -5,8 +5,6 @@
 A name may go into a structure, or into a JSON object in a text: ``reward_model.ground_truth``.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Intake: a source's rows become samples; damaged, invalid and duplicate rows become typed rejects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TypeVar

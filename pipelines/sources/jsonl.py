@@ -6,8 +6,6 @@ Errors name the file and the line (in a list: the entry). Shard k of n has the r
 with or without a byte order mark; lines end with LF or CRLF. Lines are streamed; a list (``.json``) is read completely.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -4,8 +4,6 @@ columns = Columns(images="image", question="q", answer="gt", boxes="bbox", box_f
 map_row({"image": "street.jpg", …}, columns, where="train/7", folder=Path("streets"), license="CC0-1.0")
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

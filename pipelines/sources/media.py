@@ -3,8 +3,6 @@
 A list may be written as text. Paths are below a folder, or inside a ZIP archive in its place.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import stat

@@ -6,8 +6,6 @@ Our choices begin with ``A. ``. Letters in any spelling are recognised where the
 any other beginning (``E. coli``) is part of the choice's text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Atomic file and folder writes: a reader finds the previous content or the new one, never a part of it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

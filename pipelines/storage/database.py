@@ -1,7 +1,5 @@
 """The ledger's database: which URLs it may have, how it is opened, how tables come to be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sqlalchemy as sa

@@ -4,8 +4,6 @@
 seen whole or not at all, so a killed process leaves no half image behind.
 """
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import cast

@@ -9,8 +9,6 @@ What many tasks read or write at the same moment is one statement and one transa
 hundreds of calls in flight don't wait for hundreds of commits, and the event loop waits for none.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

@@ -8,8 +8,6 @@ times.
     seeded.key(7) == act_key("policy", {"messages": […], "seed": 7, "stop": []})     # for a tenth of the time
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

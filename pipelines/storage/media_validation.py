@@ -13,8 +13,6 @@ follow a playlist to other files), a frame that does not decode, more than the l
 in; nothing is derived.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

@@ -11,8 +11,6 @@ An empty variable counts as unset. Constructing a model in code reads no variabl
 decides; only ``read`` does.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

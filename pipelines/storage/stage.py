@@ -3,8 +3,6 @@
 Stages that measure row by row run through ``pipelines/generation/stage.py``, which ends here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

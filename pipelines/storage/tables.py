@@ -5,8 +5,6 @@ finished stage. Its parquet metadata holds the digest of its inputs: a stage who
 again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A case: what checks and judges are given."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Proportions of a count with Wilson's interval: 4 of 5 is less certain than 80 of 100."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import NamedTuple

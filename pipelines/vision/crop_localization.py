@@ -1,7 +1,5 @@
 """Locate a crop in its original by pixels. Boxes that the model's code spells out are candidates, never proof."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple

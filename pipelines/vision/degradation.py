@@ -1,7 +1,5 @@
 """Faded images: contrast, brightness, gamma and noise taken from or added to an image, as a seed says."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ frames, is compared with all frames of the video. Not covered: cut-outs, turned 
 image that shows no frame.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

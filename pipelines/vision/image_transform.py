@@ -5,8 +5,6 @@ Tried in this order: the whole image in one of the eight positions of a rectangl
 (``registration.py``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The reader is PP-OCR by RapidOCR on the CPU (extra ``ocr``), whose wheel holds i
 extra there is no reader, and checks fall back on contrast.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

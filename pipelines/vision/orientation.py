@@ -5,8 +5,6 @@ don't; print, walls and charts run along two directions; and what looks the same
 upper side, whatever else it has.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import cv2

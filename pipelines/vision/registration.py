@@ -7,8 +7,6 @@ exact to about half a degree. Decontamination proposes similarities from an inde
 (``selection/decontamination/alignment.py``) and verifies them by the same ``laid_over`` and ``correlation``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Qwen's rule: both sides become multiples of a token's side (28 pixels for Qwen2.
 brought between the least and the most pixels with the ratio of the sides kept as nearly as that allows.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ they are or turned and underexposed (``photographs``), set and scanned ``pages``
 ``notices``, ``films`` over the photographs, and ``damaged`` files that intake must quarantine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -3,8 +3,6 @@ r"""Problems with a diagram that has to be read: lengths stand in the image and 
 Some answers are no decimal numbers (``36 - 9\pi``), so that grading by math-verify meets real rows.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from fractions import Fraction

@@ -4,8 +4,6 @@ Answers are exact, from integers. Each row carries the program that draws its pr
 (``pipelines/records/samples.py``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from math import gcd, isqrt

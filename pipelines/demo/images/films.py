@@ -6,8 +6,6 @@ first or last (``order``), which image is seen after which (``cut``). The frames
 frames per second, in FFmpeg's own MPEG-4 with one thread and ``bitexact``: the same bytes on every run.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ restrictions" without a licence is written as such; where nothing is stated the 
 And rows before they are built, with lettered choices: the right one at a place that the caller balances.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence

@@ -5,8 +5,6 @@
 than a second, so it is imported when a row is built.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Mapping

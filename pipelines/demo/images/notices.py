@@ -4,8 +4,6 @@ For the families that turn and fade images: the print is large enough to be read
 upright and has its contrast. ``truth.boxes`` holds the printed line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from random import Random
 from typing import Any

@@ -4,8 +4,6 @@ The prose is the Zen of Python and scikit-learn's descriptions of its data sets;
 line that is asked for.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable, Sequence

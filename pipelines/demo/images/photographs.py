@@ -6,8 +6,6 @@ or both: ``truth.angle`` is how far the image has been turned, in degrees counte
 share of its tonal range that is left. No file says so: there is no EXIF orientation to put it right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from random import Random

@@ -1,7 +1,5 @@
 """Problems as rows: the words of a table with a problem's values, exact numbers as they are written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from fractions import Fraction

@@ -6,8 +6,6 @@ others of its kind follow. Topic and asked image go through their 9 and 13 value
 ask different questions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random

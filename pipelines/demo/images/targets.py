@@ -5,8 +5,6 @@ native resolution and cannot in an overview of 640 pixels. ``value`` is what a q
 how a question can name it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -4,8 +4,6 @@ Surfaces are scikit-image's textures, tinted and mirrored into tiles; the bricks
 set upright first.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from random import Random
 from typing import NamedTuple

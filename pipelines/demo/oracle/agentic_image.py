@@ -1,7 +1,5 @@
 """The oracle of ``agentic_image``: the whole, the part that matters, sometimes that part made clearer, the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 

@@ -1,7 +1,5 @@
 """The oracle of ``agentic_video``: frames over the whole video, then those around the segments, then the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from random import Random

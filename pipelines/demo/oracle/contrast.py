@@ -1,7 +1,5 @@
 """The oracle of ``contrast``: code that restores the contrast, then what can be read."""
 
-from __future__ import annotations
-
 from functools import partial
 from random import Random
 

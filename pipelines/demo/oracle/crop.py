@@ -1,7 +1,5 @@
 """The oracle of ``crop``: a crop of the target, then what it shows."""
 
-from __future__ import annotations
-
 from functools import partial
 from random import Random
 

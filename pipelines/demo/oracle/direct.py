@@ -1,7 +1,5 @@
 """The oracle of ``direct``: the plan that no operation is needed, then what the image shows and the answer."""
 
-from __future__ import annotations
-
 from random import Random
 
 from pipelines.demo import data_beside

@@ -1,7 +1,5 @@
 """The oracle of ``error_correction``: a crop that misses, the right one with the reason, the answer."""
 
-from __future__ import annotations
-
 from functools import partial
 from random import Random
 

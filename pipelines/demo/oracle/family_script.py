@@ -6,8 +6,6 @@ One script answers all that a family asks of its policy: the plan, the rounds of
 without tools, which stands in for a model so that necessity is measured without one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from random import Random

@@ -1,7 +1,5 @@
 """The oracle of ``figure``: the source's drawing of the problem, then what it shows."""
 
-from __future__ import annotations
-
 from random import Random
 
 from pipelines.demo import data_beside

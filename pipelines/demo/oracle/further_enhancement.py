@@ -1,7 +1,5 @@
 """The oracle of ``further_enhancement``: a generous crop, the exact one, the answer."""
 
-from __future__ import annotations
-
 from functools import partial
 from random import Random
 

@@ -1,7 +1,5 @@
 """The oracle of ``math_code``: the long solution, then code that computes it, and the answer."""
 
-from __future__ import annotations
-
 from random import Random
 
 from pipelines.demo import data_beside

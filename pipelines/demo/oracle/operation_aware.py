@@ -1,7 +1,5 @@
 """The oracle of ``operation_aware``: a zoom by tool call and what it shows, or a few sentences."""
 
-from __future__ import annotations
-
 from random import Random
 
 from pipelines.demo import data_beside

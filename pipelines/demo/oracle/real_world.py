@@ -1,7 +1,5 @@
 """The oracle of ``real_world``: the plan, the operations that the truth asks for in one program, what it shows."""
 
-from __future__ import annotations
-
 from random import Random
 
 from pipelines.demo import data_beside

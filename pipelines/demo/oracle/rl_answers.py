@@ -5,8 +5,6 @@ malformed; everything else of a stage (parsing, grading, counting, the ledger) i
 function of the task, the sample and the turn's seed; rows that came about so name the oracle as their judge.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

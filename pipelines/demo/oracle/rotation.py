@@ -1,7 +1,5 @@
 """The oracle of ``rotation``: code that turns the image upright, then what it shows."""
 
-from __future__ import annotations
-
 from functools import partial
 from random import Random
 

@@ -4,8 +4,6 @@ The share is drawn from the sample's id, so that pass rates of every kind come a
 solved, some always, most are in between. A tiny target is seen less well, and gains from a closer look.
 """
 
-from __future__ import annotations
-
 import re
 from random import Random
 

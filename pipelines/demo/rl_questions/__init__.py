@@ -6,8 +6,6 @@ questions about small sheets that are drawn over scikit-image's and scikit-learn
 past intake.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

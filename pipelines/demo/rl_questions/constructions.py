@@ -1,7 +1,5 @@
 """Problems that a drawing helps with: figures, curves, ways, sets and moments. Answers are exact, from integers."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 from random import Random

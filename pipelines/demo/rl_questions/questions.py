@@ -1,7 +1,5 @@
 """Questions and their rows: problems in words, and drawings on a small sheet over part of a packaged photograph."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

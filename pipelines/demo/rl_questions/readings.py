@@ -1,7 +1,5 @@
 """Print and scales to be read (rulers, dials and thermometers within five per cent), places and ways to be found."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 from random import Random

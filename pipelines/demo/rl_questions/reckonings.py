@@ -1,7 +1,5 @@
 """Problems that a drawing adds little to: transformations, counting by formula, reckoning. Answers are exact."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import comb, factorial, gcd, lcm, prod
 from random import Random

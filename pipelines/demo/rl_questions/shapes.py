@@ -1,7 +1,5 @@
 """Lettered shapes of all sizes on a sheet: which colour, which shape, how many, where, which letters."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from random import Random

@@ -4,8 +4,6 @@ A recipe file defines ``recipe = Recipe(...)``. Every file in this folder is a f
 that the environment variable ``DARKROOM_RECIPES`` lists (separated as in ``PATH``). docs/families.md adds one.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import math

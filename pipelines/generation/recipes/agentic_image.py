@@ -5,8 +5,6 @@ one, as the paper's SFT data were filtered. A target that fills more than ``MAX_
 unsuitable: there one look is enough.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipelines.generation.recipes import Recipe, require_small

@@ -5,8 +5,6 @@ PyVision-RL §3.1 (on-demand context), §3.4, figures 8, 19 and 20. The prompt h
 among them the ones that answer the question, where the truth names them (``pipelines/records/samples.py``).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipelines.generation.recipes import Recipe

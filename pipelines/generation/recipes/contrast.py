@@ -5,8 +5,6 @@ that brings it out, sees the result, and answers. For samples with print, or wit
 would not come back after fading is unsuitable.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import cv2

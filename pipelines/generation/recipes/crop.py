@@ -5,8 +5,6 @@ the crop, and answers. The box may show in the code only. Samples without a box 
 fills more than ``MAX_TARGET_SHARE`` of the image is unsuitable, because cropping it would be lazy.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipelines.generation.recipes import Recipe, as_text, target_region

@@ -5,8 +5,6 @@ in one turn. Samples that need work on their image are not applicable, nor are s
 answers are kept is the selection's business: a seeded sample of as many as are wanted.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipelines.generation.operation_planning import plan

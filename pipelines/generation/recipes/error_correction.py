@@ -4,8 +4,6 @@ The wrong region is seeded: inside the image, near the target or elsewhere, and 
 receives it at the start and the right one beside the first observation; the trajectory shows neither.
 """
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

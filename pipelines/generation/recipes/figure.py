@@ -5,8 +5,6 @@ sample's ``truth.details["drawing_helps"]``; FIGR has eight votes of a classifie
 say, the words of its question decide.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

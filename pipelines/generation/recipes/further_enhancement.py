@@ -5,8 +5,6 @@ whole image. The policy receives it at the start and the exact one beside the fi
 shows neither.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

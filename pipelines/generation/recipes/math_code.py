@@ -5,8 +5,6 @@ solution, which must end with the right answer; the converting policy turns it i
 compute the result. The solution is privileged: the trajectory stands on its own. All rounds are trained.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

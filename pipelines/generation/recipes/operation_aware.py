@@ -5,8 +5,6 @@ the model sees it, and else it can be seen as it is. The system prompt that a tr
 forced or free where the row calls, forbidden or free where it does not (appendix B, prompts 2 to 4).
 """
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Literal

@@ -5,8 +5,6 @@ lighting, region, or several. The prompt holds no privileged fact and no image i
 came with it. Samples that can be answered directly are not applicable.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipelines.generation.operation_planning import plan

@@ -5,8 +5,6 @@ writes how one sees that the image is not upright and code that turns it, sees t
 show in the code only, as a number. Images whose turn cannot be seen or measured are unsuitable.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -3,8 +3,6 @@
 Answer ``i`` to a request has the seed ``request.seed + i``, whether it is requested together with others or alone.
 """
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace

@@ -13,8 +13,6 @@ A process writes its row a twentieth of a second after a call and reads the sum 
 loses at most what was spent in that time.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """All calls to one endpoint: limited in number, within the budget, retried where that can help, given up in time."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

@@ -7,8 +7,6 @@ the oracle. A package registers the script of a family as an entry point:
     crop = "pipelines.demo.oracle.crop:script"
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -7,8 +7,6 @@ Retried: 429 (unless the credit is used up), 408, 409, 425, 5xx, timeouts, lost 
 retried: requests that are wrong in themselves (400, 404, 422, …), a rejected key, an answer that is no completion.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time

@@ -5,8 +5,6 @@ back. An image within the limits is sent as its stored bytes, a resized one as a
 PNG.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

@@ -3,8 +3,6 @@
 Messages keep their order (system, images, text, turns), so that an endpoint with a prefix cache reads each image once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

@@ -1,7 +1,5 @@
 """A policy on the ledger: a completion that was paid for once is never paid for again."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Self

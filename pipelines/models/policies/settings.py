@@ -7,8 +7,6 @@
 Every role has the same variables; unset ones fall back to ``DARKROOM_POLICY``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

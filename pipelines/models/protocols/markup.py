@@ -3,8 +3,6 @@ r"""The markup that protocols share: turns, tags in any case, code fences, line 
 Boxes have balanced braces; ``\{`` and ``\}`` are letters, as in LaTeX.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

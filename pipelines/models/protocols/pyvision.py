@@ -17,8 +17,6 @@ It says 42.
 Images are already open as variables. A video is only such a variable: the policy sees the frames that its code shows.
 """
 
-from __future__ import annotations
-
 from pipelines.models.messages import ImagePart, Message, Part, Text, joined, message
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols.base import Protocol

@@ -11,8 +11,6 @@ It says 42.</think>
 <answer>42</answer>
 """
 
-from __future__ import annotations
-
 import re
 
 from pipelines.models.messages import ImagePart, Message, Part, Text, opening_messages

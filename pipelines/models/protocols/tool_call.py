@@ -15,8 +15,6 @@ A turn makes one call. With images the prompt offers the crop (that paper), with
 mode ``forbidden`` neither; ``tools.py`` has the calls as records store them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -10,8 +10,6 @@ The last line can be run, because ``CROP_SETUP`` defines the function, and ``wri
 An invalid box is an error of the tool, which the policy sees; only an invalid call is malformed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Starts a server, waits until it is ready, stops it."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import time

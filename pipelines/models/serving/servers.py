@@ -8,8 +8,6 @@ The file exists before the program starts and is removed when it is stopped; whe
 ``process``.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import re

@@ -1,7 +1,5 @@
 """The cards of shipped datasets: written from facts, never by hand, with the front matter of the Hugging Face hub."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

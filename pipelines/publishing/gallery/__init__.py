@@ -1,7 +1,5 @@
 """The gallery: trajectories and rejects as one page, with every image, thought and piece of code."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Every text goes into the page as text; code comes as tokens, ``[class, text]``, so that no markup is made here.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a layout is: how one row becomes a trainer's record, and the facts of an export for its README."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

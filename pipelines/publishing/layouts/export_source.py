@@ -1,7 +1,5 @@
 """What is exported: a shipped dataset's split by name, and, of prompts, in which protocol and mode they are written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

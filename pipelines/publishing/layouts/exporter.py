@@ -4,8 +4,6 @@ The output is made in a hidden folder beside it and takes its place by renaming.
 digest of the inputs and the size of every file: an export of the same rows into a complete folder does nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -7,8 +7,6 @@ Observations are ``human`` turns, not ``observation`` ones: its Qwen templates p
 the protocol has its own markers. Calls are ``gpt`` turns, not ``function_call``: those are parsed and written anew.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

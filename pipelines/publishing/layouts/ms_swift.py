@@ -13,8 +13,6 @@ r"""ms-swift: messages with a loss flag each, and paths to images; checked again
  "grader": {"kind": …}, …}
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -7,8 +7,6 @@ Of the ``rl`` dataset, the label is all that a reward function reads: {"ground_t
 reads no images at all: a row that shows one is rejected (``images_unsupported``).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ The prompt is the protocol's own opening, with the choices below the question: w
 Nothing of what was measured is in it. What was not measured of a row is null.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

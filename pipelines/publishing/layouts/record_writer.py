@@ -7,8 +7,6 @@ Verified are: as many placeholders as images and none of other media; roles alte
 to the model's (to the user's in prompts); no message is empty.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -9,8 +9,6 @@ read the second as the end of a turn. Both get a blank, and ``unescaped`` takes 
 An image is ``<image>``, in all layouts but TRL's, which have parts and escape special tokens only.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

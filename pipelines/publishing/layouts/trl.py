@@ -16,8 +16,6 @@ The chat template reads the flags (``chat_template.jinja`` in the output): witho
  "images": [{"bytes": …, "path": …}], "answer": "42", "grader": {"kind": …}, …}
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 What every layout is made of. Observations are turns of the user, as GRPO has them; their markers are the protocol's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

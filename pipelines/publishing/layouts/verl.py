@@ -20,8 +20,6 @@ are given the response and the column ``data.answer_key``, nothing else. Checked
 ``FunctionRewardManager``); not run.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

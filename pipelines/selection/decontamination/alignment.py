@@ -5,8 +5,6 @@ agree with are refined on the pixels, and the two images are correlated where th
 the query to its place in the image.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

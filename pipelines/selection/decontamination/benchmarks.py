@@ -16,8 +16,6 @@
 Answers are not looked for, so no column of answers is needed. Images as bare base64 must be made data URLs first.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ Files are written atomically: an interrupted build resumes, a finished one reads
 per image of 1500 pixels.
 """
 
-from __future__ import annotations
-
 import io
 import tomllib
 from dataclasses import dataclass

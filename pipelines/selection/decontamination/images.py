@@ -5,8 +5,6 @@ are the same place seen twice. The first 128 bits are cut into 8 bands; two that
 About 160 bytes of memory per feature.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -5,8 +5,6 @@ a question that is shorter is one when it is a whole line of the training text. 
 questions about different images share are template text ("answer with the option's letter") and prove nothing.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The first in order stays. Nothing is merged through a third one: every duplicate
 it names, so a chain of small changes does not make one cluster of its two ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal

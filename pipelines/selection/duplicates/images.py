@@ -6,8 +6,6 @@ every band is looked up with all patterns of that few flipped bits. Nothing with
 bands are best follows from the number of hashes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, pairwise

@@ -5,8 +5,6 @@ of Zauner, 2010, as the ``imagehash`` package computes it, but taken in zigzag o
 frequencies above the noise (a plain one, a gradient, one pixel) would get bits of chance and has no hash.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import cv2

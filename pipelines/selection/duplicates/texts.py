@@ -9,8 +9,6 @@ a band has follows from the threshold: as many as leave a pair at the threshold 
 not meeting.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Checks on the answer: whether it is right, and whether the last thought says the same."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping

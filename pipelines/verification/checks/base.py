@@ -8,8 +8,6 @@
 A check whose verdict comes from a judge is a ``JudgedCheck`` (``pipelines/verification/judges``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum

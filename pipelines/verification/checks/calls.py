@@ -1,7 +1,5 @@
 """Checks on calls of the crop tool (Look Less, Reason More, §4.1 and appendix B): how they are made, what they show."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

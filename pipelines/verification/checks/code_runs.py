@@ -1,7 +1,5 @@
 """Checks on what the sandbox returned: status, images and printed text of each round."""
 
-from __future__ import annotations
-
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
 

@@ -4,8 +4,6 @@ A rollout of two crops has the first as it was designed and the second explained
 target, and little else, is checked on the last crop.
 """
 
-from __future__ import annotations
-
 from difflib import SequenceMatcher
 
 from pipelines.models.parsing import literal_boxes

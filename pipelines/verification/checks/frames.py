@@ -1,7 +1,5 @@
 """Checks on the frames of a video that a rollout looked at, counted and compared on the images that it was shown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 

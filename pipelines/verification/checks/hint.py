@@ -5,8 +5,6 @@ its choices and answer, and the images' sizes. Numbers of one digit are never se
 from a solution must not mention that solution.
 """
 
-from __future__ import annotations
-
 import re
 import tokenize
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ A thought may guess ("roughly in the upper left"), look ("the sign seems tilted"
 to a source outside the image.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """The check on restored contrast, by a reader of print where one is installed and by contrast where not."""
 
-from __future__ import annotations
-
 from PIL import Image
 
 from pipelines.models.tasks import spelled_answer

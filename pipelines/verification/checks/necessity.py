@@ -9,8 +9,6 @@ without tools only; of a video nothing can be seen without tools, so it is asked
 the sample, so all rows of a sample that were shown the same share their answers.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

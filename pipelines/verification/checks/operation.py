@@ -1,7 +1,5 @@
 """Whether work on an image did what was decided and reached its goal: measured on pixels, and asked of a judge."""
 
-from __future__ import annotations
-
 from pipelines.models.parsing import literal_boxes
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.tasks import question_text

@@ -1,7 +1,5 @@
 """Checks on what code printed and drew: that it carries the answer, that it was computed, that a figure is its own."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

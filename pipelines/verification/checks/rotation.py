@@ -1,7 +1,5 @@
 """Checks on rotations, measured on the pixels that came back and not on the code's text."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tokenize

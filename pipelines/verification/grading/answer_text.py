@@ -8,8 +8,6 @@ mathematical letters) are visible and the same by decision; letters of another s
 letters.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -5,8 +5,6 @@ also in a fence of JSON. Corners, never width and height. Pixels of the stored o
 the expected box is written in fractions.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Corrupted numbers, expressions and boxes: a digit, a sign, a unit, a constant; a box moved, grown, turned inside
 out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from fractions import Fraction

@@ -7,8 +7,6 @@ They are deterministic. What would be right after all (a digit changed within th
 kind of answer is also denied, hedged, doubled, drowned and disguised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipelines.records import Grader, Sample

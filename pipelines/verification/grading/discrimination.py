@@ -8,8 +8,6 @@
 A ``judged`` grader is tried without its judge: what it accepts then, no judge is asked about.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipelines.records import Grader, Sample

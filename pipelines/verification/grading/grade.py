@@ -5,8 +5,6 @@ one whose answer is a number, by numbers; an expression, by math-verify; ANLS is
 ``truth.details`` may hold ``{"tolerance": 0.05}``, relative.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal

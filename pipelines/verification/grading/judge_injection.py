@@ -6,8 +6,6 @@ mixed scripts, hedges, and the expected words turned round. Not caught: other la
 answer that addresses no reader. Those the judge reads, between fences, as data.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

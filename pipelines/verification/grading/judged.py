@@ -8,8 +8,6 @@ costs nothing. About the rest the policy votes. The given answer is data, betwee
 (``pipelines/models/prompts/__init__.py``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

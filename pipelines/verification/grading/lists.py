@@ -4,8 +4,6 @@ r"""Lists: every element that is expected, none more, none less; in the expected
 Elements are compared as numbers where both are numbers, else as words. Lists in lists and expressions are not covered.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ operation anyway. So each comparison is a fork of a warm process (``math_worker_
 ``CPU_SECONDS`` whatever it does; CPU time, not the wall clock, so that a busy machine changes no verdict.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -3,8 +3,6 @@
 in: {"given": "2\\sqrt{3}", "expected": "\\sqrt{12}"}    out: {"same": true, "values": ["3.46…", "3.46…"], "error": ""}
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

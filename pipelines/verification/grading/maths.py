@@ -6,8 +6,6 @@ longer than a final answer are no expression. One that only repeats the question
 gives the number unevaluated is no answer, and lists keep their order unless they are sets.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A unit that only one of them has counts if the question names it: "12" is "12 cm
 12 per cent where a percentage is. A counted noun counts if the question asks how many there are of it.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

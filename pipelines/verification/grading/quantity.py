@@ -5,8 +5,6 @@ digits and two decimals (3.14 for 3.14159, never 3 for 3.2). Temperatures have n
 apart.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -5,8 +5,6 @@ short texts for their own rules; a sentence for a judge. ``truth.details`` may h
 "cm"}``, or the grader itself: ``{"grader": {"kind": "list", "is_ordered": true}}``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

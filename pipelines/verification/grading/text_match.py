@@ -6,8 +6,6 @@ The benchmark counts 0.5 and above; to *accept* a row that is far too lax ("STOP
 forgiven in long texts only, and never in a digit or in a word that turns the meaning.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ r"""Word lists and patterns that are data: a TOML file beside the module that us
 A stage's digest holds these files as it holds the modules (``pipelines/storage/stage.py``).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A question is a prompt file and, for the embedded judge, a rule that measures th
 embedded judge accepted are marked as such, like rows that the oracle wrote.
 """
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

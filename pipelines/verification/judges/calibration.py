@@ -4,8 +4,6 @@ A label says whether the row is good; a score is the judge's share of yes votes.
 Intervals are percentiles of a seeded bootstrap over rows, so the same labels give the same card.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

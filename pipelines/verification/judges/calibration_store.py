@@ -7,8 +7,6 @@ one number of votes. For any other it does not exist, and the card says "not cal
 calibrated on the labels that come with the toolkit (``judges/labelled/``), unless people's own are there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

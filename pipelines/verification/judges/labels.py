@@ -12,8 +12,6 @@ a ``question`` brings its text itself, for judges that look at no image:
 Other columns are ignored. Where several lines speak of one row, most of them decide.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

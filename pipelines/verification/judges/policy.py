@@ -1,7 +1,5 @@
 """A judge that is a policy: k votes with k seeds, each a structured answer, all on the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
