@@ -6,11 +6,9 @@ The policy decides as JSON. It is read from prose, fences and several tries (the
 text, and from Thyme's own ``<answer>3</answer>``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -34,7 +32,7 @@ class Decision(BaseModel):
     issue: str = Field(default="", validate_default=True)
 
     @model_validator(mode="after")
-    def _settled(self) -> Decision:
+    def _settled(self) -> Self:
         if self.operation != Operation.COMBINED:
             self.primary = self.operation
         elif self.primary not in _SINGLE:

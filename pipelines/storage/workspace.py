@@ -15,8 +15,6 @@
 <home>/dagster/       DAGSTER_HOME: runs and their history
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +39,7 @@ class Workspace:
     """Where programs are installed whose pins exclude ours."""
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         settings = WorkspaceSettings.from_environment(environment)
         home = settings.home.absolute()
         return cls(

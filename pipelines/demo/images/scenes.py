@@ -6,10 +6,10 @@ others of its kind follow. Topic and asked image go through their 9 and 13 value
 ask different questions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from PIL import Image
 
@@ -45,7 +45,7 @@ class Topic(NamedTuple):
 
     kind: str
     category: str
-    choices: str
+    choices: Literal["open", "given", "ordered", "images"]
     wordings: Sequence[str]
 
 
@@ -55,15 +55,6 @@ class Placed(NamedTuple):
     target: Target
     box: Box
     photograph: Photograph
-
-
-class SceneQuestion(NamedTuple):
-    """What is asked: the thing, the images of the wall, and where the right letter goes."""
-
-    asked: Placed
-    photographs: Sequence[Photograph]
-    place: int
-    rng: Random
 
 
 @dataclass
@@ -103,31 +94,6 @@ def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
     return lazy_rows("scene", _scene, range(n_scenes), seed)
 
 
-def _open(question: SceneQuestion) -> Choices:
-    return Choices((), question.asked.target.value)
-
-
-def _given(question: SceneQuestion) -> Choices:
-    target = question.asked.target
-    return lettered(target.value, target.options, place=question.place, rng=question.rng)
-
-
-def _ordered(question: SceneQuestion) -> Choices:
-    return in_order(question.asked.target.value, question.asked.target.options)
-
-
-def _images(question: SceneQuestion) -> Choices:
-    phrase = question.asked.photograph.phrase
-    others = [photograph.phrase for photograph in question.photographs if photograph.phrase != phrase]
-    return lettered(phrase, question.rng.sample(others, 3), place=question.place, rng=question.rng)
-
-
-CHOOSE: dict[str, Callable[[SceneQuestion], Choices]] = {
-    "open": _open,
-    "given": _given,
-    "ordered": _ordered,
-    "images": _images,
-}
 TOPICS = tuple(Topic(**topic) for topic in data_beside(__file__)["topics"])
 
 
@@ -146,7 +112,7 @@ def hung(number: int, seed: int) -> Hung:
 def _scene(name: str, number: int, seed: int) -> SourceRow:
     scene, photographs, topic, subject, rng = hung(number, seed)
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
-    choices = CHOOSE[topic.choices](SceneQuestion(placed[0], photographs, number // len(TOPICS) + number + seed, rng))
+    choices = _choices(topic.choices, placed[0], photographs, number // len(TOPICS) + number + seed, rng)
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
     return SourceRow(
         row=name,
@@ -161,6 +127,19 @@ def _scene(name: str, number: int, seed: int) -> SourceRow:
         category=topic.category,
         license=joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)]),
     )
+
+
+def _choices(kind: str, asked: Placed, photographs: Sequence[Photograph], place: int, rng: Random) -> Choices:
+    """As the topic offers them; ``place`` is where the right one goes."""
+    value, options, phrase = asked.target.value, asked.target.options, asked.photograph.phrase
+    if kind == "open":
+        return Choices((), value)
+    if kind == "ordered":
+        return in_order(value, options)
+    if kind == "given":
+        return lettered(value, options, place=place, rng=rng)
+    others = [photograph.phrase for photograph in photographs if photograph.phrase != phrase]
+    return lettered(phrase, rng.sample(others, 3), place=place, rng=rng)
 
 
 def _contents(

@@ -1,7 +1,5 @@
 """Inference engines: ``vllm serve`` in its own virtual environment, or ``transformers serve`` from this one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pipelines.models.serving.processes import ServingError, VirtualEnvironment
 from pipelines.records.digest import digest
@@ -32,7 +30,7 @@ class ServedModel:
     """Of a folder: changes with its files, since training writes another model under the same name."""
 
     @classmethod
-    def parse(cls, text: str) -> ServedModel:
+    def parse(cls, text: str) -> Self:
         """A folder if there is one, else a name on the hub. Raises ``ServingError``."""
         folder = Path(text).expanduser()
         if text and folder.is_dir():

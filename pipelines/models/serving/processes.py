@@ -5,8 +5,6 @@ number identifies one process for good. Their programs come from virtual environ
 because their pins conflict with ours.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -20,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sandbox.errors import UserError
 
@@ -49,7 +47,7 @@ class ProcessMark:
     start_ticks: int
 
     @classmethod
-    def of(cls, pid: int) -> ProcessMark:
+    def of(cls, pid: int) -> Self:
         """The mark of a process that was just started. Raises ``ProcessLookupError``."""
         stat = _stat(pid)
         if stat is None:

@@ -1,11 +1,9 @@
 """What contaminates: one training row that shows or says what a benchmark's row shows or says, with the evidence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import pyarrow as pa
 
@@ -69,12 +67,12 @@ class TrainingRow:
         return next((shown.image for shown in self.images if shown.where == _FIRST), None)
 
     @classmethod
-    def of_sample(cls, sample: Sample) -> TrainingRow:
+    def of_sample(cls, sample: Sample) -> Self:
         """The sample's question, with its choices, and its images."""
         return cls("", sample.sample_id, (question_text(sample),), _numbered(sample.images))
 
     @classmethod
-    def of_trajectory(cls, trajectory: Trajectory, sample: Sample) -> TrainingRow:
+    def of_trajectory(cls, trajectory: Trajectory, sample: Sample) -> Self:
         """The sample's question, what the policy thought, and every image, those of observations included."""
         thoughts = (*(turn.thought for turn in trajectory.rounds), trajectory.final_thought)
         observed = [

@@ -16,7 +16,7 @@ from typing import Literal
 
 from PIL import Image
 
-from pipelines.models.messages import ImagePart, message
+from pipelines.models.messages import opening_messages
 from pipelines.models.policies.base import Completion, CompletionRequest, Policy
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.self_consistency import Vote, collect_votes
@@ -115,11 +115,10 @@ def _blank(image: ImageRef, store: ImageStore) -> ImageRef:
 async def _votes(sample: Sample, policy: Policy, view: View, images: Sequence[ImageRef], k: int) -> Votes:
     """A ballot says yes where the answer is right."""
     system, user = _PROMPT.render(question=question_text(sample))
-    messages = (message("system", system), message("user", *map(ImagePart, images), user))
+    messages = opening_messages(system, images, user)
     row, seed = digest(["necessity", view, sample.sample_id]), answer_seed(view, sample.sample_id)
-    turn = CompletionRequest(
-        messages, (), seed, Task(row, "necessity", sample, tuple(images), {}, messages, seed, stage="unaided")
-    )
+    task = Task(row, "necessity", sample, tuple(images), {}, messages, seed, stage="unaided")
+    turn = CompletionRequest(messages, (), seed, task)
 
     def right(completion: Completion) -> Vote:
         return Vote(matches(final_answer(completion.text) or completion.text, sample.answer, sample.choices))

@@ -48,7 +48,7 @@ class StoredCalibration:
         """For the file, the digest of a stage's inputs and the card; NaN, which JSON cannot hold, is null."""
         numbers = asdict(self.calibration)
         for name in _MEASURES:
-            numbers[name] = {part: _finite(value) for part, value in numbers[name].items()}
+            numbers[name] = {part: value if math.isfinite(value) else None for part, value in numbers[name].items()}
         return {**asdict(self), "reviewers": list(self.reviewers), "calibration": numbers}
 
 
@@ -179,10 +179,6 @@ def _frozen(stored: Mapping[str, Any]) -> StoredCalibration:
     return StoredCalibration(
         **{**stored, "reviewers": tuple(stored["reviewers"]), "calibration": Calibration(**numbers)}
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _name(path: Path) -> str:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pipelines.models.messages import ImagePart, message
+from pipelines.models.messages import opening_messages
 from pipelines.models.parsing import json_objects
 from pipelines.models.policies.base import Completion, CompletionRequest, Policy
 from pipelines.models.prompts import Prompt
@@ -56,10 +56,9 @@ def judge_turn(
 ) -> CompletionRequest:
     """A question to a judge about ``row``: the filled prompt after the images. ``seed`` is the first vote's."""
     system, user = prompt.render(**slots)
-    messages = (message("system", system), message("user", *map(ImagePart, images), user))
-    return CompletionRequest(
-        messages, (), seed, Task(row, prompt.name, sample, images, {}, messages, seed), schema=schema
-    )
+    messages = opening_messages(system, images, user)
+    task = Task(row, prompt.name, sample, images, {}, messages, seed)
+    return CompletionRequest(messages, (), seed, task, schema=schema)
 
 
 class PolicyJudge:
