@@ -1,7 +1,5 @@
 """`darkroom annotate`: the annotation server, its accounts, the rounds of a campaign, and the queues."""
 
-from __future__ import annotations
-
 import typer
 
 from annotation.commands.campaign import guide, init, record, report, sync, take_in

@@ -7,8 +7,6 @@ The tokenizer is trained on the texts of ``--dataset`` (and a few of its own), s
 same seed and texts give the same bytes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands of a campaign: init, sync, report, guide, record, take-in."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Annotated

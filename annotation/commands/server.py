@@ -1,7 +1,5 @@
 """Commands of the annotation server and its accounts: up, down, status, users."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Annotated
 

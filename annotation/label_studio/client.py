@@ -1,7 +1,5 @@
 """Client of a Label Studio server with our plug-in (``TaskServer``); idempotent requests are retried."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

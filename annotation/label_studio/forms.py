@@ -13,8 +13,6 @@ Rectangles are in percent 0..100 of the image as the browser shows it, from its 
 upright and without EXIF, so that the browser shows the stored pixels.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The server interface of the rounds: a Label Studio (``client.py``) or a recording (``annotation/recordings``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol

@@ -10,8 +10,6 @@ Telemetry is off, sign-up is closed, and the server listens on the loopback inte
 client of this server, or of the one that the environment names.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

@@ -12,8 +12,6 @@ of values written as squares. 1 is full agreement, 0 chance level, below 0 worse
 for tentative conclusions.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ longer gap, and for the first submission, the page's own clock counts, up to hal
 leaves no event in a record's history; it counts as a submission, and its time lies in the gaps.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Agreement is Krippendorff's alpha (chance-corrected), shares have Wilson's inter
 cross-check really detects.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -3,8 +3,6 @@
 The page names people: it is for the team lead. The same figures give the same bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Versions of a record: what an author submitted, and the results of its cross-check and acceptance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 

@@ -3,8 +3,6 @@
 An item's page is HTML: a trajectory with each thought, its code and output, or a problem without its answer.
 """
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections import Counter

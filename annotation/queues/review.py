@@ -4,8 +4,6 @@ Verdicts go to the table ``expert_reviews``, one partition per family, which pub
 (``pipelines/publishing/judge_stats.py``), and to ``reviews.jsonl`` for ``darkroom calibrate``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -5,8 +5,6 @@ Only for problems in words: where there is an image, there is nothing to draw. T
 is an ``accept``, no a ``reject``; "cannot tell" is skipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 The verdicts are the table ``verifications``, one partition per source; unseen samples are not in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ The import has its own journal below ``<home>/annotation/recorded/`` and its own
 that it never mixes with a campaign in the same workspace. Repeating it adds nothing; an interrupted one resumes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

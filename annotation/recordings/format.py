@@ -12,8 +12,6 @@ addresses. ``earlier`` holds a task's annotations as of the next round's start, 
 are kept as written. Images are not included.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The longer side has more than ``min_side`` pixels (Thyme 4.1); benchmarks are th
 other image is a typed reject. EXIF is applied and stripped, so that the browser shows the stored pixels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -6,8 +6,6 @@ A *revision* is one state of one annotation, as the server returned it; nothing 
 derived (``annotation/rounds/state_machine.py``), never stored.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import sqlite3

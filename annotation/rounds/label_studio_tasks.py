@@ -1,7 +1,5 @@
 """Label Studio tasks, made from a record's state."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ The record stays valid by the rules of submissions (``annotation/rounds/submissi
 error. The same seed plants the same error.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence

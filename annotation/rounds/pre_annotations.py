@@ -4,8 +4,6 @@ They must keep the rules of submissions; one that breaks them is a typed reject,
 Every call is on the ledger.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Submissions of the rounds, read and validated again, whatever the page or the server checked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@
 3. record states are derived; the next work is demanded (durably), then imported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice

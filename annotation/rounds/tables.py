@@ -4,8 +4,6 @@ Each holds the records that reached its stage, in their current state. A waiting
 waits for; a rejected one has the reasons.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple

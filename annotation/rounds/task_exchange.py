@@ -1,7 +1,5 @@
 """Exchange of tasks with the server, one round at a time; every step can be interrupted and repeated."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Unset values are the program's own defaults or its recipe's; for the tiny model of the demo they are chosen here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal

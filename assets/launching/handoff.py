@@ -3,8 +3,6 @@
 Such a job is followed by its messages, its signs of life and its last error message.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import time

@@ -3,8 +3,6 @@
 Settings come from the environment (``DARKROOM_LAUNCH…``); the launchpad changes them for one run.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence

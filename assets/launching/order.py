@@ -6,8 +6,6 @@ gets a folder of its own: a stopped job that still waits in a queue and starts l
 folder, and neither reports to the new run nor writes to its output.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

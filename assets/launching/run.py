@@ -5,8 +5,6 @@ that stores an event may swallow it, and a job that was just submitted would hav
 yielded: Dagster would raise a cancellation outside the generator.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

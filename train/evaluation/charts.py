@@ -1,7 +1,5 @@
 """An evaluation's charts as PNG."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

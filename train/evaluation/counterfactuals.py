@@ -11,8 +11,6 @@ that does not only decorates it with tools. Published faithfulness figures lack 
   skipped at temperature 0.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

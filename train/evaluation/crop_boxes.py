@@ -7,8 +7,6 @@ the size of the question's image; a box with anything else in it is skipped. Box
 pixels decide (``images.py``).
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Mapping, Sequence

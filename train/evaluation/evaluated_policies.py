@@ -1,7 +1,5 @@
 """The evaluated policy: an endpoint, a checkpoint folder, or the oracle of a family."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

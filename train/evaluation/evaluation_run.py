@@ -1,7 +1,5 @@
 """One evaluation run: rollouts, scores, image regions, judge verdicts and controls, all recorded on the ledger."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

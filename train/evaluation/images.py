@@ -5,8 +5,6 @@ frame, ticks and titles. Its panels are found with a frame, whatever their conte
 differ from the figure's own colour.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator, Sequence

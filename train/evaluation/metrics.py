@@ -4,8 +4,6 @@ Accuracy counts every rollout, broken ones as wrong; callers leave out those wit
 (``ScoredRollout.failed``). Tool calls are rounds of code; the four figures of FIGR (§4.4) keep its names.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ rollouts.parquet  every rollout, one row each (``SCHEMA``)
 *.png             the charts
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -4,8 +4,6 @@ A question may come in several forms (HR-Bench rotates its choices): forms with 
 one ``group``, and only groups are statistically independent.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ CodeV's "crop" may be the whole image, which always shows the target; as a contr
 at most ``whole_share`` of the image (``parts_only``).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

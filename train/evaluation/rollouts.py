@@ -3,8 +3,6 @@
 Turns and executions are on the ledger and never paid for twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

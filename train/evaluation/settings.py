@@ -1,7 +1,5 @@
 """The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The Markdown report: tables of an evaluation's figures, by the templates in ``templates/``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -5,8 +5,6 @@ kinds. ``no_op`` only shows an image unchanged: that paper excludes such code fr
 portion of it (figure 25, appendix D.3), so it is a kind of its own here. Code that does not parse is ``other``.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence

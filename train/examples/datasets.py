@@ -1,7 +1,5 @@
 """The datasets that training reads: their files, checked before anything is loaded, opened with ``datasets``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ Parts of an assistant turn say whether they are trained: ``{"type": "text", "tex
 Observations and their markers never are. Images are ``{"type": "image"}``, in the order of ``images``.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 counted.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A finished phase leaves weights and steps in its folder below ``Staging.steps``;
 interrupted phase from its last checkpoint.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import shutil

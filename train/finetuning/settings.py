@@ -1,7 +1,5 @@
 """The settings of SFT, its phases with their datasets and recipes, and each process's share of a batch."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ carries a copy of this file, so that other programs can load it by path with ``t
 the file imports nothing of Darkroom.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ A model is a folder that ``save_pretrained`` wrote. Covered: Qwen2-VL, Qwen2.5-V
 files in ``train/templates`` extend.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from dataclasses import replace

@@ -9,8 +9,6 @@ GPU in bfloat16 the logits themselves differ by a rounding error between batches
 The weights are loaded for the first turn.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

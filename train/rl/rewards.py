@@ -11,8 +11,6 @@ the code does. Advantages and the selection of groups are in ``rollouts/scoring.
 ``judging/redlines.py`` and ``judging/judges.py``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import pairwise

@@ -3,8 +3,6 @@
 ``train.rl.methods.settings_of`` fills what is not set from the method's terms.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Annotated, Any, ClassVar, Literal, Self
 

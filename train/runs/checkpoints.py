@@ -5,8 +5,6 @@ the same digest there, training is skipped. Until it is complete a checkpoint gr
 output; a restart with the same inputs resumes from the trainer's last checkpoint there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -7,8 +7,6 @@ Programs import the heavy libraries inside functions: `--help` answers at once, 
 libraries read it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -8,8 +8,6 @@ Reads ``<output>/rollouts/<step>.json``, a list of rollouts with thumbnails in `
  "question_images": ["<sha>.png"]}
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@
 ``inputs.digest`` is the checkpoint's data version in Dagster; the recipe's digest covers every argument.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The run of every training program: skip it for known inputs, else train beside the output, then publish."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

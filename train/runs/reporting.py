@@ -5,8 +5,6 @@ Dagster gets every step with all numbers of the trainer's log, from the first pr
 Nothing heavy is imported here, so that a program can report before it loads a model.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping

@@ -6,8 +6,6 @@
 A benchmark is not a source: it is never offered for training (``darkroom sources list`` does not list it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal

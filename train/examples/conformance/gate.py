@@ -5,8 +5,6 @@ collator, from the sizes of its images alone: scaling pixels takes most of a pro
 sample of the rows is read with pixels, too, and must give the same tokens. Many rows are divided among processes.
 """
 
-from __future__ import annotations
-
 import copy
 import io
 import multiprocessing

@@ -9,8 +9,6 @@ What the model's own words are is taken from the turns of the row (``pipelines/p
 the loss flags of the messages, which are checked with it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import unicodedata

@@ -11,8 +11,6 @@ words or pixels has the same seeds, so that it is paid for once, in every step a
 unavailable judge raises ``JudgeDown``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ errors of the sandbox that could have been avoided, and gives no rule and no num
 what they cannot decide is no redline. Whether a crop is too large, or of the wrong thing, is for the judge.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

@@ -1,7 +1,5 @@
 """The five papers' methods of reinforcement learning, and the settings that follow from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

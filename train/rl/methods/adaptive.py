@@ -1,7 +1,5 @@
 """Look Less, Reason More §4.2: forced and forbidden rollouts say whether tools are needed; free ones are to know."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean

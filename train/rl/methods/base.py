@@ -3,8 +3,6 @@
 A method is one paper's; each has a module beside this one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

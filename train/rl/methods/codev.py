@@ -1,7 +1,5 @@
 """CodeV §4, TAPO: what each program showed is judged, beside the answer."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from statistics import fmean

@@ -1,7 +1,5 @@
 """FIGR §3.3: a right answer earns a whole point for a drawing where one helps, and little where none does."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

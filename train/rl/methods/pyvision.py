@@ -1,7 +1,5 @@
 """PyVision-RL §3: a right answer earns more for every call; oversampling, filtering and ranking of groups."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

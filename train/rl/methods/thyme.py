@@ -1,7 +1,5 @@
 """Thyme §4: result, consistency and format; GRPO-ATS."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -8,8 +8,6 @@ A transcript holds a rollout as tokens. Tokens are never decoded and encoded aga
 ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ generated. With TRL's own ``GRPOTrainer`` the tool ``run_python`` does the same 
 method of the class a tool, so all others begin with an underscore.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -4,8 +4,6 @@ A step processes the same images repeatedly: all rollouts of a prompt have the p
 before it, the update all of them. They are copies, so the key is their pixels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

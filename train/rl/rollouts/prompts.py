@@ -4,8 +4,6 @@ The ``rl`` dataset says how answers are graded and whether a drawing would help.
 question is asked once; its trajectory is not used. Both: ``pipelines/publishing/parquet_shards.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ A table of numbers is no repetition: substrings without a letter count only in a
 Nor is code that was repaired twice: repetition occurs ``TIMES``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import lru_cache
 

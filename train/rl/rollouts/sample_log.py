@@ -3,8 +3,6 @@
 ``<folder>/000001.json`` is a list of rollouts; images are small copies, once each, in ``<folder>/images``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

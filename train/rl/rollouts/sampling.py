@@ -4,8 +4,6 @@ GRPO-ATS (Thyme §4.3): temperature 0 inside code, the trainer's temperature out
 processor that leaves only the most likely token; with vLLM, ``in_segments``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

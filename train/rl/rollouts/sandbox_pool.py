@@ -3,8 +3,6 @@
 The groups belong to the pool of this process (``pipelines.generation.sandbox_sessions.process_pool``).
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -8,8 +8,6 @@ rollouts is made and scored:
 - ``_generate_single_turn``: greedy code, and the end of turns (``sampling.py``).
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
