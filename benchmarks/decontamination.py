@@ -43,28 +43,28 @@ class TrainingImage(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--pictures", type=int, default=240)
-    n_pictures, chance = parser.parse_args().pictures, random.Random(SEED)
+    parser.add_argument("--images", type=int, default=240)
+    n_images, chance = parser.parse_args().images, random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
         index = BenchmarkIndex.build(_benchmark(Path(folder)), Path(folder) / "index")
-        pictures = _unrelated(n_pictures, chance)
-        print(f"{len(pictures)} pictures: {dict(Counter(picture.kind for picture in pictures))}")
-        _measure("whole", index, pictures)
-        _measure("cropped", index, [TrainingImage(kind, _crop(image, chance)) for kind, image in pictures])
-    found = near_images([perceptual_hash(picture.image) for picture in pictures])
-    pairs = Counter(tuple(sorted((pictures[one.index].kind, pictures[one.of].kind))) for one in found)
-    print(f"near one another by hash: {len(found)} of {len(pictures)}: {dict(pairs)}")
+        images = _unrelated(n_images, chance)
+        print(f"{len(images)} images: {dict(Counter(item.kind for item in images))}")
+        _measure("whole", index, images)
+        _measure("cropped", index, [TrainingImage(kind, _crop(image, chance)) for kind, image in images])
+    found = near_images([perceptual_hash(item.image) for item in images])
+    pairs = Counter(tuple(sorted((images[one.index].kind, images[one.of].kind))) for one in found)
+    print(f"near one another by hash: {len(found)} of {len(images)}: {dict(pairs)}")
 
 
-def _measure(what: str, index: BenchmarkIndex, pictures: list[TrainingImage]) -> None:
+def _measure(what: str, index: BenchmarkIndex, images: list[TrainingImage]) -> None:
     started = time.process_time()
     found = [
-        (picture.kind, seen.kind, BENCHMARK[seen.image], seen.detail)
-        for picture in pictures
-        for seen in index.images.find(picture.image, digest_bytes(picture.image.tobytes()))
+        (item.kind, seen.kind, BENCHMARK[seen.image], seen.detail)
+        for item in images
+        for seen in index.images.find(item.image, digest_bytes(item.image.tobytes()))
     ]
-    seconds = (time.process_time() - started) / len(pictures)
-    print(f"{what}: {len(found)} of {len(pictures)} found in a benchmark that they are not from; {seconds:.2f} s each")
+    seconds = (time.process_time() - started) / len(images)
+    print(f"{what}: {len(found)} of {len(images)} found in a benchmark that they are not from; {seconds:.2f} s each")
     for one in found:
         print("   ", *one)
 
@@ -79,14 +79,14 @@ def _benchmark(folder: Path) -> list[Benchmark]:
     return read_benchmarks(listed)
 
 
-def _unrelated(n_pictures: int, chance: random.Random) -> list[TrainingImage]:
+def _unrelated(n_images: int, chance: random.Random) -> list[TrainingImage]:
     """Half of them parts of photographs, half drawings; as many as there are, at most."""
     tiles = list(_tiles())
-    drawn = list({digest_bytes(picture.image.tobytes()): picture for picture in _drawn()}.values())
+    drawn = list({digest_bytes(item.image.tobytes()): item for item in _drawn()}.values())
     chance.shuffle(tiles)
     chance.shuffle(drawn)
-    tiles = tiles[: max(n_pictures // 2, n_pictures - len(drawn))]
-    return [*tiles, *drawn[: n_pictures - len(tiles)]]
+    tiles = tiles[: max(n_images // 2, n_images - len(drawn))]
+    return [*tiles, *drawn[: n_images - len(tiles)]]
 
 
 def _tiles() -> Iterator[TrainingImage]:

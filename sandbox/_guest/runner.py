@@ -194,7 +194,8 @@ class Runner:
                 else:
                     self._gallery.n_dropped += 1
                 continue
-            first = next((shown for shown in images if shown[1:] == image[1:]), None)  # a digest costs more
+            # all but the name is the same; a digest would cost more
+            first = next((earlier for earlier in images if earlier[1:] == image[1:]), None)
             if first is None:
                 images.append(image)
                 budget.take(image.width, image.height)

@@ -61,7 +61,7 @@ def _require_recoverable(faint: Image.Image, original: Image.Image) -> None:
 
 recipe = Recipe(
     family="contrast",
-    description="Contrast: the picture is faint, the policy restores it, looks and answers (Thyme App. B).",
+    description="Contrast: the image is faint, the policy restores it, looks and answers (Thyme App. B).",
     file=Path(__file__),
     prompt=bundled_prompt("contrast"),
     protocol=Thyme(),

@@ -63,8 +63,8 @@ def _opaque(image: Image.Image) -> Image.Image:
     """RGB, what is transparent over white."""
     if not image.has_transparency_data:
         return image.convert("RGB")
-    picture = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+    rgba = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
 
 
 def _require_measurable(upright_image: Image.Image, turned: Image.Image, angle: int) -> None:
@@ -87,7 +87,7 @@ def _keeps(boxes: tuple[TruthBox, ...], image: ImageRef, angle: int) -> bool:
 
 recipe = Recipe(
     family="rotation",
-    description="Rotation: the picture is turned, the policy turns it upright and answers (Thyme App. B, table 11).",
+    description="Rotation: the image is turned, the policy turns it upright and answers (Thyme App. B, table 11).",
     file=Path(__file__),
     prompt=bundled_prompt("rotation"),
     protocol=Thyme(),
