@@ -47,7 +47,8 @@ def sandbox_digest(
 @cache
 def _source_digests() -> dict[str, str]:
     files = [path for suffix in ("py", "toml") for path in sorted(_PACKAGE.glob(f"_*/*.{suffix}"))]
-    files.append(_PACKAGE / "neutral.py")  # the one file of the host's half that changes what is observed
+    # of the host's half, what changes what is observed
+    files += [_PACKAGE / "neutral.py", _PACKAGE / "special_tokens.toml"]
     return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

@@ -1,26 +1,83 @@
-"""Takes the meaning out of protocol tags in what the code printed.
+"""Takes the meaning out of protocol tags and special tokens in what the code printed.
 
 Output lands in the model's context, between tags that the runtime writes. Text that contains such a tag could close the
-observation, pose as the model's own thought, code or answer, or become a special token of the tokenizer. The `<` of
-each becomes `‹` (U+2039), so that a reader still sees what was printed; every other `<` stays.
+observation, pose as the model's own thought, code or answer, or become a special token of the tokenizer. The first
+character of each becomes one that looks like it (`<` becomes `‹`, U+2039), so that a reader still sees what was
+printed; all else stays. `special_tokens.toml` has the tags and tokens.
+
+The text may be hostile, and the time is linear in it: every run of characters is taken whole (`*+` never gives back)
+and contains no `<`, where the next search begins.
 """
 
 import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
 
-_TAGS = """
-think answer code python interpreter output result sandbox_output tool tools tool_call tool_response tool_result
-function_call function_response observation system user assistant image images img video vision box ref quad point
-s eos bos pad unk start_of_turn end_of_turn start_of_image end_of_image image_soft_token
-"""
+_LOOKALIKES = {"<": "‹", "[": "⁅", "]": "⁆", "◁": "◃"}
+"""No normalisation of Unicode leads back to the former."""
+_WORDS = {
+    name: frozenset(words.split())
+    for name, words in tomllib.loads(Path(__file__).with_name("special_tokens.toml").read_text("utf-8")).items()
+}
+_TAGS = _WORDS["protocol"] | _WORDS["tokens"]
 _TAG = re.compile(
-    rf"<(?=\s*/?\s*(?:{'|'.join(_TAGS.split())})(?:_\d+)?\s*/?>)"  # <code>, </answer>, <image_0>, <s>
-    r"|<(?=\s*/?\s*(?:function|parameter)\s*=)|<(?=invoke\b)"  # <function=name>, <invoke name="...">
-    r"|<(?=[|｜])",  # <|im_start|> and the tokens of DeepSeek
-    re.IGNORECASE,
+    r"<(?:[|｜]"  # <|im_start|> and the tokens of DeepSeek
+    r"|\s*+/?+\s*+([\w:.-]++)"
+    r"(\s*+/?+>"  # <code>, </answer>, <image_0>
+    r"|\s*+="  # <function=name>
+    r"|\s++[\w:.-]++\s*+=)?)"  # <answer id="1">
 )
-_NEUTRAL = "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}"
 
 
-def neutralise(text: str) -> str:
-    """The text with the `<` of every protocol tag and special token replaced; its length stays."""
-    return _TAG.sub(_NEUTRAL, text) if "<" in text else text
+def neutralise(text: str, special_tokens: Sequence[str] = ()) -> str:
+    """The text without meaning to a chat template or tokenizer; its length stays.
+
+    `special_tokens` are those of the tokenizer that will read it, where it is known. Of them, what begins like no tag
+    is taken for ordinary text: some tokenizers end a text by a line break.
+    """
+    if not any(first in text for first in _LOOKALIKES):
+        return text
+    text = _LITERAL.sub(_without_meaning, _TAG.sub(_checked, text))
+    own = _own(tuple(special_tokens))
+    return own.sub(_without_meaning, text) if own else text
+
+
+def _checked(tag: re.Match[str]) -> str:
+    name, rest = tag.groups(default="")
+    return _without_meaning(tag) if not name or _has_meaning(name.casefold(), rest.strip()) else tag[0]
+
+
+def _has_meaning(name: str, rest: str) -> bool:
+    """`rest` is `>`, `/>`, `=`, `attribute=` or nothing."""
+    stem = name.rstrip("0123456789")
+    is_numbered = stem != name
+    plain = stem.removesuffix("_") if is_numbered and stem.endswith("_") else name
+    if rest.endswith(">"):
+        return plain in _TAGS or (is_numbered and stem in _WORDS["numbered"])
+    if rest == "=":
+        return name in ("function", "parameter")
+    return name == "invoke" or (bool(rest) and plain in _WORDS["protocol"])
+
+
+def _without_meaning(tag: re.Match[str]) -> str:
+    return _LOOKALIKES[tag[0][0]] + tag[0][1:]
+
+
+@cache
+def _own(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
+    """The tokens that are not among the known."""
+    unknown = [token for token in tokens if len(token) > 1 and token[0] in _LOOKALIKES and token == neutralise(token)]
+    return _any_of(unknown) if unknown else None
+
+
+def _any_of(tokens: Iterable[str]) -> re.Pattern[str]:
+    """The first character of each, which is what `_without_meaning` needs of a token that others may overlap."""
+    rests: dict[str, list[str]] = {}
+    for token in sorted(tokens):
+        rests.setdefault(token[0], []).append(re.escape(token[1:]))
+    return re.compile("|".join(f"{re.escape(first)}(?={'|'.join(rest)})" for first, rest in rests.items()))
+
+
+_LITERAL = _any_of(_WORDS["literal"])
