@@ -1,15 +1,17 @@
-"""Moves the boxes of crops into the image that they are cut from, while the model's code runs.
+"""Repairs the boxes of crops that would give nothing, while the model's code runs.
 
-    image.crop((100, 50, 9000, 800))                 of 2000x1500    crop((100, 50, 2000, 800))
+    image.crop((900, 800, 100, 50))                  of 2000x1500    crop((100, 50, 900, 800))
     image.resize((99, 99), box=(900, 0, 100, 50))    of 2000x1500    resize(box=(100, 0, 900, 50))
     array[800:50, 100:9000]                          of 2000x1500    image[50:800, 100:2000]
 
 Boxes are `(x1, y1, x2, y2)` and slices `[y1:y2, x1:x2]` in pixels of that image: top-left origin, x2 and y2 exclusive.
-Corners are ordered and clamped; what then covers no pixel is a ValueError that names box and image. No smallest side is
-imposed, and every change is an edit.
+A repaired box has its corners ordered and clamped; what then covers no pixel is a ValueError that names box and image.
+No smallest side is imposed, and every change is an edit.
 
 - Pillow: `crop(box)` and `resize(box=…)` where the model's own code calls them with four numbers in a tuple, a list or
-  an array. A box of `crop` is judged in whole pixels, as Pillow rounds it; one that lies inside is passed on as it is.
+  an array. `crop` fills what lies beyond the border with black, which code uses to pad: a box that overlaps its image
+  keeps that meaning, unless it asks for more pixels than an image may have. `resize` refuses such a box, so it is
+  clamped. A box of `crop` is judged in whole pixels, as Pillow rounds it.
 - NumPy, and so OpenCV: a slice of rows and columns whose four ends are given, of an array that looks like an image:
   uint8 of shape (H, W) or (H, W, 1 | 3 | 4), or floats of shape (H, W, 1 | 3 | 4); float matrices are mathematics. Only
   what NumPy answers with nothing is repaired, and of it only the empty side: NumPy itself clips ends that lie beyond
@@ -117,12 +119,11 @@ class Repairs:
         if given is None:
             return box
         numbers = tuple(side if math.isnan(side) else _whole(side) for side in given) if is_rounded else given
-        left, top, right, bottom = numbers
-        is_inside = 0 <= left < right <= size[0] and 0 <= top < bottom <= size[1]
-        if is_inside and not isinstance(box, np.ndarray):
+        is_fit = _overlaps(numbers, size) if is_rounded else _is_inside(numbers, size)
+        if is_fit and not isinstance(box, np.ndarray):
             return box
         shown = _shown(box, given)
-        fitted = fit_box(numbers, size, name=f"{call.partition('(')[0]} box {shown}")
+        fitted = numbers if is_fit else fit_box(numbers, size, name=f"{call.partition('(')[0]} box {shown}")
         self._record(f"{call}{shown})", f"{call}{_text(fitted)})")
         return fitted
 
@@ -180,6 +181,19 @@ def fit_box(box: Numbers, size: Size, *, name: str) -> Numbers:
     if fitted[0] >= fitted[2] or fitted[1] >= fitted[3]:
         raise ValueError(f"{name} is outside {image}")
     return fitted
+
+
+def _is_inside(box: Numbers, size: Size) -> bool:
+    left, top, right, bottom = box
+    return 0 <= left < right <= size[0] and 0 <= top < bottom <= size[1]
+
+
+def _overlaps(box: Numbers, size: Size) -> bool:
+    """Whether Pillow's crop shows something of the image: in order, and of no more pixels than an image may have."""
+    left, top, right, bottom = box
+    n_pixels = (right - left) * (bottom - top)
+    is_near = max(left, 0) < min(right, size[0]) and max(top, 0) < min(bottom, size[1])
+    return is_near and (_is_inside(box, size) or n_pixels <= (Image.MAX_IMAGE_PIXELS or math.inf))
 
 
 def _is_of_the_model(filename: str) -> bool:

@@ -69,7 +69,7 @@ def test_every_command_has_help(command: str) -> None:
 
 def test_a_file_is_run_and_its_images_are_saved(full_tier: None, tmp_path: Path, photo: Path) -> None:
     code = tmp_path / "crop.py"
-    code.write_text("box = (0, 0, 99999, 40)\nimage_clue_0.crop(box).save('crop.png')\nprint(image_size)")
+    code.write_text("box = (0, 40, 99999, 0)\nimage_clue_0.crop(box).save('crop.png')\nprint(image_size)")
     out = tmp_path / "out"
     result = runner.invoke(app, ["run", str(code), "--image", str(photo), "--tier", "full", "--out", str(out)])
     assert result.exit_code == 0, result.stdout

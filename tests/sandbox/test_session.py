@@ -362,10 +362,17 @@ def test_a_box_applies_to_the_image_that_it_is_cut_from(session: Session) -> Non
 small = image_clue_0.resize((200, 150))
 box = [100, 20, 500, 900]
 print(small.crop(box).size, image_clue_0.crop(box=box).size, cv2.imread(image_path)[-20:300, 1800:9000].shape)
+small.crop(box[::-1])
 """
     observation = session.run(code)
-    assert observation.text == "(100, 130) (400, 880) (300, 200, 3)\n"
+    assert observation.text == "(400, 880) (400, 880) (300, 200, 3)\n"
     assert [edit.kind for edit in observation.edits] == ["clamp_box", "clamp_box"]
+
+
+def test_a_crop_beyond_the_border_pads_as_pillow_does(session: Session) -> None:
+    observation = session.run("image_clue_0.crop((-40, -30, 2040, 1530)).save('padded.png')")
+    assert (observation.images[0].pixels.size, observation.edits) == ((2080, 1560), ())
+    assert observation.images[0].pixels.getbbox() == (40, 30, 2040, 1530)
 
 
 def test_a_box_outside_is_an_error_that_names_box_and_image(session: Session) -> None:
