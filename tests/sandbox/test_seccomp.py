@@ -222,9 +222,18 @@ def test_memory_advice_touches_no_other_process(machine: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_futexes_do_not_inherit_priorities(machine: str) -> None:
     for flags in (0, PRIVATE, CLOCK_REALTIME, PRIVATE | CLOCK_REALTIME):
-        assert {answer(machine, "futex", 0, op | flags) for op in (0, 1, 3, 4, 5, 9, 10)} == {ALLOW}
         refused = {answer(machine, "futex", 0, op | flags) for op in (2, 6, 7, 8, 11, 12, 13, 512)}
         assert refused == {ERRNO | errno.ENOSYS}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("clock", [0, CLOCK_REALTIME])
+def test_a_futex_is_of_one_process(machine: str, clock: int) -> None:
+    """Of two that map the same file, one could wake the other."""
+    operations, waits = (0, 1, 3, 4, 5, 9, 10), {0, 9}
+    assert {answer(machine, "futex", 0, op | PRIVATE | clock) for op in operations} == {ALLOW}
+    assert {answer(machine, "futex", 0, op | clock) for op in waits} == {ERRNO | errno.EAGAIN}
+    assert {answer(machine, "futex", 0, op | clock) for op in {*operations} - waits} == {ERRNO | errno.EINVAL}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
