@@ -63,6 +63,7 @@ class ZygoteProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
+            start_new_session=True,  # what a terminal or Slurm sends to the host's group is the host's to decide on
         )
         far_end.close()
         config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd, sorted(switched_off))
@@ -101,9 +102,13 @@ class ZygoteProcess:
         except OSError as error:
             raise SandboxClosed("the zygote has ended") from error
 
+    def kill(self) -> None:
+        """Whoever waits for an answer of the tree stops waiting."""
+        self._process.kill()  # the whole tree dies with its launcher
+
     def close(self) -> None:
         self._control.close()
-        self._process.kill()  # the whole tree dies with its launcher
+        self.kill()
         self._process.wait(_END_SECONDS)
         self._errors.close()
 

@@ -24,11 +24,15 @@ from sandbox._kernel.tables import TABLES
 _PREFERRED_FIRST_UID, _PREFERRED_N_UIDS = 200_000, 65_536
 _LEAST_N_UIDS = 2_000
 _FIRST_SESSION_UID = 1_000
+_HOSTS_SIGNALS = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+"""A scheduler sends them to every process of a job; the tree ends with its host and by nothing else."""
 
 
 def main(control_fd: int) -> None:
     control = socket.socket(fileno=control_fd)
     sys.argv, sys.orig_argv = [""], [""]
+    for number in _HOSTS_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     config = ZygoteConfig(**json.loads(control.recv(1 << 20)))
     user_namespace = _UserNamespace(_uid_range() if os.geteuid() == 0 else None)
     zygote = os.fork()
