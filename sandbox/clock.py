@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from sandbox.admission import Turn
 from sandbox.limits import Limits
 
 _NANOSECONDS = 1e9
 # threads together can use up their CPU time long before the wall clock says so
-_LONGEST_LOOK, _SHORTEST_LOOK = 0.25, 0.002
+_LONGEST_LOOK, _SHORTEST_LOOK = 0.1, 0.002
+# a call sleeps that was busy for less than this part of the time between two looks
+_LEAST_NAP, _BUSY = 0.05, 0.1
 
 
 class ProcessClock:
@@ -43,13 +46,17 @@ class ProcessClock:
 
 
 class Deadline:
-    """When to interrupt a call, which starts now, and when to give it up. Called for the seconds to the next look."""
+    """When to interrupt a call, which starts now, and when to give it up. Called for the seconds to the next look.
 
-    def __init__(self, process: ProcessClock, limits: Limits, interrupt: Callable[[], None]) -> None:
-        self._process, self._limits, self._interrupt = process, limits, interrupt
+    `turn` hears at each look whether the call computes or sleeps.
+    """
+
+    def __init__(self, process: ProcessClock, limits: Limits, turn: Turn, interrupt: Callable[[], None]) -> None:
+        self._process, self._limits, self._turn, self._interrupt = process, limits, turn, interrupt
         self._started = time.monotonic()
         self._cpu, self._waited = process.cpu_seconds(), process.waited_seconds()
         self._phase, self._phase_wall, self._phase_charged = limits.seconds, 0.0, 0.0
+        self._looked = self._busy = 0.0
         self._interrupted = False
 
     def __call__(self) -> float:
@@ -72,7 +79,11 @@ class Deadline:
         """Since the start: by the wall clock, and what counts towards `Limits.seconds`."""
         wall = time.monotonic() - self._started
         waited = max(self._process.waited_seconds() - self._waited, 0.0)
-        return wall, max(wall - waited, self._process.cpu_seconds() - self._cpu)
+        computed = self._process.cpu_seconds() - self._cpu
+        if (passed := wall - self._looked) >= _LEAST_NAP:
+            self._turn.note(computes=computed + waited - self._busy >= _BUSY * passed)
+            self._looked, self._busy = wall, computed + waited
+        return wall, max(wall - waited, computed)
 
     def _begin_grace(self) -> None:
         self._interrupted, self._phase = True, self._limits.grace

@@ -15,13 +15,14 @@ from functools import partial
 from typing import Any
 
 from sandbox._guest.config import WORK_FOLDER, SessionRequest
+from sandbox.admission import Admission
 from sandbox.cgroups import TreeCgroup
 from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
 from sandbox.limits import Limits
 from sandbox.pidfd import attest, is_doomed, open_parent
 from sandbox.protections import Tier
-from sandbox.session import Admission, Closing, Session, off_loop
+from sandbox.session import Closing, Session, off_loop
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16
@@ -101,10 +102,16 @@ class Group(Closing):
 
     asession = off_loop(session)
 
+    def kill(self) -> None:
+        """The first half of `close`, which waits for nothing: every call of the group ends."""
+        self._closed = True
+        for session in list(self._sessions):
+            session.kill()
+
     def close(self) -> None:
         """End the group and every session of it."""
+        self.kill()
         with self._lock:
-            self._closed = True
             while self._spares:
                 self._spares.popleft().cancel()
             for session in list(self._sessions):

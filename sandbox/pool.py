@@ -14,6 +14,7 @@ from typing import Any
 
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
 from sandbox._guest.scan import ScanMode
+from sandbox.admission import Admission, Slots
 from sandbox.cgroups import open_delegated
 from sandbox.errors import SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
@@ -22,10 +23,12 @@ from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffi
 from sandbox.limits import Limits
 from sandbox.process import ZygoteProcess
 from sandbox.protections import Tier, choose_tier
-from sandbox.session import Admission, Closing, off_loop
+from sandbox.session import Closing, off_loop
 from sandbox.stats import Meter, PoolStats, processes_below
 
 _MAX_INPUTS = 64
+_MAX_SLEEPERS = 64
+"""Calls of event loops that wait or sleep, each in a thread, beside those that compute."""
 _START_SECONDS = 30.0
 
 
@@ -40,7 +43,7 @@ class SandboxPool(Closing):
     - `scan`: "strict" refuses to delete, move or rename files; "own_files" allows it for the session's own; "off".
     - `repair`: "small_model" rewrites trivial mistakes and reports each as an edit; "off" runs the code as it is.
     - `concurrency`: calls that run at a time, by default the number of CPUs. A call is not timed while it waits for its
-      turn.
+      turn, and one that sleeps makes room for another.
 
     Where cgroup v2 is delegated to this process, sessions are limited by it as well (`cgroups`). The limit on open
     files is raised to the hard one: a session takes three descriptors of the host.
@@ -72,8 +75,8 @@ class SandboxPool(Closing):
             tier=self.tier,
             switched_off=frozenset(_switched_off),  # for the positive control of the tests, and nothing else
             admission=Admission(
-                slots=threading.BoundedSemaphore(n_calls),
-                executor=ThreadPoolExecutor(n_calls, thread_name_prefix="sandbox"),
+                slots=Slots(n_calls),
+                executor=ThreadPoolExecutor(n_calls + _MAX_SLEEPERS, thread_name_prefix="sandbox"),
                 meter=self._meter,
             ),
             cgroup=open_delegated(os.environ),
@@ -133,16 +136,19 @@ class SandboxPool(Closing):
         )
 
     def close(self) -> None:
-        """End every session, group and process of the pool."""
+        """End every session, group and process of the pool. Calls that run or wait for their turn end as `broken`."""
+        self._closed = True
+        for group in list(self._groups):
+            group.kill()
+        self._zygote.kill()
         with self._lock:
-            self._closed = True
             for group in list(self._groups):
                 group.close()
             self._zygote.close()
             if self._terms.cgroup is not None:
                 self._terms.cgroup.close()
-            for executor in (self._terms.admission.executor, self._terms.spawner):
-                executor.shutdown(wait=False, cancel_futures=True)
+            self._terms.admission.executor.shutdown(wait=False)  # what waits in it ends at once, with an observation
+            self._terms.spawner.shutdown(wait=False, cancel_futures=True)
             if self._scratch:
                 remove_tree(self._scratch)
 
@@ -167,8 +173,12 @@ class SandboxPool(Closing):
         try:
             self._zygote.wait_until_ready()
             self._zygote.send(request, fds)
-        except SandboxClosed:  # the tree has died: one new tree, and no more
-            self._zygote.close()
+        except SandboxError as error:
+            if self._closed:
+                raise SandboxClosed("the pool is closed") from error
+            if not isinstance(error, SandboxClosed):
+                raise
+            self._zygote.close()  # the tree has died: one new tree, and no more
             self._zygote = self._start()
             self._zygote.wait_until_ready()
             self._zygote.send(request, fds)

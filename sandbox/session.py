@@ -9,9 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -19,6 +17,7 @@ from PIL import Image
 
 from sandbox._guest.config import INTERRUPT
 from sandbox._guest.frames import HEADER
+from sandbox.admission import Admission, Turn
 from sandbox.cgroups import SessionCgroup, TreeCgroup
 from sandbox.clock import Deadline, ProcessClock, wall_deadline
 from sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
@@ -37,7 +36,6 @@ from sandbox.frames import (
 from sandbox.limits import Limits
 from sandbox.observation import Observation, ShownImage, Status
 from sandbox.pidfd import has_ended, pid_of, wait_for_end
-from sandbox.stats import Meter
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16
@@ -47,15 +45,6 @@ _MAX_TASKS = 64
 S = TypeVar("S")
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True)
-class Admission:
-    """How many calls of a pool run at a time: more than there are CPUs would only slow one another down."""
-
-    slots: threading.Semaphore
-    executor: Executor
-    meter: Meter
 
 
 class Closing(ABC):
@@ -132,19 +121,23 @@ class Session(Closing):
         meter, asked = self._admission.meter, time.monotonic()
         with self._lock:
             with meter.queued():
-                self._admission.slots.acquire()
+                turn = self._admission.slots.wait(self._is_over)
             meter.began(time.monotonic() - asked)
             observation = None
             try:
-                observation = self._observe(code)
+                observation = self._observe(code, turn)
                 return observation
             finally:
-                self._admission.slots.release()
+                turn.end()
                 meter.ended(observation)
 
     async def arun(self, code: str) -> Observation:
-        """`run`, off the event loop; however many rollouts wait, a thread is taken per slot, not per rollout."""
-        return await asyncio.get_running_loop().run_in_executor(self._admission.executor, self.run, code)
+        """`run`, off the event loop; the threads that it takes are limited, however many rollouts wait."""
+        try:
+            call = self._admission.executor.submit(self.run, code)
+        except RuntimeError:  # the pool was closed, and this session with it
+            return self.run(code)
+        return await asyncio.wrap_future(call)
 
     def wait_for_hello(self, check: Callable[[int], None]) -> None:
         """Read the session's first frame and check its process. Raises SandboxError where it is not locked down."""
@@ -172,10 +165,15 @@ class Session(Closing):
             self._channel.send(encode_start(self._nonce, seed=seed), wall_deadline(_START_SECONDS))
             return True
 
-    def close(self) -> None:
-        """Kill the session; a call that is running in another thread returns `killed`."""
+    def kill(self) -> None:
+        """The first half of `close`, which waits for nothing: calls that run or wait in other threads end."""
         self._closing = True
         self._signal(signal.SIGKILL)
+        self._admission.slots.wake()
+
+    def close(self) -> None:
+        """Kill the session; a call that runs, or waits for its turn, in another thread returns `killed`."""
+        self.kill()
         with self._lock:
             self._ended = self._ended or "it was closed"
             if self._pidfd >= 0:
@@ -191,12 +189,15 @@ class Session(Closing):
                 remove_tree(self._work_folder)
         self._forget(self)
 
-    def _observe(self, code: str) -> Observation:
+    def _is_over(self) -> bool:
+        return self._closing or self._ended is not None
+
+    def _observe(self, code: str, turn: Turn) -> Observation:
         started = time.monotonic()
-        if self._ended is not None:
-            return _lost("killed", f"SessionEnded: {self._ended}", 0.0)
+        if self._is_over():
+            return _lost("killed", f"SessionEnded: {self._ended or 'it was closed'}", 0.0)
         try:
-            observation = self._exchange(code, started)
+            observation = self._exchange(code, started, turn)
         except TimeoutError:
             seconds = time.monotonic() - started
             return self._end("timeout", f"TimeoutError: no answer after {seconds:.1f} s: killed", started)
@@ -204,16 +205,19 @@ class Session(Closing):
             return self._end("protocol", f"ProtocolViolation: {violation}", started)
         except (EOFError, ConnectionError):
             return self._end(*self._reason_of_end(), started)
+        except BaseException:  # Ctrl-C in the host: the answer would come unasked
+            self._end("killed", "the host was interrupted during the call", started)
+            raise
         self._signal(signal.SIGSTOP)
         return observation
 
-    def _exchange(self, code: str, started: float) -> Observation:
+    def _exchange(self, code: str, started: float, turn: Turn) -> Observation:
         nonce = secrets.randbits(64)
         request = encode_request(nonce, code)
         if len(request) > MAX_CODE_BYTES:
             return _lost("blocked", f"ValueError: the code is larger than {MAX_CODE_BYTES} bytes", 0.0, broken=False)
         self._channel.expect_silence()
-        deadline = Deadline(self._clock, self._limits, lambda: self._signal(INTERRUPT))
+        deadline = Deadline(self._clock, self._limits, turn, lambda: self._signal(INTERRUPT))
         self._signal(signal.SIGCONT)
         self._channel.send(request, deadline)
         cap = reply_cap(self._limits, n_code_bytes=len(request))
