@@ -13,7 +13,14 @@ Linux only. The boundary is the kernel: against people rather than models, put a
 """
 
 from sandbox.digest import sandbox_digest
-from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError, SandboxUnavailable
+from sandbox.errors import (
+    ImageUnreadable,
+    InputsTooLarge,
+    ResourcesExhausted,
+    SandboxClosed,
+    SandboxError,
+    SandboxUnavailable,
+)
 from sandbox.group import Group
 from sandbox.limits import Limits
 from sandbox.observation import Artefact, Edit, Observation, ShownImage, Status
@@ -26,9 +33,11 @@ __all__ = [
     "Edit",
     "Group",
     "ImageUnreadable",
+    "InputsTooLarge",
     "Limits",
     "Observation",
     "PoolStats",
+    "ResourcesExhausted",
     "SandboxClosed",
     "SandboxError",
     "SandboxPool",

@@ -23,11 +23,10 @@ _LEAST_NAP, _BUSY = 0.05, 0.1
 class ProcessClock:
     """Reads the two clocks of one session's process. Where the kernel keeps no such account, the wall clock counts."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, run_queue: int | None = None) -> None:
+        """`run_queue`: its open schedstat, to be closed with the clock, for a caller that sees no /proc; -1: none."""
         self._cpu_clock = ~pid << 3 | 2  # the clock id that clock_getcpuclockid(3) makes
-        self._run_queue = -1
-        with suppress(OSError):
-            self._run_queue = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        self._run_queue = _open_run_queue(pid) if run_queue is None else run_queue
 
     def close(self) -> None:
         if self._run_queue >= 0:
@@ -43,6 +42,13 @@ class ProcessClock:
         with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel keeps no account
             return int(os.pread(self._run_queue, 128, 0).split()[1]) / _NANOSECONDS
         return 0.0
+
+
+def _open_run_queue(pid: int) -> int:
+    """Raises OSError where this process has no descriptor left: a call must not be charged for that."""
+    with suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or the kernel keeps none
+        return os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    return -1
 
 
 class Deadline:

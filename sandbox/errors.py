@@ -4,8 +4,14 @@ SandboxError
 ├── SandboxUnavailable   this machine cannot give the protection that was asked for
 ├── SandboxClosed        the pool, group or session was closed, or its process ended
 ├── ImageUnreadable      an input image could not be decoded
+├── InputsTooLarge       the images and videos of a group are more than its limits allow
+├── ResourcesExhausted   the machine lacked time, memory, descriptors or disk: no image and no code is to blame
 └── ProtocolViolation    a session sent bytes that are not a reply; never leaves the package
 """
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class UserError(Exception):
@@ -31,6 +37,39 @@ class ImageUnreadable(SandboxError):
         super().__init__(f"image {index} cannot be decoded: {reason}")
         self.index = index
         self.reason = reason
+
+
+class InputsTooLarge(SandboxError):
+    """The images and videos of a group together exceed `Limits.input_mb` or `Limits.input_pixels`."""
+
+
+class ResourcesExhausted(SandboxError):
+    """The machine lacked something; the same inputs may pass at another time, or with what the message asks for."""
+
+    def __init__(self, reason: str, number: int | None = None) -> None:
+        remedy = _REMEDIES.get(number or 0, "try again when the machine is less busy")
+        super().__init__(f"this machine lacks what the sandbox needs: {reason}. To do: {remedy}")
+
+
+_OPEN_FILES = "raise the limit on open files (ulimit -n)"
+_MEMORY = "free memory, or run fewer groups and sessions at a time"
+_REMEDIES = {
+    errno.EMFILE: _OPEN_FILES,
+    errno.ENFILE: f"{_OPEN_FILES} and sysctl fs.file-max",
+    errno.ENOSPC: "free or enlarge the disk that is full, in the lite tier /dev/shm (docker: --shm-size)",
+    errno.EAGAIN: "raise the limit on processes (ulimit -u, a container's pids limit)",
+    errno.ENOMEM: _MEMORY,
+}
+
+
+@contextmanager
+def machine_errors() -> Iterator[None]:
+    """An error of the operating system, raised within, is a ResourcesExhausted that names it."""
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        reason = str(error) or "not enough memory"
+        raise ResourcesExhausted(reason, getattr(error, "errno", errno.ENOMEM)) from error
 
 
 class ProtocolViolation(SandboxError):

@@ -1,5 +1,6 @@
 """A group, seen from the host: the decoded images of one prompt, and the sessions that share them."""
 
+import errno
 import json
 import os
 import secrets
@@ -17,7 +18,14 @@ from typing import Any
 from sandbox._guest.config import WORK_FOLDER, SessionRequest
 from sandbox.admission import Admission
 from sandbox.cgroups import TreeCgroup
-from sandbox.errors import ImageUnreadable, SandboxClosed, SandboxError
+from sandbox.errors import (
+    ImageUnreadable,
+    InputsTooLarge,
+    ResourcesExhausted,
+    SandboxClosed,
+    SandboxError,
+    machine_errors,
+)
 from sandbox.folders import remove_tree
 from sandbox.limits import Limits
 from sandbox.pidfd import attest, is_doomed, open_parent
@@ -69,15 +77,13 @@ class Group(Closing):
         return len(self._spares)
 
     def wait_until_ready(self, seconds: float) -> None:
-        """Raises ImageUnreadable or SandboxClosed."""
+        """Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted or SandboxClosed."""
         try:
             answer, _ = self._receive(seconds)
+            _check_answer(answer)
         except SandboxError:
             self.close()
             raise
-        if "unreadable" in answer:
-            self.close()
-            raise ImageUnreadable(answer["unreadable"], answer["reason"])
 
     def start_ahead(self, n_sessions: int) -> None:
         """Start so many sessions in the background, for `session` to hand out."""
@@ -124,6 +130,7 @@ class Group(Closing):
             remove_tree(self._image_folder)
         self._forget(self)
 
+    @machine_errors()
     def _spawn(self) -> Session:
         started, nonce = time.monotonic(), secrets.randbits(64)
         work_folder = self._terms.new_folder()
@@ -164,7 +171,8 @@ class Group(Closing):
             if fds and self._pidfd is None:
                 self._pidfd = open_parent(fds[0])
         if not fds:
-            raise SandboxError(f"the group could not start a session: {answer.get('failed')}")
+            _check_answer(answer)
+            raise ResourcesExhausted("the descriptor of a session did not arrive", errno.EMFILE)
         return fds[0]
 
     def _admit(self, session: Session) -> None:
@@ -193,3 +201,13 @@ class Group(Closing):
         if not message:
             raise SandboxClosed("the group has ended")
         return json.loads(message), fds
+
+
+def _check_answer(answer: dict[str, Any]) -> None:
+    """Raises what a group says instead of starting itself or a session."""
+    if "unreadable" in answer:
+        raise ImageUnreadable(answer["unreadable"], answer["reason"])
+    if "too_large" in answer:
+        raise InputsTooLarge(f"the images of a group have {answer['too_large']}: give fewer or smaller ones")
+    if "exhausted" in answer:
+        raise ResourcesExhausted(answer["exhausted"], answer["errno"])

@@ -1,13 +1,16 @@
 """Input images and videos as file descriptors: the host hands bytes over and looks into none of them."""
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from PIL import Image
 
-from sandbox.errors import ImageUnreadable, SandboxError
+from sandbox.errors import ImageUnreadable, InputsTooLarge, SandboxError
+from sandbox.limits import Limits
 
 ImageInput = str | Path | bytes | Image.Image
 """A file, the bytes of a file, or an image in memory (stored losslessly)."""
@@ -16,13 +19,15 @@ VideoInput = str | Path | bytes
 
 _PNG_MODES = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
 _FASTEST_COMPRESSION = 1
+_MACHINE_ERRORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+"""Of opening a file, which say nothing of the file."""
 _VIDEO_SUFFIXES = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".gif", ".mpg", ".mpeg", ".ts", ".flv", ".wmv"}
 
 
-def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput]) -> list[int]:
+def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput], limits: Limits) -> list[int]:
     """One readable descriptor per image, then one per video, for the caller to close.
 
-    Raises ImageUnreadable, and SandboxError for a video.
+    Raises ImageUnreadable, SandboxError for a video, InputsTooLarge, and OSError for what this machine lacks.
     """
     fds: list[int] = []
     try:
@@ -30,10 +35,20 @@ def open_inputs(images: Sequence[ImageInput], videos: Sequence[VideoInput]) -> l
             fds.append(_open(index, image))
         for index, video in enumerate(videos):
             fds.append(_open_video(index, video))
+        _check_size(sum(os.fstat(fd).st_size for fd in fds), limits)
     except BaseException:
         close_all(fds)
         raise
     return fds
+
+
+def _check_size(n_bytes: int, limits: Limits) -> None:
+    if n_bytes > limits.input_mb << 20:
+        size = f"{n_bytes / (1 << 20):.0f} MB"
+        raise InputsTooLarge(
+            f"the images and videos of a group have {size} together, at most {limits.input_mb} are allowed: "
+            "give fewer or smaller ones, or raise Limits.input_mb"
+        )
 
 
 def suffix_of(video: VideoInput) -> str:
@@ -51,14 +66,29 @@ def _open(index: int, image: ImageInput) -> int:
     if isinstance(image, str | Path):
         return _open_file(index, image)
     fd = os.memfd_create("image", os.MFD_CLOEXEC)
-    with os.fdopen(fd, "wb", closefd=False) as file:
-        if isinstance(image, bytes):
-            file.write(image)
-        elif image.mode in _PNG_MODES:
-            image.save(file, "PNG", compress_level=_FASTEST_COMPRESSION)
-        else:
-            image.save(file, "TIFF")
+    try:
+        with os.fdopen(fd, "wb", closefd=False) as file:
+            if isinstance(image, bytes):
+                file.write(image)
+            else:
+                _save(index, image, file)
+    except BaseException:
+        os.close(fd)
+        raise
     return fd
+
+
+def _save(index: int, image: Image.Image, file: IO[bytes]) -> None:
+    try:
+        image.load()
+    except OSError as error:
+        if error.errno is None:  # Pillow's own: the file behind the image is broken
+            raise ImageUnreadable(index, str(error)) from error
+        raise
+    if image.mode in _PNG_MODES:
+        image.save(file, "PNG", compress_level=_FASTEST_COMPRESSION)
+    else:
+        image.save(file, "TIFF")
 
 
 def _open_video(index: int, video: VideoInput) -> int:
@@ -72,6 +102,8 @@ def _open_file(index: int, path: str | Path) -> int:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe must not make us wait
     except OSError as error:
+        if error.errno in _MACHINE_ERRORS:
+            raise
         raise ImageUnreadable(index, str(error)) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

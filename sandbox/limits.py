@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 _WALL_CEILING = 10.0
+_DECODE_SECONDS = 30.0
+"""Charged per image, of which the largest take one or two; a call's `seconds` are meant for the code."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,10 @@ class Limits:
     max_images: int = 8
     max_pixels: int = 50_000_000
     """Largest image, in pixels: of the input, of the code's own and of an observation."""
+    input_mb: int = 512
+    """Files of a group's images and videos together; in the sandbox they are in memory."""
+    input_pixels: int = 200_000_000
+    """Pixels of a group's images together, decoded for all of its sessions: seven to ten bytes of memory each."""
     reply_mb: int = 96
     """Raw pixels that one observation may carry, three bytes each."""
 
@@ -41,3 +47,12 @@ class Limits:
     def wall_ceiling(self) -> float:
         """Most seconds by the wall clock per second charged."""
         return _WALL_CEILING if self.wall_seconds is None else self.wall_seconds / self.seconds
+
+    def for_decoding(self, n_images: int) -> "Limits":
+        """What a group may be charged for decoding its images, in `seconds`."""
+        return Limits(seconds=max(self.seconds, _DECODE_SECONDS) * max(n_images, 1))
+
+    @property
+    def most_wall_seconds(self) -> float:
+        """After which a call is given up, grace included."""
+        return (self.seconds + self.grace) * self.wall_ceiling

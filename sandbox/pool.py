@@ -16,7 +16,7 @@ from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, Guest
 from sandbox._guest.scan import ScanMode
 from sandbox.admission import Admission, Slots
 from sandbox.cgroups import open_delegated
-from sandbox.errors import SandboxClosed, SandboxError
+from sandbox.errors import SandboxClosed, SandboxError, machine_errors
 from sandbox.folders import remove_tree
 from sandbox.group import Group, GroupTerms
 from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
@@ -91,6 +91,7 @@ class SandboxPool(Closing):
         """Process id of the tree's first process."""
         return self._zygote.pid
 
+    @machine_errors()
     def group(
         self,
         images: Sequence[ImageInput] = (),
@@ -103,23 +104,24 @@ class SandboxPool(Closing):
         """Decode the images once, for all sessions of the group. Videos are decoded by the code, frame by frame.
 
         `rollouts`: how many sessions will be asked for; so many are started ahead, in the background.
-        Raises ImageUnreadable, SandboxUnavailable, SandboxClosed.
+        Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted, SandboxUnavailable, SandboxClosed.
         """
         if (n_inputs := len(images) + len(videos)) > _MAX_INPUTS:
             raise SandboxError(f"a group has at most {_MAX_INPUTS} images and videos, found {n_inputs}")
-        limits, folder = limits or self.limits, self._new_folder("inputs") if self._scratch else None
-        fds = open_inputs(images, videos)
+        limits = limits or self.limits
+        fds = open_inputs(images, videos, limits)
+        folder = self._new_folder("inputs") if self._scratch else None
         try:
             mode = replace(self._mode, repair=repair or self._mode.repair)
             suffixes = [suffix_of(video) for video in videos]
-            request = GroupRequest(asdict(limits), asdict(mode), folder or IMAGE_FOLDER, suffixes)
+            request = GroupRequest(asdict(limits), asdict(mode), folder or IMAGE_FOLDER, len(images), suffixes)
             with self._lock:
                 channel = self._open_group(request, fds)
         finally:
             close_all(fds)
         group = Group(channel, replace(self._terms, limits=limits), folder, self._groups.discard)
         self._groups.add(group)
-        group.wait_until_ready(_START_SECONDS + limits.seconds * len(fds))
+        group.wait_until_ready(_START_SECONDS + limits.for_decoding(len(images)).most_wall_seconds)
         group.start_ahead(rollouts)
         return group
 
@@ -152,6 +154,7 @@ class SandboxPool(Closing):
             if self._scratch:
                 remove_tree(self._scratch)
 
+    @machine_errors()
     def _start(self) -> ZygoteProcess:
         self._meter.started_tree()
         home = WORK_FOLDER if self.tier == "full" else self._new_folder("warm")

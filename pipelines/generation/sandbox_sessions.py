@@ -138,7 +138,7 @@ class RecordedSession:
                     raise sandbox.SandboxClosed(observation.error)  # not a result: the next run executes it again
             except sandbox.SandboxUnavailable:
                 raise  # not this row's error: no row can be executed
-            except sandbox.ImageUnreadable as error:
+            except (sandbox.ImageUnreadable, sandbox.InputsTooLarge) as error:
                 raise RowError(Reason.UNREADABLE_IMAGE, f"the sandbox refuses it: {error}") from error
             except sandbox.SandboxError as error:
                 raise RowError(Reason.SANDBOX_FAILED, f"{type(error).__name__}: {error}") from error

@@ -36,6 +36,7 @@ class GroupRequest:
     limits: dict[str, Any]
     mode: dict[str, Any]
     image_folder: str
+    n_images: int
     video_suffixes: list[str]
     """One per video."""
 

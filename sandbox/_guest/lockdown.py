@@ -97,5 +97,7 @@ def _set_rlimits(cage: Cage) -> None:
         resource.RLIMIT_CPU: _CPU_SECONDS,
     }
     for kind, most in limits.items():
+        hard = resource.getrlimit(kind)[1]  # may be lower already, and only root could raise it
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (most, most))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large is an OSError, not the end

@@ -38,5 +38,17 @@ class Proc:
     def pid_namespace(self) -> int:
         return os.open("self/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
 
+    def open_run_queue(self, pid: int) -> int:
+        """Descriptor of a child's account of its waiting for a CPU (see `clock`), for the caller to close; or -1."""
+        pidfd = os.pidfd_open(pid)
+        try:
+            with self._open(f"self/fdinfo/{pidfd}") as lines:  # its number in the namespace that /proc shows
+                outer = next(int(line.split()[1]) for line in lines if line.startswith(b"Pid:"))
+            return os.open(f"{outer}/schedstat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
+        except (FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended, or is hidden
+            return -1
+        finally:
+            os.close(pidfd)
+
     def _open(self, path: str, mode: str = "rb") -> IO[bytes]:
         return open(path, mode, opener=partial(os.open, dir_fd=self._folder))

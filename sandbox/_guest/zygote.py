@@ -4,6 +4,7 @@ Each level is forked from the one above, so that its pages are shared until a pr
 run nothing that a model or a data set wrote: a locked child decodes the images (`decode`), a session runs the code.
 """
 
+import errno
 import gc
 import json
 import os
@@ -25,7 +26,7 @@ from sandbox._guest.config import (
     SessionRequest,
     ZygoteConfig,
 )
-from sandbox._guest.decode import UnreadableImage, decode_images, inputs_folder, store_videos
+from sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
 from sandbox._guest.frames import send
 from sandbox._guest.proc import Proc
 from sandbox._guest.runner import Runner
@@ -73,9 +74,15 @@ def serve(control: socket.socket, config: ZygoteConfig, identity: Identity, proc
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps: no zombie, and a stopped session wakes no process
     while True:
         request, fds = _receive(control)
-        if os.fork() == 0:
-            control.close()
-            _as_child(partial(_serve_group, tree, GroupRequest(**request), fds))
+        if not fds:  # no descriptor was free: the channel has ended with the message, and the host knows
+            continue
+        try:
+            if os.fork() == 0:
+                control.close()
+                _as_child(partial(_serve_group, tree, GroupRequest(**request), fds))
+        except OSError as error:  # no process or no memory is left: the other groups go on
+            with socket.socket(fileno=fds.pop(0)) as channel:
+                channel.send(_told(error))
         _close(fds)
 
 
@@ -95,7 +102,7 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     if tree.config.namespaces:
         syscalls.unshare(syscalls.CLONE_NEWNS)
     cage = _cage(tree, limits, request.image_folder)
-    runner = Runner(limits, GuestMode(**request.mode), _take_in(cage, request, channel, fds[1:]))
+    runner = Runner(limits, GuestMode(**request.mode), _take_in(cage, tree.proc, request, channel, fds[1:]))
     _close(fds[1:])
     _require_one_thread(tree.proc)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -103,23 +110,36 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     channel.send(json.dumps({"ready": True}).encode())
     while True:
         session, session_fds = _receive(channel)
-        _fork_session(tree, request.image_folder, SessionRequest(**session), channel, session_fds[0], runner)
+        if session_fds:
+            _fork_session(tree, request.image_folder, SessionRequest(**session), channel, session_fds[0], runner)
+        else:
+            channel.send(_told(OSError(errno.EMFILE, "the channel of a session did not arrive")))
         _close(session_fds)
 
 
-def _take_in(cage: lockdown.Cage, request: GroupRequest, channel: socket.socket, fds: list[int]) -> Inputs:
+def _take_in(cage: lockdown.Cage, proc: Proc, request: GroupRequest, channel: socket.socket, fds: list[int]) -> Inputs:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    n_images = len(fds) - len(request.video_suffixes)
+    n_images = request.n_images
     try:
+        if len(fds) != n_images + len(request.video_suffixes):
+            raise OSError(errno.EMFILE, "not every input arrived")
         with inputs_folder(fds, namespaces=cage.namespaces):
             videos = store_videos(fds[n_images:], request.video_suffixes, request.image_folder)
-            decoded = decode_images(cage, fds[:n_images], request.image_folder)
-    except UnreadableImage as error:
-        channel.send(json.dumps({"unreadable": error.index, "reason": error.reason}).encode())
-        os._exit(0)
-    if videos:
-        import_decoder()  # for all sessions of the group, and for no group without videos
-    return Inputs([share(image) for image in decoded], videos)
+            decoded = decode_images(cage, proc, fds[:n_images], request.image_folder)
+        if videos:
+            import_decoder()  # for all sessions of the group, and for no group without videos
+        return Inputs([share(image) for image in decoded], videos)
+    except RefusedInput as refusal:
+        channel.send(json.dumps(refusal.answer).encode())
+    except (OSError, MemoryError) as error:
+        channel.send(_told(error))
+    os._exit(0)
+
+
+def _told(error: OSError | MemoryError) -> bytes:
+    """What the host reads of an error of this machine."""
+    refusal = exhausted(str(error) or "not enough memory", getattr(error, "errno", errno.ENOMEM))
+    return json.dumps(refusal.answer).encode()
 
 
 def _fork_session(
@@ -130,7 +150,7 @@ def _fork_session(
     try:
         pidfd = os.pidfd_open(_fork(tree, partial(_run_session, tree, cage, request, fd, runner)))
     except OSError as error:  # no process or no memory is left: the siblings go on
-        channel.send(json.dumps({"failed": str(error)}).encode())
+        channel.send(_told(error))
         return
     socket.send_fds(channel, [b"{}"], [pidfd])
     os.close(pidfd)

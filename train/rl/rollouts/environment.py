@@ -19,7 +19,7 @@ from pipelines.publishing.layouts.trl import content_parts
 from pipelines.records import Edit, Observation
 from pipelines.records.digest import seed_from
 from pipelines.records.reject_reasons import Reason, RowError
-from sandbox import Group, ImageUnreadable, SandboxError, SandboxUnavailable, Session
+from sandbox import Group, ImageUnreadable, InputsTooLarge, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
 from train.models.loading import viewable
 from train.rl.methods.base import pixel_ref
@@ -116,7 +116,7 @@ class SandboxEnvironment:
                 self.broken = f"{type(error).__name__}: {error}"
                 if isinstance(error, SandboxUnavailable):
                     self.error = error
-                unreadable = isinstance(error, ImageUnreadable)
+                unreadable = isinstance(error, (ImageUnreadable, InputsTooLarge))
                 raise RowError(Reason.UNREADABLE_IMAGE if unreadable else Reason.SANDBOX_FAILED, self.broken) from error
             finally:
                 self.seconds += time.monotonic() - start

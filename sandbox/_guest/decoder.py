@@ -1,0 +1,125 @@
+"""The child that decodes a prompt's images: locked down like a session, because an image file is hostile input.
+
+It writes raw pixels into memory files that the group made, and one line of JSON per image: what it wrote, or `reason`,
+what is wrong with the image, or `exhausted`, what this machine lacked to decode it, which says nothing of the image.
+"""
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
+
+import cv2
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from sandbox._guest import lockdown
+from sandbox._guest.errors import is_out_of_memory
+from sandbox.limits import Limits
+
+SHARED_MODES = {"L": 1, "RGB": 3, "RGBA": 4}
+"""Modes whose pixels sessions share, with their bytes per pixel."""
+MAX_SIDE = 65_535
+MAX_REASON = 200
+_SHARED_FORMATS = {"JPEG", "PNG"}
+_LEAST_MEMORY_MB = 1024
+_BYTES_PER_PIXEL = 16
+"""Of Pillow's image, of its raw bytes and of OpenCV's array together."""
+_PILLOW_OUT_OF_MEMORY = "out of memory error"
+
+
+class Target(NamedTuple):
+    """Where the child writes what it decoded from one image."""
+
+    source_fd: int
+    pixels_fd: int
+    bgr_fd: int
+
+
+def decode_in_child(cage: lockdown.Cage, targets: Sequence[Target], report_fd: int) -> NoReturn:
+    try:
+        fds = {fd for target in targets for fd in target}
+        lockdown.lock_down(replace(cage, limits=_roomy(cage.limits)), {report_fd, *fds})
+        lockdown.seal(cage)
+        n_pixels = 0
+        for target in targets:
+            report, n_image_pixels = _decode_one(target, cage.limits, n_pixels)
+            n_pixels += n_image_pixels
+            _say(report_fd, report)
+    except Exception as error:  # noqa: BLE001 - no image was at work: whatever it is, it is the machine's
+        _say(report_fd, _exhausted(error))
+    finally:
+        os._exit(0)
+
+
+def _roomy(limits: Limits) -> Limits:
+    """What any image within `max_pixels` needs, so that the image alone decides whether it can be decoded."""
+    return replace(
+        limits,
+        memory_mb=max(limits.memory_mb, _LEAST_MEMORY_MB, limits.max_pixels * _BYTES_PER_PIXEL >> 20),
+        file_mb=max(limits.file_mb, (limits.max_pixels * 4 >> 20) + 1),
+    )
+
+
+def _decode_one(target: Target, limits: Limits, n_pixels: int) -> tuple[dict[str, Any], int]:
+    """What to say of one image, and its pixels; `n_pixels` are those of the images before it."""
+    Image.MAX_IMAGE_PIXELS = None  # the limits are ours, below
+    try:
+        data = _read_source(target.source_fd)
+        with Image.open(io.BytesIO(data)) as image:
+            width, height = image.size
+            if width * height > limits.max_pixels or max(width, height) > MAX_SIDE:
+                return {"reason": f"{width}x{height} pixels, at most {limits.max_pixels} pixels are allowed"}, 0
+            if n_pixels + width * height > limits.input_pixels:
+                return {"too_large": f"more than {limits.input_pixels} pixels (Limits.input_pixels)"}, 0
+            image.load()
+            if image.format in _SHARED_FORMATS and image.mode in SHARED_MODES:
+                _write_all(target.pixels_fd, image.tobytes())
+            found = {"format": image.format, "mode": image.mode, "width": width, "height": height}
+        return {**found, "bgr_shape": _decode_bgr(data, target.bgr_fd)}, width * height
+    except UnidentifiedImageError:
+        return {"reason": "it is in no format that Pillow knows"}, 0
+    except Exception as error:  # noqa: BLE001 - whatever a broken file makes a decoder raise
+        if _is_of_the_machine(error):
+            return _exhausted(error), 0
+        return {"reason": f"{type(error).__name__}: {error}"[:MAX_REASON]}, 0
+
+
+def _is_of_the_machine(error: Exception) -> bool:
+    """Decoders raise OSError as well, but only the kernel gives it a number."""
+    if isinstance(error, OSError):
+        return error.errno is not None or str(error).startswith(_PILLOW_OUT_OF_MEMORY)
+    return is_out_of_memory(error)
+
+
+def _exhausted(error: Exception) -> dict[str, Any]:
+    reason = str(error) or "not enough memory"
+    return {"exhausted": f"{type(error).__name__}: {reason}"[:MAX_REASON], "errno": getattr(error, "errno", None)}
+
+
+def _say(fd: int, report: dict[str, Any]) -> None:
+    os.write(fd, json.dumps(report).encode() + b"\n")
+
+
+def _decode_bgr(data: bytes, fd: int) -> list[int]:
+    pixels: np.ndarray[Any, Any] | None = None
+    with suppress(cv2.error):
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    if pixels is None:
+        return []
+    _write_all(fd, pixels.data)
+    return list(pixels.shape)
+
+
+def _read_source(fd: int) -> bytes:
+    with open(fd, "rb", closefd=False) as file:
+        file.seek(0)  # the host may have written through the same descriptor
+        return file.read()
+
+
+def _write_all(fd: int, data: bytes | memoryview) -> None:
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
