@@ -27,7 +27,11 @@ def run(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The Python file to run.")],
     image: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help="An input image; repeat for more. The first is `image_path`."),
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="An input image, which FILE opens by this name; repeat for more. The first is `image_path`.",
+        ),
     ] = None,
     video: Annotated[
         list[Path] | None,
@@ -48,7 +52,7 @@ def run(
     try:
         with (
             SandboxPool(limits=Limits(seconds=seconds), tier=tier, repair="small_model" if repair else "off") as pool,
-            pool.group(image or [], videos=video or []) as group,
+            pool.group(image or [], names=list(map(str, image or [])), videos=video or []) as group,
             group.session(seed=seed) as session,
         ):
             observation = session.run(code)

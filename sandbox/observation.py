@@ -25,7 +25,7 @@ class Edit:
 
     kind: str
     """strip_fence | strip_tag | plain_quotes | invisible_characters | dedent | align_first_line | expand_tabs |
-    autopep8 | clamp_box | output_folder"""
+    autopep8 | clamp_box | output_folder | image_name"""
     before: str
     after: str
 

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GroupRequest, GuestMode, RepairMode
+from sandbox._guest.names import check_names
 from sandbox._guest.scan import ScanMode
 from sandbox.admission import Admission, Slots
 from sandbox.cgroups import open_delegated
@@ -96,6 +97,7 @@ class SandboxPool(Closing):
         self,
         images: Sequence[ImageInput] = (),
         *,
+        names: Sequence[str] = (),
         videos: Sequence[VideoInput] = (),
         limits: Limits | None = None,
         repair: RepairMode | None = None,
@@ -103,18 +105,25 @@ class SandboxPool(Closing):
     ) -> Group:
         """Decode the images once, for all sessions of the group. Videos are decoded by the code, frame by frame.
 
+        `names`: what the prompt calls the images, in their order ("" where it does not); the code can open these names.
         `rollouts`: how many sessions will be asked for; so many are started ahead, in the background.
         Raises ImageUnreadable, InputsTooLarge, ResourcesExhausted, SandboxUnavailable, SandboxClosed.
         """
         if (n_inputs := len(images) + len(videos)) > _MAX_INPUTS:
             raise SandboxError(f"a group has at most {_MAX_INPUTS} images and videos, found {n_inputs}")
+        try:
+            check_names(names)
+        except ValueError as error:
+            raise SandboxError(str(error)) from error
         limits = limits or self.limits
         fds = open_inputs(images, videos, limits)
         folder = self._new_folder("inputs") if self._scratch else None
         try:
             mode = replace(self._mode, repair=repair or self._mode.repair)
             suffixes = [suffix_of(video) for video in videos]
-            request = GroupRequest(asdict(limits), asdict(mode), folder or IMAGE_FOLDER, len(images), suffixes)
+            request = GroupRequest(
+                asdict(limits), asdict(mode), folder or IMAGE_FOLDER, len(images), suffixes, list(names)
+            )
             with self._lock:
                 channel = self._open_group(request, fds)
         finally:

@@ -1,7 +1,7 @@
 """What the host tells the processes of the sandbox, as JSON, and what they tell one another."""
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sandbox._guest.scan import ScanMode
@@ -39,6 +39,8 @@ class GroupRequest:
     n_images: int
     video_suffixes: list[str]
     """One per video."""
+    names: list[str] = field(default_factory=list)
+    """What the prompt calls the images (`names`)."""
 
 
 @dataclass(frozen=True)

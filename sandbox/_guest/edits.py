@@ -15,7 +15,7 @@ that ran, and lines are counted in it. Where nothing helps, the error is the one
 and says so.
 
 Not here: boxes, which are repaired while the code runs (`boxes`). The lite tier, which has no file system of its own,
-also moves folders.
+also moves folders, and a prompt's absolute names of images move everywhere (`names`).
 """
 
 import ast
@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from sandbox._guest.code_fences import join_fenced, join_tagged, strip_fence, strip_tags
 from sandbox._guest.layout import align_first_line, dedent, expand_tabs, reformat, reindent
+from sandbox._guest.names import ImageLinks
 
 
 class SourceEdit(NamedTuple):
@@ -87,14 +88,16 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
     raise original
 
 
-def move_folders(tree: ast.Module, folders: Mapping[str, str]) -> list[SourceEdit]:
-    """Point string literals below a folder (key) to where it really is (value), in place."""
+def move_paths(tree: ast.Module, folders: Mapping[str, str], links: ImageLinks) -> list[SourceEdit]:
+    """Point string literals below a folder, and those that name an image, to where that really is, in place."""
     edits: list[SourceEdit] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            before, node.value = node.value, _moved(node.value, folders)
+            before, place = node.value, links.place_of(node.value)
+            node.value = _moved(before, folders) if place is None else place
             if node.value != before:
-                edits.append(SourceEdit("output_folder", repr(before), repr(node.value)))
+                kind = "output_folder" if place is None else "image_name"
+                edits.append(SourceEdit(kind, repr(before), repr(node.value)))
     return edits
 
 

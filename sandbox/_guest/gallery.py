@@ -19,6 +19,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
+from sandbox._guest.names import ImageLinks
+
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 _PATH_VARIABLE = "processed_path"
 _WRITING = os.O_WRONLY | os.O_RDWR
@@ -36,8 +38,8 @@ class Pixels(NamedTuple):
 class Gallery:
     """What one call put up, in order: pixels as they were shown, files by path."""
 
-    def __init__(self, *, max_images: int, max_pixels: int) -> None:
-        self._max_images, self._max_pixels = max_images, max_pixels
+    def __init__(self, links: ImageLinks, *, max_images: int, max_pixels: int) -> None:
+        self._links, self._max_images, self._max_pixels = links, max_images, max_pixels
         self.clear()
 
     def clear(self) -> None:
@@ -51,6 +53,7 @@ class Gallery:
         write_file = cv2.imwrite
 
         def imwrite(filename: Any, img: Any, *args: Any, **options: Any) -> bool:
+            self._links.give_way(filename)
             written = write_file(filename, img, *args, **options)
             self._wrote(filename)
             return written
@@ -123,6 +126,8 @@ class Gallery:
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             if isinstance(arguments[2], int) and arguments[2] & _WRITING:
+                if arguments[2] & os.O_TRUNC:
+                    self._links.give_way(arguments[0])
                 self._wrote(arguments[0])
         elif event == "os.rename":
             self._wrote(arguments[1])

@@ -19,7 +19,7 @@ from sandbox._guest import warm
 from sandbox._guest.boxes import Repairs
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
 from sandbox._guest.determinism import Addresses, seed_everything
-from sandbox._guest.edits import SourceEdit, move_folders, parse_repaired
+from sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from sandbox._guest.errors import (
     Interrupted,
     Interruption,
@@ -54,7 +54,7 @@ class Runner:
     def __init__(self, limits: Limits, mode: GuestMode, inputs: Inputs) -> None:
         self.limits, self._mode, self._inputs = limits, mode, inputs
         self._output = CappedOutput(limits.output_chars)
-        self._gallery = Gallery(max_images=limits.max_images, max_pixels=limits.max_pixels)
+        self._gallery = Gallery(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
         self._repairs = Repairs(enabled=mode.repair != "off")
         self._addresses = Addresses()
         self._has_opened = False
@@ -68,6 +68,7 @@ class Runner:
     def begin(self, work_folder: str) -> None:
         """In the session: what must not be shared with its siblings, or differs from them."""
         self._settle(work_folder)
+        self._inputs.links.make()
         os.environ |= {"HOME": work_folder, "TMPDIR": f"{work_folder}/.tmp", "MPLCONFIGDIR": f"{work_folder}/.tmp"}
         tempfile.tempdir = None
         sys.stdin = io.StringIO("")
@@ -88,13 +89,14 @@ class Runner:
     def _settle(self, work_folder: str) -> None:
         self._saved = SavedFiles(work_folder)
         self._folders = _moved_folders(work_folder, self._inputs)
-        self._hidden = _hidden_prefixes(self._folders)
+        self._inputs.links.settle(work_folder)
+        self._hidden = _hidden_prefixes(self._folders | self._inputs.links.moved)
         self._n_calls = 0
 
     def _install(self) -> None:
         Image.MAX_IMAGE_PIXELS = self.limits.max_pixels
-        hook_pillow(self._inputs.images)
-        hook_opencv(self._inputs.images)
+        hook_pillow(self._inputs)
+        hook_opencv(self._inputs)
         self._gallery.install()
         self._repairs.install()
         warm.install_sqlite()
@@ -159,7 +161,7 @@ class Runner:
         remember_lines(cell, source)
         refuse_dangerous_calls(tree, self._mode.scan)
         self._repairs.instrument(tree)
-        edits += move_folders(tree, self._folders)
+        edits += move_paths(tree, self._folders, self._inputs.links)
         return compile(tree, cell, "exec")
 
     def _reply(

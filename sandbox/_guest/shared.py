@@ -21,6 +21,7 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from sandbox._guest.config import DecodedImage
+from sandbox._guest.names import ImageLinks
 from sandbox._kernel import syscalls
 
 CELL_PREFIX = "<cell"
@@ -45,6 +46,7 @@ class Inputs(NamedTuple):
 
     images: list[SharedImage]
     video_paths: list[str]
+    links: ImageLinks
 
 
 def share(decoded: DecodedImage) -> SharedImage:
@@ -89,13 +91,14 @@ class SharedArrays:
         self._free.append(address)
 
 
-def hook_pillow(images: list[SharedImage]) -> None:
-    by_path = {image.decoded.path: image.pixels for image in images if image.pixels is not None}
+def hook_pillow(inputs: Inputs) -> None:
+    by_path = {image.decoded.path: image.pixels for image in inputs.images if image.pixels is not None}
+    target = inputs.links.target
     open_file, load_file = Image.open, ImageFile.ImageFile.load
 
     def open_shared(fp: Any, mode: Any = "r", formats: Any = None) -> ImageFile.ImageFile:
         image = open_file(fp, mode, formats)
-        pixels = by_path.get(_path_of(fp))
+        pixels = by_path.get(target(fp))
         if pixels is not None and pixels.size == image.size and pixels.mode == image.mode:
             vars(image)["_shared_pixels"] = pixels
         return image
@@ -131,25 +134,18 @@ def _adopt(image: Any, pixels: Any) -> None:
         image.fp = None
 
 
-def hook_opencv(images: list[SharedImage]) -> None:
-    by_path = {image.decoded.path: image.arrays for image in images if image.arrays is not None}
+def hook_opencv(inputs: Inputs) -> None:
+    by_path = {image.decoded.path: image.arrays for image in inputs.images if image.arrays is not None}
+    target = inputs.links.target
     read_file = cv2.imread
 
     def imread(filename: Any, flags: int = cv2.IMREAD_COLOR, *args: Any, **options: Any) -> Any:
-        arrays = by_path.get(_path_of(filename))
+        arrays = by_path.get(target(filename))
         if arrays is None or flags != cv2.IMREAD_COLOR or args or options:
             return read_file(filename, flags, *args, **options)
         return arrays.take()
 
     setattr(cv2, "imread", imread)  # noqa: B010  # an overloaded function cannot be assigned in types
-
-
-def _path_of(file: Any) -> str:
-    """Empty for an open file: only a path can name a shared image."""
-    try:
-        return str(os.fspath(file))
-    except TypeError:
-        return ""
 
 
 def paths_of(images: list[SharedImage]) -> dict[str, object]:

@@ -28,6 +28,7 @@ from sandbox._guest.config import (
 )
 from sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
 from sandbox._guest.frames import send
+from sandbox._guest.names import ImageLinks
 from sandbox._guest.proc import Proc
 from sandbox._guest.runner import Runner
 from sandbox._guest.shared import Inputs, share
@@ -128,7 +129,8 @@ def _take_in(cage: lockdown.Cage, proc: Proc, request: GroupRequest, channel: so
             decoded = decode_images(cage, proc, fds[:n_images], request.image_folder)
         if videos:
             import_decoder()  # for all sessions of the group, and for no group without videos
-        return Inputs([share(image) for image in decoded], videos)
+        links = ImageLinks(request.names, [image.path for image in decoded])
+        return Inputs([share(image) for image in decoded], videos, links)
     except RefusedInput as refusal:
         channel.send(json.dumps(refusal.answer).encode())
     except (OSError, MemoryError) as error:

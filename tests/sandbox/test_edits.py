@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox._guest.edits import SourceEdit, move_folders, parse_repaired
+from sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
+from sandbox._guest.names import ImageLinks
 
 CODE = "import math\nfor i in range(3):\n    print(i)\n"
 NBSP = "\N{NO-BREAK SPACE}"
@@ -284,7 +285,9 @@ def test_wrapped_code_is_found_byte_for_byte(code: str, wrappings: list[tuple[st
 
 def test_paths_below_a_folder_are_moved_and_reported() -> None:
     tree = ast.parse("p = '/mnt/data/x.png'; q = '/mnt/database'")
-    assert move_folders(tree, {"/mnt/data": "/real"}) == [
+    links = ImageLinks([], [])
+    links.settle("/real")
+    assert move_paths(tree, {"/mnt/data": "/real"}, links) == [
         SourceEdit("output_folder", "'/mnt/data/x.png'", "'/real/x.png'")
     ]
     assert ast.unparse(tree) == "p = '/real/x.png'\nq = '/mnt/database'"
