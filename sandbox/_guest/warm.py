@@ -1,5 +1,6 @@
 """Imports what the code will find and uses each path once: what a session would build anew is paid only here."""
 
+import base64
 import importlib
 import io
 import json
@@ -14,6 +15,7 @@ from urllib.parse import quote
 
 import autopep8
 import cv2
+import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
@@ -26,7 +28,7 @@ skimage.segmentation skimage.feature skimage.draw skimage.util skimage.metrics
 itertools collections statistics fractions decimal datetime shutil glob pathlib base64 time string functools tempfile
 """
 PREPARED: dict[str, Any] = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
-PREPARED |= {"random": random, "re": re, "json": json}
+PREPARED |= {"random": random, "re": re, "json": json, "io": io, "base64": base64, "matplotlib": matplotlib}
 """The modules that the code finds without importing them."""
 
 

@@ -4,11 +4,12 @@ One entry of cases/trajectories.json:
 
     {"name": "crop_tried_twice", "rounds": ["...", "..."],
      "expect": {"images": [[800, 1000]], "text": "cropped_1.jpg\\n", "contains": "..."},
-     "inputs": [["RGBA", 64, 64]], "inside_only": true}
+     "inputs": [["RGBA", 64, 64]], "names": ["shots/12.png"], "inside_only": true}
 
-`expect` is about the last round. Without `inputs` there is one image, a photograph of 2000x1500. `inside_only` marks
-what plain Python does otherwise. What the cells do follows the examples of Thyme (appendix C.7), CodeV (section 15),
-PyVision-RL (figures 8, 17 and 18) and FIGR (table of cases).
+`expect` is about the last round. Without `inputs` there is one image, a photograph of 2000x1500. `names` are those that
+the prompt gives the images. `inside_only` marks what plain Python does otherwise. What the cells do follows the
+examples of Thyme (appendix C.7), CodeV (section 15), PyVision-RL (figures 8, 17 and 18) and FIGR (table of cases);
+those called `opening_…` begin as the code of these, of DeepEyes and of Mini-o3 begins.
 """
 
 import json

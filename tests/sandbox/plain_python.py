@@ -3,6 +3,7 @@
 python -m tests.sandbox.plain_python photo.jpg        prints {name of the case: error or null}
 """
 
+import base64
 import io
 import json
 import math
@@ -62,8 +63,11 @@ def _names(case: dict, photo: Path, folder: Path) -> dict[str, Any]:
         paths = [folder / f"image_{index}.png" for index in range(len(case["inputs"]))]
         for path, image in zip(paths, make_inputs(case), strict=True):
             image.save(path)
+    for name, path in zip(case.get("names", ()), paths, strict=False):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).symlink_to(path)
     names: dict[str, Any] = {"np": np, "numpy": np, "cv2": cv2, "plt": plt, "Image": Image, "os": os, "math": math}
-    names |= {"random": random, "re": re, "json": json, "display": print}
+    names |= {"random": random, "re": re, "json": json, "io": io, "base64": base64, "matplotlib": mpl, "display": print}
     for index, path in enumerate(paths):
         names |= {f"image_path_{index}": str(path), f"image_clue_{index}": Image.open(path)}
         names[f"image_size_{index}"] = names[f"image_clue_{index}"].size

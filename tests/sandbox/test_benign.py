@@ -40,11 +40,12 @@ def test_a_legitimate_cell_runs(notebook: Session, name: str) -> None:
 
 
 @pytest.mark.parametrize("case", TRAJECTORIES, ids=lambda case: case["name"])
-def test_a_trajectory_gives_what_it_should(pool: SandboxPool, group: Group, case: dict) -> None:
-    if "inputs" not in case:
+def test_a_trajectory_gives_what_it_should(pool: SandboxPool, group: Group, photo: Path, case: dict) -> None:
+    if not case.keys() & {"inputs", "names"}:
         check(group, case)
         return
-    with pool.group(make_inputs(case)) as own_group:
+    images = make_inputs(case) if "inputs" in case else [photo]
+    with pool.group(images, names=case.get("names", ())) as own_group:
         check(own_group, case)
 
 
