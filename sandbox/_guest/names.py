@@ -38,7 +38,7 @@ class ImageLinks:
                 self._targets.setdefault(_place(name), path)
         times = Counter(os.path.basename(_place(name)) for name in set(self._names))
         for name, path in zip(self._names, paths, strict=False):
-            if times[file := os.path.basename(_place(name))] == 1 and file:  # else it tells nobody which image is meant
+            if times[file := os.path.basename(_place(name))] == 1 and file:  # else it could mean either
                 self._targets.setdefault(file, path)
         self._files = frozenset(map(os.path.basename, self._targets))
 
