@@ -118,7 +118,8 @@ def column_plot(steps: Steps, column: str, *, title: str) -> bytes:
     figure = Figure(figsize=(5, 2.6), dpi=100, layout="constrained")
     axes = figure.subplots()
     _draw(axes, steps, column, epochs=True)
-    axes.set(xlabel="step", ylabel=column, title=title)
+    axes.set(xlabel="step", ylabel=column)
+    axes.set_title(title, y=1.0)  # a place of its own choice takes a fifth of the time
     return _png(figure)
 
 
@@ -131,7 +132,7 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
     for number, column in enumerate(plotted, 1):
         axes = figure.add_subplot(n_rows, n_across, number)
         _draw(axes, steps, column, epochs=False)
-        axes.set_title(column, fontsize=8)
+        axes.set_title(column, fontsize=8, y=1.0)
         axes.tick_params(labelsize=6)
     figure.subplots_adjust(0.06, 0.3 / height, 0.98, 1 - 0.6 / height, wspace=0.35, hspace=0.55)
     figure.suptitle(title, fontsize=9)
