@@ -119,12 +119,19 @@ def test_the_recipe_of_thyme_is_the_papers():
 def whole(families, tiny, tmp_path_factory):
     """Two phases without a break."""
     output = tmp_path_factory.mktemp("whole") / "out"
-    return output, finetune(families, tiny, output, SftSettings(batch_size=2, phases=TWO))
+    return output, finetune(families, tiny, output, SftSettings(batch_size=4, phases=TWO))
 
 
-def test_the_second_phase_starts_from_the_weights_of_the_first(whole, families, tiny, tmp_path):
-    finetune(families, tiny, tmp_path / "first", SftSettings(batch_size=2, phases=TWO[:1]))
-    finetune(families, tmp_path / "first", tmp_path / "second", SftSettings(batch_size=2, phases=TWO[1:]))
+@pytest.fixture(scope="module", params=[0, 4], ids=["all_weights", "lora"])
+def one_phase(request, families, model, tmp_path_factory):
+    """The first phase alone, of every model type: its settings, checkpoint and history."""
+    arguments, output = SftSettings(batch_size=4, lora=request.param, phases=TWO[:1]), tmp_path_factory.mktemp("one")
+    return arguments, output / "out", finetune(families, model, output / "out", arguments)
+
+
+@pytest.mark.parametrize(("model", "one_phase"), [("qwen2_5_vl", 0)], indirect=True)
+def test_the_second_phase_starts_from_the_weights_of_the_first(one_phase, whole, families, tmp_path):
+    finetune(families, one_phase[1], tmp_path / "second", SftSettings(batch_size=4, phases=TWO[1:]))
     expected, found = (load_model(folder).state_dict() for folder in (tmp_path / "second", whole[0]))
     assert all(expected[name].equal(found[name]) for name in expected)
 
@@ -150,54 +157,63 @@ def killed_at(found, command):
     program.communicate()
 
 
-@pytest.mark.parametrize("lora", [0, 4])
-def test_a_restart_reads_the_weights_of_the_restart_point(families, model, tmp_path, lora):
-    """Of every model type: transformers 5.23 alone would go on with those of the base model."""
-    arguments = SftSettings(batch_size=2, lora=lora, phases=(replace(TWO[0], max_steps=6),))
-    unbroken = finetune(families, model, tmp_path / "unbroken", arguments)
+def test_a_restart_reads_the_weights_of_the_restart_point(one_phase, families, model, tmp_path):
+    """Transformers 5.23 alone would go on with those of the base model."""
+    arguments, _, unbroken = one_phase
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("train.finetuning.phases.save_checkpoint", _interrupted)
         with pytest.raises(KeyboardInterrupt):
-            finetune(families, model, tmp_path / "out", arguments, save_steps=4)
-    shutil.rmtree(tmp_path / ".out.part" / "steps" / "0-images" / "checkpoint-6")
-    made = finetune(families, model, tmp_path / "out", arguments, save_steps=4)
-    assert [step["loss"] for step in made["steps"]] == pytest.approx([step["loss"] for step in unbroken["steps"]])
+            finetune(families, model, tmp_path / "out", arguments, save_steps=2)
+    shutil.rmtree(tmp_path / ".out.part" / "steps" / "0-images" / "checkpoint-3")
+    made = finetune(families, model, tmp_path / "out", arguments, save_steps=2)
+    assert losses(made) == pytest.approx(losses(unbroken))
+
+
+def losses(made):
+    return [step["loss"] for step in made["steps"]]
 
 
 def _interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_a_program_that_is_killed_in_any_phase_goes_on_where_it_was(whole, families, tiny, tmp_path):
-    """With 20 steps in a phase the kill comes in its middle; the steps are those of a run without a break."""
-    phases = tuple(replace(phase, max_steps=20) for phase in TWO)
+def test_a_program_that_is_killed_in_any_phase_goes_on_where_it_was(families, tiny, tmp_path):
+    """Stopped in the first phase, killed in the second, whose 20 steps put the kill in its middle."""
+    phases = (replace(TWO[0], max_steps=4), replace(TWO[1], max_steps=20))
     arguments = SftSettings(batch_size=2, phases=phases)
-    flags = ["--phases", json.dumps(_objects(phases))]
     output, part = tmp_path / "out", tmp_path / ".out.part" / "steps"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("train.runs.reporting.RunReporter.step", _stopped_at_step_4)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(families, tiny, output, arguments, save_steps=3)
+    assert [path.name for path in part.glob("0-images/checkpoint-*")] == ["checkpoint-3"]
     command = [sys.executable, "-m", "train.sft", "--dataset", str(families), "--model", str(tiny)]
-    command += ["--output", str(output), "--batch-size", "2", "--save-steps", "2", *flags]
-    killed_at(lambda: part.glob("0-images/checkpoint-*/trainer_state.json"), command)
-    assert not (part / "0-images" / "done.json").exists()
-    killed_at(lambda: part.glob("1-maths/checkpoint-*/trainer_state.json"), command)
+    command += ["--output", str(output), "--batch-size", "2", "--save-steps", "3"]
+    killed_at(lambda: part.glob("1-maths/checkpoint-*/trainer_state.json"), [*command, "--phases", _json(phases)])
     assert not output.exists()
     assert not list(part.glob("0-images/checkpoint-*"))
     lines = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("train.runs.reporting.RunReporter.line", lambda _, text: lines.append(text))
-        made = finetune(families, tiny, output, arguments, save_steps=2)
+        made = finetune(families, tiny, output, arguments, save_steps=3)
     assert not any("phase 1 of 2" in line for line in lines)
     unbroken = finetune(families, tiny, tmp_path / "unbroken", arguments)
-    assert [step["step"] for step in made["steps"]] == list(range(1, 41))
-    assert [step["loss"] for step in made["steps"]] == pytest.approx([step["loss"] for step in unbroken["steps"]])
+    assert [step["step"] for step in made["steps"]] == list(range(1, 25))
+    assert losses(made) == pytest.approx(losses(unbroken))
 
 
-def _objects(phases):
+def _stopped_at_step_4(_, step, *__, **___):
+    if step == 4:
+        raise KeyboardInterrupt
+
+
+def _json(phases):
     names = ("name", "families", "learning_rate", "max_steps")
-    return [{name: getattr(phase, name) for name in names} for phase in phases]
+    return json.dumps([{name: getattr(phase, name) for name in names} for phase in phases])
 
 
 def test_a_second_run_has_nothing_to_do_until_a_dataset_of_a_phase_changes(whole, families, tiny, tmp_path, capsys):
-    arguments = SftSettings(batch_size=2, phases=TWO)
+    arguments = SftSettings(batch_size=4, phases=TWO)
     assert finetune(families, tiny, whole[0], arguments) == whole[1]
     two = [families / "crop", families / "math_code"]
     assert finetune(two, tiny, whole[0], arguments) == whole[1]
@@ -205,12 +221,12 @@ def test_a_second_run_has_nothing_to_do_until_a_dataset_of_a_phase_changes(whole
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("lora", [0, 4])
-def test_a_vision_tower_changes_unless_it_is_frozen(families, model, tmp_path, lora, frozen):
-    phase = Phase("images", ("crop",), learning_rate=1e-2, max_steps=2)
-    arguments = SftSettings(batch_size=2, lora=lora, freeze_vision=frozen, phases=(phase,))
-    finetune(families, model, tmp_path / "out", arguments)
-    before, after = load_model(model).state_dict(), load_model(tmp_path / "out").state_dict()
+def test_a_vision_tower_changes_unless_it_is_frozen(one_phase, families, model, tmp_path, frozen):
+    arguments, output, _ = one_phase
+    if frozen:
+        output = tmp_path / "out"
+        finetune(families, model, output, arguments.model_copy(update={"freeze_vision": True}))
+    before, after = load_model(model).state_dict(), load_model(output).state_dict()
     changed = {name for name in before if not before[name].equal(after[name])}
     assert any("language_model" in name for name in changed)
     assert any("visual" in name for name in changed) != frozen
@@ -234,16 +250,14 @@ def test_a_batch_that_cannot_be_shared_is_refused_with_the_arithmetic(batch_size
         share_of_batch(arguments, processes=processes)
 
 
-def test_a_step_is_the_same_however_its_rows_go_through_the_model(families, model, tmp_path):
+@pytest.mark.parametrize("one_phase", [0], indirect=True)
+def test_a_step_is_the_same_however_its_rows_go_through_the_model(one_phase, families, model, tmp_path):
     """The rows have 7 to 28 trained tokens; the loss is the mean over tokens."""
-    phase = Phase("images", ("crop",), learning_rate=1e-2, max_steps=3)
-    made = [
-        finetune(families, model, tmp_path / str(n), SftSettings(batch_size=4, per_device=n, phases=(phase,)))["steps"]
-        for n in (4, 1)
-    ]
+    arguments, _, whole = one_phase
+    cut = finetune(families, model, tmp_path / "out", arguments.model_copy(update={"per_device": 1}))
     for name in ("loss", "grad_norm"):
-        whole, cut = ([step[name] for step in steps] for steps in made)
-        assert cut == pytest.approx(whole, rel=1e-4)
+        one_pass, four_passes = ([step[name] for step in made["steps"]] for made in (whole, cut))
+        assert four_passes == pytest.approx(one_pass, rel=1e-4)
 
 
 def test_the_batch_is_shared_among_the_processes_that_were_launched(monkeypatch):
