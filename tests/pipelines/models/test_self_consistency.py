@@ -1,10 +1,11 @@
-"""Votes: planted voters of known accuracy, ties, and stops that never change a verdict."""
+"""Votes: voters of known accuracy, ties, and stops that never change a verdict."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
-import random
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -21,16 +22,9 @@ from pipelines.records.rl import majority
 from pipelines.verification.judges.policy import yes_or_no
 from tests.pipelines.scripted import Scripted
 
-N_QUESTIONS = 4000
-
 
 def binomial(n: int, k: int, p: float) -> float:
     return math.comb(n, k) * p**k * (1 - p) ** (n - k)
-
-
-def voter(p: float) -> Scripted:
-    """Says yes with probability ``p``, independently for every seed."""
-    return Scripted(lambda turn: "yes" if random.Random(turn.seed).random() < p else "no")
 
 
 def ballot(said) -> Vote:
@@ -53,21 +47,19 @@ def turn() -> Callable[..., CompletionRequest]:
     return make
 
 
-@pytest.mark.parametrize("p", [0.6, 0.7, 0.9])
 @pytest.mark.parametrize("n", [1, 3, 5, 8])
-def test_the_error_of_a_majority_falls_as_the_binomial_says(turn, p, n):
-    policy = voter(p)
-
-    async def found() -> list[str]:
-        votes = [await collect_votes(policy, turn(1000 * one), ballot, n_votes=n) for one in range(N_QUESTIONS)]
-        return [one.majority for one in votes]
-
-    results = asyncio.run(found())
-    for verdict, ways in (("no", range((n + 1) // 2)), ("tie", [n // 2] if n % 2 == 0 else [])):
-        expected = sum(binomial(n, k, p) for k in ways)
-        seen = results.count(verdict) / N_QUESTIONS
-        spread = math.sqrt(max(expected * (1 - expected), 1e-9) / N_QUESTIONS)
-        assert abs(seen - expected) <= 4 * spread, (verdict, seen, expected)
+def test_the_error_of_a_majority_falls_as_the_binomial_says(turn, n):
+    """Every way in which ``n`` voters can vote, each once, weighed by how likely it is."""
+    majorities = {}
+    for ways in itertools.product((True, False), repeat=n):
+        policy = Scripted(lambda turn, ways=ways: "yes" if ways[turn.seed] else "no")
+        majorities[ways] = asked(policy, turn(), n).majority
+    for p in (0.6, 0.7, 0.9):
+        found = Counter()
+        for ways, verdict in majorities.items():
+            found[verdict] += math.prod(p if yes else 1 - p for yes in ways)
+        assert found["no"] == pytest.approx(sum(binomial(n, k, p) for k in range((n + 1) // 2)))
+        assert found["tie"] == pytest.approx(binomial(n, n // 2, p) if n % 2 == 0 else 0)
 
 
 def test_four_of_eight_is_a_value_of_its_own(turn):
