@@ -15,6 +15,9 @@ export DARKROOM_HOME ?= $(CURDIR)/data
 export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
+# the workers share the cores: more threads in each would only wait for one another, at full load
+test coverage: export OMP_NUM_THREADS := 1
+test coverage: export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help install demo annotate test coverage e2e lint docs bench ui summary screenshots lock clean
 

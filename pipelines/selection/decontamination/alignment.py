@@ -71,9 +71,10 @@ def align(query: Gray, image: Gray, query_places: Places, image_places: Places) 
 def _proposals(query: Places, image: Places, side: int) -> Iterator[tuple[Matrix, int]]:
     """The similarities that most pairs agree with, each made of all that agree."""
     matrices = [_similarity(place, image_place) for place, image_place in zip(query, image, strict=True)]
+    all_agreeing = [_agreeing(matrix, query, image, side) for matrix in matrices]
     is_free = np.ones(len(matrices), bool)
     for _ in range(_PROPOSALS):
-        agreeing = [_agreeing(matrix, query, image, side) & is_free for matrix in matrices]
+        agreeing = [pairs & is_free for pairs in all_agreeing]
         best = max(range(len(matrices)), key=lambda at: int(agreeing[at].sum()))
         if not agreeing[best].any():
             return

@@ -66,12 +66,14 @@ def features(gray: Gray, *, most: int = MOST_FEATURES, largest_side: int = LARGE
     points = detector.detect(small) if min(small.shape) >= _SMALLEST_SIDE else ()  # OpenCV raises on a line of pixels
     if not len(points):
         return Features(np.empty((0, 4), np.float32), np.empty((0, SIGNATURE_WORDS), np.uint64))
-    points, descriptors = detector.compute(small, points)
     places = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)
     responses = np.array([point.response for point in points], np.float32)
     chosen = _spread(places, responses, small.shape, most)
     upscaled = np.asarray(places[chosen] / np.array([factor, factor, factor, 1]), np.float32)
-    return Features(upscaled, _signatures(np.asarray(descriptors, np.float32)[chosen]))
+    # OpenCV begins at the finest octave of those given: one of it leaves the descriptors as they are with all points
+    finest = min(points, key=lambda point: (point.octave + 128) & 255)
+    _, descriptors = detector.compute(small, [*(points[at] for at in chosen), finest])
+    return Features(upscaled, _signatures(np.asarray(descriptors[:-1], np.float32)))
 
 
 def gray_pixels(image: Image.Image) -> Gray:
