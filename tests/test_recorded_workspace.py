@@ -31,7 +31,7 @@ from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.generation.stage import Shard
 from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
 from pipelines.publishing.dataset_reader import read_rows
-from pipelines.publishing.parquet_shards import PROMPTS, TRAJECTORIES, arrow_schema
+from pipelines.publishing.features import PROMPTS, TRAJECTORIES, arrow_schema
 from pipelines.publishing.rl_dataset import Mix, RlDataset
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import (

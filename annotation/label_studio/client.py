@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 import httpx
-from label_studio_sdk import LabelStudio
 from label_studio_sdk.core.api_error import ApiError
 
 from annotation import AnnotationError, ServerUnreachable
@@ -29,6 +28,8 @@ class LabelStudioClient:
     """One server, with the toolkit's own account. Use it as a context manager; methods: see ``TaskServer``."""
 
     def __init__(self, url: str, token: str, *, seconds: float = 120.0, pauses: Sequence[float] = PAUSES) -> None:
+        from label_studio_sdk import LabelStudio  # takes more than a second
+
         self.url = url.rstrip("/")
         self._pauses = pauses
         local = httpx.URL(self.url).host in ("127.0.0.1", "::1", "localhost")  # no proxy reaches this machine's servers

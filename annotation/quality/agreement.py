@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from pipelines.records.geometry import Box, iou
 
@@ -83,6 +82,8 @@ def mean_iou(before: Sequence[Box], after: Sequence[Box]) -> float | None:
 
     None without boxes.
     """
+    from scipy.optimize import linear_sum_assignment  # takes half a second
+
     ious = np.array([[iou(a, b) for b in after] for a in before], float).reshape(len(before), len(after))
     matched: list[float] = ious[linear_sum_assignment(ious, maximize=True)].tolist()
     n = max(len(before), len(after))

@@ -13,8 +13,6 @@ from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
 
-from scipy.stats import hypergeom
-
 from annotation.label_studio.protocol import Person
 from annotation.quality.versions import Version, versions
 from annotation.rounds.state_machine import CHECKING, ROLE, WRITING, RecordState
@@ -201,6 +199,8 @@ def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
 
     Fisher's exact test, one-sided: of 40 equal shares, at most one is expected here by chance.
     """
+    from scipy.stats import hypergeom  # takes a second
+
     outliers = []
     for measure in MEASURES:
         shares: list[Proportion] = [getattr(person, measure) for person in people]

@@ -3,24 +3,28 @@
 The page names people: it is for the team lead. The same figures give the same bytes.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from annotation.label_studio.forms import templates
 from annotation.quality.annotators import find_outliers
 from annotation.quality.metrics import Quality
 from annotation.rounds.state_machine import ROUNDS
 from annotation.rounds.submissions import VERDICT_NAMES
-from pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, WIDTH, png, styled
+from pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
 from pipelines.publishing.html_page import html_page
 from pipelines.storage.atomic_write import write_whole
 from pipelines.verification.proportion import Proportion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -173,7 +177,7 @@ def _rounds(quality: Quality) -> Figure:
 def _people(quality: Quality) -> Figure:
     """Speed on the left, first-pass acceptance on the right: neither says much alone."""
     rows = quality.people
-    figure = Figure(figsize=(WIDTH, 0.27 * len(rows) + 0.9), dpi=100, layout="constrained")
+    figure = new_figure(0.27 * len(rows) + 0.9)
     fast, good = figure.subplots(1, 2, sharey=True)
     names = [row.name for row in rows]
     _name_rows(fast, names)
@@ -197,7 +201,7 @@ def _people(quality: Quality) -> Figure:
 def _reasons(quality: Quality) -> Figure:
     names = [reason.replace("_", " ") for reason in quality.reasons]
     figure, axes = _figure(0.32 * len(names) + 0.9)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    mark_integers(axes.xaxis)
     checks = [counts["cross_check"] for counts in quality.reasons.values()]
     _name_rows(axes, names)
     axes.barh(range(len(names)), checks, color=BLUE, height=0.62, label="in cross-check")
@@ -210,7 +214,7 @@ def _reasons(quality: Quality) -> Figure:
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH, height), dpi=100, layout="constrained")
+    figure = new_figure(height)
     axes = figure.subplots()
     styled(axes)
     return figure, axes

@@ -1,12 +1,17 @@
 """The commands of ``darkroom``, a module per group, listed in ``assets/cli.py``; heavy imports are inside functions."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from annotation.commands import CONSOLE
-from pipelines.storage.stage import Progress as OnProgress
+
+if TYPE_CHECKING:
+    from pipelines.storage.stage import Progress as OnProgress
 
 
 def print_line(line: str) -> None:

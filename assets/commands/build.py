@@ -7,7 +7,6 @@ import typer
 
 from annotation.commands import CONSOLE, errors_as_messages
 from assets.commands import print_line
-from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
 
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
 
@@ -22,6 +21,7 @@ def demo(
     """
     with errors_as_messages():
         from assets.runs.build import build_sft
+        from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
 
         families = _checked_families(family or [])
         build_sft(CONSOLE, EMBEDDED, train=train, families=families, rl_source="" if families else EMBEDDED_RL)

@@ -1,12 +1,19 @@
-"""Charts as PNG in the house's colours; the same figures give the same bytes."""
+"""Charts as PNG in the house's colours; the same figures give the same bytes.
+
+``matplotlib`` takes a second to import, so that only functions that draw import it.
+"""
+
+from __future__ import annotations
 
 import io
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 INK, SOFT, LINE, BLUE, ORANGE, GREEN = "#1d2127", "#667080", "#e2e6eb", "#3b6fb6", "#d9822b", "#2f8f5b"
 WIDTH = 7.2
@@ -15,14 +22,14 @@ WIDTH = 7.2
 
 def histogram(counts: Mapping[int, int], *, top: int, title: str, marked: Sequence[int] = (), note: str = "") -> bytes:
     """Rows by a count from 0 to ``top``; the bars of ``marked`` are those that something happens to."""
-    figure = Figure(figsize=(WIDTH, 2.8), dpi=100, layout="constrained")
+    figure = new_figure(2.8)
     axes = figure.subplots()
     places = range(top + 1)
     heights = [counts.get(place, 0) for place in places]
     bars = axes.bar(places, heights, color=[ORANGE if place in marked else BLUE for place in places], width=0.72)
     axes.bar_label(bars, [f"{n:,}" if n else "" for n in heights], color=INK, fontsize=9)
     axes.set_xticks(list(places))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    mark_integers(axes.yaxis, n_ticks=4)
     axes.set_title(title, fontsize=10, color=INK, loc="left")
     axes.set_xlabel(note, fontsize=9, color=SOFT, loc="left")
     axes.margins(y=0.12)
@@ -33,7 +40,7 @@ def histogram(counts: Mapping[int, int], *, top: int, title: str, marked: Sequen
 def mix(groups: Mapping[str, Mapping[str, int]], *, title: str) -> bytes:
     """Rows by several properties, a block of bars for each: category, difficulty, source."""
     n_bars = sum(map(len, groups.values()))
-    figure = Figure(figsize=(WIDTH, 0.26 * (n_bars + 1.4 * len(groups)) + 0.7), dpi=100, layout="constrained")
+    figure = new_figure(0.26 * (n_bars + 1.4 * len(groups)) + 0.7)
     axes = figure.subplots()
     place = 0.0
     ticks: dict[float, str] = {}
@@ -50,6 +57,22 @@ def mix(groups: Mapping[str, Mapping[str, int]], *, title: str) -> bytes:
     axes.set_ylim(place - 0.8, -0.7)
     styled(axes)
     return png(figure)
+
+
+def new_figure(
+    height: float, *, width: float = WIDTH, dpi: int = 100, layout: Literal["constrained"] | None = "constrained"
+) -> Figure:
+    """An empty figure; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), dpi=dpi, layout=layout)
+
+
+def mark_integers(axis: Axis, *, n_ticks: int | None = None) -> None:
+    """Ticks at integers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, **({} if n_ticks is None else {"nbins": n_ticks})))
 
 
 def png(figure: Figure) -> bytes:

@@ -72,7 +72,7 @@ def kind_of(file: Path) -> Kind:
 
 def features_of(kind: Kind) -> Features:
     """The columns of a kind, as ``datasets`` features."""
-    from pipelines.publishing.parquet_shards import PROMPTS, TRAJECTORIES  # `datasets` takes seconds to import
+    from pipelines.publishing.features import PROMPTS, TRAJECTORIES  # `datasets` takes a second
 
     return PROMPTS if kind == "prompts" else TRAJECTORIES
 

@@ -39,6 +39,7 @@ ROWS_CODE = (
 FILES_CODE = (
     __name__,
     "pipelines.publishing.cards",
+    "pipelines.publishing.features",
     "pipelines.publishing.parquet_shards",
     "pipelines.publishing.judge_stats",
     "pipelines.publishing.replay",

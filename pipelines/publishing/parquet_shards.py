@@ -1,10 +1,9 @@
 """Shipped rows as parquet: one file per split with the images' bytes embedded, readable with nothing of Darkroom.
 
-``<folder>/train-00000-of-00001.parquet``, ``<folder>/validation-00000-of-00001.parquet``; columns: ``TRAJECTORIES`` and
-``PROMPTS``.
+``<folder>/train-00000-of-00001.parquet``, ``<folder>/validation-00000-of-00001.parquet``; columns: those of
+``features.py``.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -13,87 +12,17 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datasets import Features, Image, List, Value
 
 from pipelines.models.tasks import question_text
-from pipelines.records import ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef, to_row
-from pipelines.records.schemas import schema_of
+from pipelines.publishing.dataset_reader import Kind, features_of
+from pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
 from pipelines.selection.splits import SPLITS, Split
 from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.images import ImageStore
 
-_SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
-_text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), Value("bool")
-
-
-def _columns(kind: type[Any], *names: str) -> dict[str, Any]:
-    """The features of a record's fields: of ``names``, or of all."""
-    features = Features.from_arrow_schema(schema_of(kind))
-    return {name: features[name] for name in names or features}
-
-
-def _rounds() -> List:
-    """Those of the record, where the observations' images are places in ``images``."""
-    turn = _columns(Trajectory, "rounds")["rounds"].feature
-    return List({**turn, "observation": {**turn["observation"], "images": List(Value("int32"))}})
-
-
-_refs = {
-    "image_refs": List(_columns(ImageRef)),
-    "videos": List({"bytes": Value("binary"), "path": _text}),
-    "video_refs": List(_columns(VideoRef)),
-}
-TRAJECTORIES = Features(
-    {
-        **_columns(Trajectory, "trajectory_id", "sample_id", "family", "protocol"),
-        **_columns(Sample, *_SAMPLE),
-        "images": List(Image()),
-        "n_question_images": Value("int32"),
-        "rounds": _rounds(),
-        **_columns(Trajectory, "final_thought", "answer", "loss_policy", "mode", "checks", "usage", "provenance"),
-        **_refs,
-    }
-)
-"""One trajectory with its sample's question. ``images``: first the question's (``n_question_images``), then those of
-the observations, which index into ``images``."""
-PROMPTS = Features(
-    {
-        "sample_id": _text,
-        "prompt": _text,
-        **_columns(Sample, "question", "choices"),
-        "images": List(Image()),
-        **_columns(Sample, "answer"),
-        **_columns(RLRow, "grader"),
-        **_columns(Sample, "category"),
-        **_columns(RLRow, "difficulty", "origin"),
-        "pass_rate": _float,
-        "n_right": _int,
-        "n_answers": _int,
-        "never_solved": _bool,
-        "student": _text,
-        "necessity_prior": _float,
-        "accuracy_forced": _float,
-        "accuracy_forbidden": _float,
-        "necessity_model": _text,
-        "suitable": _bool,
-        "suitability_majority": _text,
-        "suitability_yes": _int,
-        "suitability_no": _int,
-        "boxes": List(_columns(TruthBox)),
-        **_columns(Sample, "source", "source_row", "license"),
-        **_refs,
-    }
-)
-"""One question with its grader. ``prompt`` is the question with its choices; what was not measured is null."""
-
-
-def arrow_schema(features: Features) -> pa.Schema:
-    """The parquet schema that ``datasets`` itself would write: without its key, images read as plain structs."""
-    info = {"info": {"features": features.to_dict()}}
-    return features.arrow_schema.with_metadata({"huggingface": json.dumps(info)})
-
-
 R = TypeVar("R")
+SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
+"""Columns that a sample's fields fill as they are, in both kinds of datasets."""
 ROWS_PER_GROUP = 64
 """Rows of one parquet row group: with embedded images, what a reader holds in memory at once."""
 
@@ -113,20 +42,22 @@ def write_trajectories(
 ) -> Shipped:
     """Writes trajectories with their samples as the parquet file of a split, in their order."""
     rows = (trajectory_row(sample, trajectory, store) for sample, trajectory in pairs)
-    return write_split(folder, rows, TRAJECTORIES, split=split)
+    return write_split(folder, rows, "trajectories", split=split)
 
 
 def write_prompts(folder: Path, rows: Iterable[RLRow], *, store: ImageStore, split: str) -> Shipped:
     """Writes RL rows as the parquet file of a split, in their order."""
-    return write_split(folder, (prompt_row(row, store) for row in rows), PROMPTS, split=split)
+    return write_split(folder, (prompt_row(row, store) for row in rows), "prompts", split=split)
 
 
-def write_split(folder: Path, rows: Iterable[dict[str, Any]], features: Features, *, split: str) -> Shipped:
+def write_split(folder: Path, rows: Iterable[dict[str, Any]], kind: Kind, *, split: str) -> Shipped:
     """Writes ``rows`` as the parquet file of a split, which is replaced whole; streams by row group."""
+    from pipelines.publishing.features import arrow_schema  # `datasets` takes a second
+
     path = folder / f"{split}-00000-of-00001.parquet"
     for orphan in folder.glob(f".{path.name}.*"):
         orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
-    schema = arrow_schema(features)
+    schema = arrow_schema(features_of(kind))
     n_rows = n_images = 0
     with whole_file(path) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
         remaining = iter(rows)
@@ -155,7 +86,7 @@ def write_splits(
 
 
 def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str, Any]:
-    """The columns of ``TRAJECTORIES``; an observation's images are indexes into the row's."""
+    """The columns of trajectories; an observation's images are indexes into the row's."""
     images = trajectory.shown_images
     position = len(trajectory.images)
     row = to_row(trajectory)
@@ -165,17 +96,17 @@ def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) ->
         position += n
     return {
         **row,
-        **_fields(sample, *_SAMPLE),
+        **_fields(sample, *SAMPLE),
         **_media(images, sample, store),
         "n_question_images": len(trajectory.images),
     }
 
 
 def prompt_row(row: RLRow, store: ImageStore) -> dict[str, Any]:
-    """The columns of ``PROMPTS``."""
+    """The columns of prompts."""
     sample = row.sample
     return {
-        **_fields(sample, "sample_id", "answer", *_SAMPLE),
+        **_fields(sample, "sample_id", "answer", *SAMPLE),
         "prompt": question_text(sample),
         **_fields(row, "difficulty", "origin", "grader"),
         **_measurements(row),

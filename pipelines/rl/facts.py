@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
+import pyarrow.parquet as pq
 
 from pipelines.generation.funnel import FunnelStep, funnel_step
 from pipelines.generation.stage import Shard
@@ -80,8 +80,8 @@ def polled(votes: Sequence[Votes]) -> Polled:
 def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[str]:
     """Candidates by the kind of their grader."""
     keys = [shard.key(candidates.ASSET) for shard in shards_with(workspace, partitions, candidates.ASSET)]
-    tables = [pl.read_parquet(workspace.tables.path(key), columns=["grader"]) for key in keys]
-    return Counter(kind for table in tables for kind in table["grader"].struct.field("kind"))
+    tables = [pq.read_table(workspace.tables.path(key), columns=["grader.kind"]) for key in keys]
+    return Counter(row["grader"]["kind"] for table in tables for row in table.to_pylist())
 
 
 def _stage(shards: Sequence[Shard], asset: str) -> StageFacts:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,24 @@ def test_every_command_has_a_help_text(command: list[str]) -> None:
     assert said.exit_code == 0
     assert "Usage:" in said.output
     assert len(said.output.splitlines()) > 5
+
+
+HEAVY = ("aiohttp", "datasets", "matplotlib", "openai", "pandas", "polars", "scipy", "torch", "transformers")
+"""Libraries that take a second or more to import."""
+
+
+@pytest.mark.parametrize(
+    ("start", "heavy"),
+    [
+        ("import assets.cli", (*HEAVY, "dagster", "sqlalchemy", "cv2", "av")),
+        ("from assets.definitions import definitions; definitions().resolve_all_asset_keys()", HEAVY),
+    ],
+    ids=["command line", "code location"],
+)
+def test_a_start_imports_no_heavy_library(start: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys\n{start}\nprint({set(heavy)} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from pipelines.publishing.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, WIDTH, mix, png
+from pipelines.publishing.charts import BLUE, GREEN, INK, LINE, ORANGE, SOFT, mix, new_figure, png
 
 Results = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ def accuracy(sections: Results) -> bytes:
 def tool_calls(sections: Results) -> bytes:
     """How many rollouts make how many calls and how many of them are right, by benchmark (as CodeV's figure 8)."""
     n = max(1, len(sections))
-    figure = Figure(figsize=(WIDTH, 2.6 * -(-n // 3)), dpi=100, layout="constrained")
+    figure = new_figure(2.6 * -(-n // 3))
     panels = figure.subplots(-(-n // 3), min(n, 3), squeeze=False).flatten()
     for axes, (name, section) in zip(panels, sections.items(), strict=False):
         _buckets(axes, section["tool_calls"])
@@ -122,7 +122,7 @@ def _buckets(axes: Axes, buckets: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _axes(height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH, height), dpi=100, layout="constrained")
+    figure = new_figure(height)
     return figure, figure.subplots()
 
 

@@ -8,7 +8,7 @@ from datasets import Dataset, load_dataset
 
 from pipelines.publishing import dataset_reader
 from pipelines.publishing.dataset_reader import DatasetError, Kind
-from pipelines.publishing.parquet_shards import TRAJECTORIES
+from pipelines.publishing.features import TRAJECTORIES
 from train.runs import TrainError
 
 

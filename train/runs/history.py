@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from PIL import Image, ImageDraw
 
+from pipelines.publishing.charts import mark_integers, new_figure
 from pipelines.publishing.html_page import data_url
 from train.runs.reporting import is_number
 
@@ -115,7 +114,7 @@ def number_columns(steps: Steps) -> list[str]:
 
 def column_plot(steps: Steps, column: str, *, title: str) -> bytes:
     """One column over the steps as a small PNG; dotted lines where an epoch ends."""
-    figure = Figure(figsize=(5, 2.6), dpi=100, layout="constrained")
+    figure = new_figure(2.6, width=5)
     axes = figure.subplots()
     _draw(axes, steps, column, epochs=True)
     axes.set(xlabel="step", ylabel=column)
@@ -128,7 +127,7 @@ def panel_plot(steps: Steps, columns: Sequence[str], *, title: str) -> bytes:
     plotted = list(columns)[:MOST_PANELS]
     n_rows, n_across = max(1, -(-len(plotted) // N_ACROSS)), min(N_ACROSS, max(1, len(plotted)))
     height = 1.6 * n_rows + 0.4
-    figure = Figure(figsize=(2.5 * n_across, height), dpi=80)
+    figure = new_figure(height, width=2.5 * n_across, dpi=80, layout=None)
     for number, column in enumerate(plotted, 1):
         axes = figure.add_subplot(n_rows, n_across, number)
         _draw(axes, steps, column, epochs=False)
@@ -168,7 +167,7 @@ def _draw(axes: Any, steps: Steps, column: str, *, epochs: bool) -> None:
         if epochs and int(before["epoch"] - 1e-6) != int(after["epoch"] - 1e-6):
             axes.axvline(before["step"], color=_SOFT, linestyle=":", linewidth=1)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
+    mark_integers(axes.xaxis, n_ticks=4)
 
 
 def _png(figure: Any) -> bytes:

@@ -8,8 +8,6 @@ import math
 import os
 from typing import Any
 
-import openai
-
 from pipelines.models.messages import ImagePart, Message, Text
 from pipelines.models.policies.base import (
     Completion,
@@ -20,8 +18,6 @@ from pipelines.models.policies.base import (
     SentImage,
 )
 from pipelines.models.policies.budget import BudgetPool
-from pipelines.models.policies.calls import EndpointCalls
-from pipelines.models.policies.http_client import ChatClient
 from pipelines.models.policies.images import ImageEncoder, PixelLimits
 from pipelines.models.policies.settings import Endpoint
 from pipelines.records import Usage
@@ -37,6 +33,11 @@ class OpenAIPolicy:
     """
 
     def __init__(self, endpoint: Endpoint, store: ImageStore, *, budget_pool: BudgetPool | None = None) -> None:
+        import openai  # takes a second, which commands that call no endpoint are spared
+
+        from pipelines.models.policies.calls import EndpointCalls
+        from pipelines.models.policies.http_client import ChatClient
+
         self.endpoint = endpoint
         self.budget_pool = budget_pool or BudgetPool()
         self._images = ImageEncoder(store, PixelLimits(endpoint.min_pixels, endpoint.max_pixels, endpoint.size_step))
@@ -68,6 +69,8 @@ class OpenAIPolicy:
 
     async def check(self) -> None:
         """Requests the list of models: any answer but a rejected key means that the endpoint is up."""
+        import openai
+
         at = self.endpoint
         if self._missing_key:
             raise PolicyUnavailable(f"no key for {at.base_url}: set the environment variable {at.key_variable}")

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import cattrs
 
-from pipelines.models.policies.settings import EndpointSettings
 from pipelines.models.serving.processes import ProcessMark, ServingError
 from pipelines.records.digest import digest
 from pipelines.storage.atomic_write import write_whole
@@ -73,6 +72,8 @@ class ModelServer:
     @property
     def settings(self) -> dict[str, str]:
         """The environment variables that make it the policy."""
+        from pipelines.models.policies.settings import EndpointSettings  # imports the ledger and the image store
+
         values = {"kind": "openai", "base_url": f"{self.root_url}/v1", "model": self.model, "revision": self.revision}
         variables = EndpointSettings.variables("DARKROOM_POLICY")
         return {variables[field]: value for field, value in values.items() if value}

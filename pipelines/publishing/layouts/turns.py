@@ -16,7 +16,7 @@ from pipelines.records import ImageRef, LossPolicy, Observation, VideoRef, from_
 from pipelines.records.reject_reasons import RowError
 
 Row = Mapping[str, Any]
-"""A row with the columns of ``pipelines.publishing.parquet_shards.TRAJECTORIES``."""
+"""A row with the columns of ``pipelines.publishing.features.TRAJECTORIES``."""
 
 
 class Unfit(StrEnum):

@@ -15,8 +15,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from datasketch import MinHash, MinHashLSH
-
 from pipelines.selection.duplicates.base import Duplicate, repeated
 
 Words = tuple[str, ...]
@@ -101,6 +99,8 @@ def near_texts(
 
 
 def _near_in_group(group: Sequence[_Text], *, threshold: float, n_words: int) -> Iterator[Duplicate]:
+    from datasketch import MinHash, MinHashLSH  # takes a second: it imports much of scipy
+
     rows = rows_per_band(threshold)
     lsh = MinHashLSH(num_perm=N_HASHES, params=(N_HASHES // rows, rows))
     staying: dict[int, frozenset[str]] = {}

@@ -1,7 +1,7 @@
 """The prompts of GRPO, from either of the datasets that Darkroom ships.
 
 The ``rl`` dataset says how answers are graded and whether a drawing would help. Of an ``sft`` dataset every sample's
-question is asked once; its trajectory is not used. Both: ``pipelines/publishing/parquet_shards.py``.
+question is asked once; its trajectory is not used. Both: ``pipelines/publishing/features.py``.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,0 +1,80 @@
+"""The columns of shipped datasets as features of the ``datasets`` library, which takes a second to import."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from datasets import Features, Image, List, Value
+
+from pipelines.publishing.parquet_shards import SAMPLE
+from pipelines.records import ImageRef, RLRow, Sample, Trajectory, TruthBox, VideoRef
+from pipelines.records.schemas import schema_of
+
+_text, _int, _float, _bool = Value("string"), Value("int64"), Value("float64"), Value("bool")
+
+
+def _columns(kind: type[Any], *names: str) -> dict[str, Any]:
+    """The features of a record's fields: of ``names``, or of all."""
+    features = Features.from_arrow_schema(schema_of(kind))
+    return {name: features[name] for name in names or features}
+
+
+def _rounds() -> List:
+    """Those of the record, where the observations' images are places in ``images``."""
+    turn = _columns(Trajectory, "rounds")["rounds"].feature
+    return List({**turn, "observation": {**turn["observation"], "images": List(Value("int32"))}})
+
+
+_refs = {
+    "image_refs": List(_columns(ImageRef)),
+    "videos": List({"bytes": Value("binary"), "path": _text}),
+    "video_refs": List(_columns(VideoRef)),
+}
+TRAJECTORIES = Features(
+    {
+        **_columns(Trajectory, "trajectory_id", "sample_id", "family", "protocol"),
+        **_columns(Sample, *SAMPLE),
+        "images": List(Image()),
+        "n_question_images": Value("int32"),
+        "rounds": _rounds(),
+        **_columns(Trajectory, "final_thought", "answer", "loss_policy", "mode", "checks", "usage", "provenance"),
+        **_refs,
+    }
+)
+"""One trajectory with its sample's question. ``images``: first the question's (``n_question_images``), then those of
+the observations, which index into ``images``."""
+PROMPTS = Features(
+    {
+        "sample_id": _text,
+        "prompt": _text,
+        **_columns(Sample, "question", "choices"),
+        "images": List(Image()),
+        **_columns(Sample, "answer"),
+        **_columns(RLRow, "grader"),
+        **_columns(Sample, "category"),
+        **_columns(RLRow, "difficulty", "origin"),
+        "pass_rate": _float,
+        "n_right": _int,
+        "n_answers": _int,
+        "never_solved": _bool,
+        "student": _text,
+        "necessity_prior": _float,
+        "accuracy_forced": _float,
+        "accuracy_forbidden": _float,
+        "necessity_model": _text,
+        "suitable": _bool,
+        "suitability_majority": _text,
+        "suitability_yes": _int,
+        "suitability_no": _int,
+        "boxes": List(_columns(TruthBox)),
+        **_columns(Sample, "source", "source_row", "license"),
+        **_refs,
+    }
+)
+"""One question with its grader. ``prompt`` is the question with its choices; what was not measured is null."""
+
+
+def arrow_schema(features: Features) -> pa.Schema:
+    """The parquet schema that ``datasets`` itself would write: without its key, images read as plain structs."""
+    info = {"info": {"features": features.to_dict()}}
+    return features.arrow_schema.with_metadata({"huggingface": json.dumps(info)})
