@@ -19,7 +19,7 @@ export DO_NOT_TRACK := 1
 test coverage: export OMP_NUM_THREADS := 1
 test coverage: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help install demo annotate test coverage e2e lint docs bench ui summary screenshots lock clean
+.PHONY: help install packages demo annotate test coverage e2e lint types checks docs bench ui summary screenshots lock clean
 
 help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
+packages: ## Install the Debian packages of the end-to-end tests
+	scripts/install_debian_packages chromium postgresql slurmctld slurmd slurm-client munge
+
 demo: $(INSTALLED) ## Run the full pipeline end to end on the bundled data
 	$(BIN)/darkroom demo
 
@@ -45,14 +48,17 @@ coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (take
 	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --cov --cov-report=term:skip-covered
 
 # by file: the tests of a file share one demo and one server
-e2e: $(INSTALLED) ## Run the end-to-end tests (installs Debian packages, starts servers)
-	scripts/install_debian_packages chromium postgresql slurmctld slurmd slurm-client munge
+e2e: $(INSTALLED) packages ## Run the end-to-end tests (installs Debian packages, starts servers)
 	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadfile --timeout 1800 --durations 10
 
-lint: $(INSTALLED) ## Check format, lint, types, import contracts, vocabulary, Dagster definitions
+lint: checks types ## Check format, lint, import contracts, vocabulary, Dagster definitions, types
+
+types: $(INSTALLED) ## Check types, which takes most of lint's time
+	$(BIN)/mypy
+
+checks: $(INSTALLED) ## Check all of lint but the types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.vocabulary
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg check defs

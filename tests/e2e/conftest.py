@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from scripts.screenshots import browser
+
 ROOT = Path(__file__).resolve().parents[2]
+
+
+LONGEST = (
+    "test_demo",
+    "test_annotation",
+    "test_readme_commands",
+    "test_slurm_launch",
+    "test_cancelled_training",
+    "test_killed_demo",
+    "test_transformers_serve",
+    "test_processes",
+)
+"""Files that take minutes, so that no worker is left with one at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.e2e)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    is_long = item.path.parent == Path(__file__).parent and item.path.stem in LONGEST
+    return LONGEST.index(item.path.stem) if is_long else len(LONGEST)
 
 
 @pytest.fixture(scope="session")
@@ -62,9 +84,30 @@ def run(root: Path, clean_environment: dict[str, str]) -> Callable[..., subproce
     return _run
 
 
+@pytest.fixture
+def photos(tmp_path: Path, small_source) -> Path:
+    """A folder of a user's own images with questions."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    lines = []
+    for n, row in enumerate(small_source.rows(0)):
+        (folder / f"{n}.jpg").write_bytes(row.images[0])
+        boxes = [list(box.box) for box in row.truth.boxes]
+        lines.append({"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes})
+    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return folder
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("chromium is not installed; `make e2e` installs it")
     return program
+
+
+@pytest.fixture(scope="module")
+def port(chromium: str) -> Iterator[int]:
+    """The debugging port of a browser that the tests of a file share."""
+    with browser() as found:
+        yield found

@@ -25,7 +25,6 @@ from pipelines.records import PoolImage
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
-from scripts.screenshots import browser
 from tests.e2e.labelling import REGIONS, Labelling, pool_of, write_campaign
 from tests.e2e.visitor import visitor
 
@@ -91,12 +90,6 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[C
             studio.close()
         finally:
             server.stop()
-
-
-@pytest.fixture(scope="module")
-def port(chromium: str) -> Iterator[int]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from annotation.quality.metrics import measure
 from annotation.quality.report import write_report
-from scripts.screenshots import browser, tab
+from scripts.screenshots import tab
 from tests.annotation.simulation import simulate
 
 HEAD = "[...document.querySelectorAll('table.sortable thead th')].find(node => node.textContent === {!r})"
@@ -24,10 +24,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(quality, tmp_path_factory.mktemp("report") / "report.html")
 
 
-def seen(page: Path, *scripts: str, size: tuple[int, int] = (1280, 1000)) -> list[Any]:
+def seen(port: int, page: Path, *scripts: str, size: tuple[int, int] = (1280, 1000)) -> list[Any]:
     """What each script gives on the page, one after another."""
 
-    async def look(port: int) -> list[Any]:
+    async def look() -> list[Any]:
         async with tab(port, size) as call:
             await call("Page.navigate", url=page.as_uri())
             for _ in range(300):
@@ -36,8 +36,7 @@ def seen(page: Path, *scripts: str, size: tuple[int, int] = (1280, 1000)) -> lis
                 await asyncio.sleep(0.1)
             raise TimeoutError("the page was not there in 30 s")
 
-    with browser() as port:
-        return asyncio.run(look(port))
+    return asyncio.run(look())
 
 
 async def evaluated(call: Any, script: str) -> Any:
@@ -46,24 +45,24 @@ async def evaluated(call: Any, script: str) -> Any:
     return found["result"].get("value")
 
 
-def test_a_click_on_a_heading_sorts_and_a_second_one_turns_it_round(page: Path) -> None:
+def test_a_click_on_a_heading_sorts_and_a_second_one_turns_it_round(port: int, page: Path) -> None:
     click = f"{HEAD.format('Per hour')}.querySelector('button').click()"
-    _, fastest, order, _, slowest = seen(page, click, NAMES, f"{HEAD.format('Per hour')}.ariaSort", click, NAMES)
+    _, fastest, order, _, slowest = seen(port, page, click, NAMES, f"{HEAD.format('Per hour')}.ariaSort", click, NAMES)
     assert fastest[0] == slowest[-1] == "Jonas"
     assert order == "descending"
 
 
-def test_names_sort_from_a_to_z(page: Path) -> None:
-    _, names = seen(page, f"{HEAD.format('Person')}.querySelector('button').click()", NAMES)
+def test_names_sort_from_a_to_z(port: int, page: Path) -> None:
+    _, names = seen(port, page, f"{HEAD.format('Person')}.querySelector('button').click()", NAMES)
     assert names == sorted(names)
 
 
 @pytest.mark.parametrize("width", [420, 1280])
-def test_the_page_is_never_wider_than_its_window(page: Path, width: int) -> None:
-    (found,) = seen(page, "document.documentElement.scrollWidth", size=(width, 900))
+def test_the_page_is_never_wider_than_its_window(port: int, page: Path, width: int) -> None:
+    (found,) = seen(port, page, "document.documentElement.scrollWidth", size=(width, 900))
     assert found <= width
 
 
-def test_nothing_is_asked_of_a_network(page: Path) -> None:
-    (found,) = seen(page, "performance.getEntriesByType('resource').length")
+def test_nothing_is_asked_of_a_network(port: int, page: Path) -> None:
+    (found,) = seen(port, page, "performance.getEntriesByType('resource').length")
     assert found == 0

@@ -1,20 +1,14 @@
-"""`darkroom demo`, as a user runs it: once, again, and killed in the middle."""
+"""`make demo`, as a user runs it: once, and again."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import signal
-import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,6 +20,7 @@ from pipelines.rl.facts import STAGES
 from pipelines.sources.catalog import partition_key
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
+from tests.e2e.demo_runs import demo, digests, ledger
 
 N_SHARDS = DemoSource().n_shards
 N_ANNOTATION = 5
@@ -44,61 +39,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[P
     """One whole demo; what it printed."""
     home = tmp_path_factory.mktemp("undisturbed")
     return home, demo(root, home)
-
-
-def environment(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DARKROOM_", "DAGSTER_"))}
-    return {**kept, "DARKROOM_HOME": str(home), "COLUMNS": "160"}
-
-
-def command(*arguments: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("darkroom")), "demo", *arguments]
-
-
-def demo(root: Path, home: Path, *arguments: str) -> str:
-    """Runs the demo to its end; where it takes too long, nothing of it is left."""
-    with subprocess.Popen(
-        command(*arguments) if arguments else ["make", "demo"],
-        cwd=root,
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            said, _ = process.communicate(timeout=1500)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    assert process.returncode == 0, said[-6000:]
-    return said
-
-
-def digests(home: Path, *folders: str) -> dict[str, str]:
-    files = [
-        path
-        for folder in folders
-        for path in sorted((home / folder).rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
-    ]
-    return {str(path.relative_to(home)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-def n_acts(home: Path, kind: str) -> int:
-    try:
-        with sqlite3.connect(f"file:{home / 'ledger.sqlite'}?mode=ro", uri=True) as connection:
-            return int(connection.execute("SELECT count(*) FROM acts WHERE kind = ?", (kind,)).fetchone()[0])
-    except sqlite3.OperationalError:  # not made yet
-        return 0
-
-
-def ledger(home: Path) -> dict[str, str]:
-    """When each act was made, by key."""
-    if not (home / "ledger.sqlite").exists():
-        return {}
-    with sqlite3.connect(home / "ledger.sqlite") as connection:
-        return dict(connection.execute("SELECT key, made_at FROM acts"))
 
 
 def test_the_summary_says_what_happened(undisturbed: tuple[Path, str]) -> None:
@@ -191,72 +131,6 @@ def test_the_rl_dataset_has_votes_rates_and_what_people_wrote(undisturbed: tuple
     assert sum(row.origin == "annotated" for row in rows) >= 24
     assert "RL data, stage by stage" in said
     assert (home / "datasets" / "rl" / "prompts" / "README.md").read_text().startswith("---\n")
-
-
-KILLED = ("--no-train", "--family", "crop", "--family", "math_code")
-"""Two families stand for all in the runs that are killed: one with images, one that is planned and converted."""
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
-    """A whole run of those families."""
-    home = tmp_path_factory.mktemp("uninterrupted")
-    demo(root, home, *KILLED)
-    return home
-
-
-MOMENTS: dict[str, Callable[[Path], bool]] = {
-    "while_images_are_stored": lambda home: any((home / "images").glob("*/*")),
-    "when_the_first_turns_are_written": lambda home: n_acts(home, "policy") >= 3,
-    "in_the_middle_of_the_executions": lambda home: n_acts(home, "sandbox") >= 8,
-}
-
-
-def test_a_run_killed_at_every_moment_goes_on_where_it_was_and_ends_with_the_same_bytes(
-    uninterrupted: Path, root: Path, tmp_path: Path
-) -> None:
-    whole, home = uninterrupted, tmp_path / "killed"
-    durable: dict[str, str] = {}
-    for n_killed, (moment, reached) in enumerate(MOMENTS.items()):
-        kill_when(reached, root, home)
-        assert len(runs(home, dg.DagsterRunStatus.STARTED)) == 1, moment
-        assert len(runs(home, dg.DagsterRunStatus.FAILURE)) == n_killed, moment
-        durable = kept(durable, ledger(home))
-    demo(root, home, *KILLED)
-    assert not runs(home, dg.DagsterRunStatus.STARTED), "the killed run is still open in the UI"
-    assert len(runs(home, dg.DagsterRunStatus.FAILURE)) == len(MOMENTS)
-    assert kept(durable, ledger(home)).keys() == ledger(whole).keys()
-    assert digests(home, "tables", "datasets") == digests(whole, "tables", "datasets")
-
-
-def kept(before: dict[str, str], after: dict[str, str]) -> dict[str, str]:
-    """``after``, where each act of ``before`` is as it was."""
-    assert {key: after.get(key) for key in before} == before, "an act that was durable was made again"
-    return after
-
-
-def kill_when(reached: Callable[[Path], bool], root: Path, home: Path) -> None:
-    """Starts a demo and kills its whole process group as soon as ``reached`` says so."""
-    process = subprocess.Popen(
-        command(*KILLED),
-        cwd=root,
-        env=environment(home),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 300
-    while not reached(home):
-        assert process.poll() is None, "the demo ended before the moment came"
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def runs(home: Path, status: dg.DagsterRunStatus) -> list[dg.DagsterRun]:
-    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
-        return list(instance.get_runs(dg.RunsFilter(statuses=[status])))
 
 
 def test_a_missing_key_is_said_before_any_work(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.publishing.gallery import read_rejects, write_gallery
 from pipelines.storage.workspace import Workspace
-from scripts.screenshots import browser, tab
+from scripts.screenshots import tab
 from tests.pipelines.publishing.shipping import edit_rows
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -19,17 +19,16 @@ Evaluate = Callable[[str], Awaitable[Any]]
 SHOWN = "[...document.querySelectorAll('article')].map(node => node.querySelector('h2').textContent)"
 
 
-def seen(page: Path, *scripts: str) -> list[Any]:
+def seen(port: int, page: Path, *scripts: str) -> list[Any]:
     """What each script gives on the page, one after another; a script may be a promise."""
 
-    async def look(port: int) -> list[Any]:
+    async def look() -> list[Any]:
         async with tab(port, (1400, 1000)) as call:
             await call("Page.navigate", url=page.as_uri())
             await until_drawn(call)
             return [await evaluated(call, script) for script in scripts]
 
-    with browser() as port:
-        return asyncio.run(look(port))
+    return asyncio.run(look())
 
 
 async def until_drawn(call: Any) -> None:
@@ -74,9 +73,9 @@ def page(folder: Path, workspace: Workspace, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("chromium")
-def test_filters_and_search_leave_what_was_asked_for(page: Path) -> None:
+def test_filters_and_search_leave_what_was_asked_for(port: int, page: Path) -> None:
     everything, crop, reason, none, again, words = seen(
+        port,
         page,
         SHOWN,
         chosen("family", "crop"),
@@ -92,29 +91,26 @@ def test_filters_and_search_leave_what_was_asked_for(page: Path) -> None:
     assert words == ["What does sign number 3 say?"]
 
 
-@pytest.mark.usefixtures("chromium")
-def test_keys_go_forth_and_back_and_the_address_remembers(page: Path) -> None:
-    first, second, back, address = seen(page, pressed("j"), pressed("j"), pressed("k"), "location.hash")
+def test_keys_go_forth_and_back_and_the_address_remembers(port: int, page: Path) -> None:
+    first, second, back, address = seen(port, page, pressed("j"), pressed("j"), pressed("k"), "location.hash")
     assert (first, second, back) == (0, 1, 0)
     assert address.startswith("#row=")
 
 
-@pytest.mark.usefixtures("chromium")
 @pytest.mark.parametrize("inline_bytes", [1 << 20, 1000])
-def test_every_image_is_displayed(folder: Path, tmp_path: Path, inline_bytes: int) -> None:
+def test_every_image_is_displayed(port: int, folder: Path, tmp_path: Path, inline_bytes: int) -> None:
     path = tmp_path / "pictures.html"
     write_gallery(path, [folder], title="crop", inline_bytes=inline_bytes)
     loaded = (
         "Promise.all([...document.images].map(image => { image.loading = 'eager'; return image.decode() }))"
         ".then(() => [...document.images].map(image => image.naturalWidth))"
     )
-    (widths,) = seen(path, loaded)
+    (widths,) = seen(port, path, loaded)
     assert len(widths) == 8
     assert min(widths) > 0
 
 
-@pytest.mark.usefixtures("chromium")
-def test_hostile_text_is_shown_and_does_nothing(folder: Path, tmp_path: Path) -> None:
+def test_hostile_text_is_shown_and_does_nothing(port: int, folder: Path, tmp_path: Path) -> None:
     def spoil(row) -> None:
         row["question"] = row["answer"] = row["category"] = HOSTILE
         row["rounds"][0].update(thought=HOSTILE, code=HOSTILE)
@@ -126,6 +122,7 @@ def test_hostile_text_is_shown_and_does_nothing(folder: Path, tmp_path: Path) ->
     write_gallery(path, [folder], title="crop")
     waited = "new Promise(done => setTimeout(() => done(document.title), 500))"
     title, question, code, n_odd, category = seen(
+        port,
         path,
         waited,
         "document.querySelector('h2').textContent",
@@ -138,8 +135,7 @@ def test_hostile_text_is_shown_and_does_nothing(folder: Path, tmp_path: Path) ->
     assert n_odd == 0
 
 
-@pytest.mark.usefixtures("chromium")
-def test_two_thousand_rows_are_drawn_as_they_are_looked_at(folder: Path, tmp_path: Path) -> None:
+def test_two_thousand_rows_are_drawn_as_they_are_looked_at(port: int, folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "many.html"
     write_gallery(path, [folder], title="crop")
     text = path.read_text().replace(
@@ -149,6 +145,7 @@ def test_two_thousand_rows_are_drawn_as_they_are_looked_at(folder: Path, tmp_pat
     many = text.replace("http-equiv", "data-off")  # the script is another one now, whose digest the policy lacks
     path.write_text(many)
     n_entries, n_drawn, seconds = seen(
+        port,
         path,
         "entries.length",
         "document.querySelectorAll('article').length",

@@ -21,19 +21,6 @@ import pytest
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def photos(tmp_path: Path, small_source) -> Path:
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    lines = []
-    for n, row in enumerate(small_source.rows(0)):
-        (folder / f"{n}.jpg").write_bytes(row.images[0])
-        boxes = [list(box.box) for box in row.truth.boxes]
-        lines.append({"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes})
-    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    return folder
-
-
 def readme_line(root: Path, beginning: str) -> list[str]:
     """The words of the README's command that begins so."""
     readme = (root / "README.md").read_text()
