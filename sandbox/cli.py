@@ -13,6 +13,7 @@ from sandbox.limits import Limits
 from sandbox.observation import Observation
 from sandbox.pool import SandboxPool
 from sandbox.protections import TIER_VARIABLE, Tier
+from sandbox.terminal import SafeConsole
 
 app = typer.Typer(
     name="sandbox",
@@ -48,7 +49,7 @@ def run(
     out: Annotated[Path | None, typer.Option(file_okay=False, help="Folder for the images of the observation.")] = None,
 ) -> None:
     """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
-    console, code = Console(), file.read_text(encoding="utf-8", errors="surrogateescape")
+    console, code = SafeConsole(), file.read_text(encoding="utf-8", errors="surrogateescape")
     try:
         with (
             SandboxPool(limits=Limits(seconds=seconds), tier=tier, repair="small_model" if repair else "off") as pool,

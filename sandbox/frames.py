@@ -7,8 +7,10 @@ A request is a header and the code; a reply is a header, a JSON object and the r
     reply    {"status": "ok", "text": "...", "error": null, "edits": [[kind, before, after]],
               "images": [[name, width, height]], "artefacts": [[name, n_bytes, note]]}
 
-A session is hostile: a length is checked before anything is read or allocated, pixels are never decoded, and a reply
-that was forged or queued for another call fails on the nonce.
+An edit of the whole code is `[kind, null, difference]` (`_guest.differences`).
+
+A session is hostile: a length is checked before anything is read or allocated, values are counted before any is made,
+pixels are never decoded, and a reply that was forged or queued for another call fails on the nonce.
 """
 
 import json
@@ -19,6 +21,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
+from sandbox._guest.differences import (
+    MAX_CHANGED_CHARS,
+    MAX_EDITS,
+    MAX_PART_CHARS,
+    MAX_REPAIRS,
+    MAX_REPLACEMENTS,
+    DoesNotApply,
+    apply_difference,
+)
 from sandbox._guest.frames import HEADER
 from sandbox.errors import ProtocolViolation
 from sandbox.limits import Limits
@@ -30,12 +41,13 @@ T = TypeVar("T")
 _BYTES_PER_PIXEL = 3
 _GUEST_STATUSES = STATUSES - {"killed", "protocol"}
 _MAX_SIDE = 65_535
-_MAX_NAME, _MAX_NOTE, _MAX_ERROR = 256, 1024, 4096
-# json.dumps spends up to twelve bytes on one character
-_JSON_BYTES_PER_CHAR = 12
-_FIXED_REPLY_BYTES = 1 << 20
-_MAX_EDITS = 256
+_MAX_KIND, _MAX_NAME, _MAX_NOTE, _MAX_ERROR = 32, 256, 512, 4096
+_BYTES_PER_CHAR = 6
+"""What JSON in UTF-8 spends on one character at most."""
+_BYTES_PER_VALUE = 24
+"""A number of 62 bits and what stands around it."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_STRING = re.compile(rb'"[^"]*+"')
 _CELLS = 3
 MAX_CODE_BYTES = 1 << 20
 _READ_BYTES = 1 << 20
@@ -78,9 +90,16 @@ def encode_start(nonce: int, *, seed: int) -> bytes:
     return encode_request(nonce, json.dumps({"seed": seed}))
 
 
-def reply_cap(limits: Limits, *, n_code_bytes: int) -> int:
-    """Most bytes that the JSON of an honest reply can take: text, and the code twice per whole-code edit."""
-    return _FIXED_REPLY_BYTES + _JSON_BYTES_PER_CHAR * (2 * limits.output_chars + 8 * n_code_bytes)
+def reply_cap(limits: Limits) -> int:
+    """Most bytes that the JSON of an honest reply can take, however long the code is."""
+    n_chars = 2 * limits.output_chars + _MAX_ERROR + MAX_CHANGED_CHARS + 2 * MAX_EDITS * MAX_PART_CHARS
+    n_chars += (limits.files + limits.max_images) * _MAX_NAME + limits.files * _MAX_NOTE
+    return _BYTES_PER_CHAR * n_chars + _BYTES_PER_VALUE * _max_values(limits)
+
+
+def _max_values(limits: Limits) -> int:
+    n_rows = limits.files + limits.max_images + MAX_EDITS
+    return 2 * _CELLS * n_rows + _CELLS * MAX_REPAIRS * MAX_REPLACEMENTS
 
 
 def parse_header(header: bytes | bytearray, *, nonce: int, cap: int) -> int:
@@ -95,10 +114,12 @@ def parse_header(header: bytes | bytearray, *, nonce: int, cap: int) -> int:
     return int(length)
 
 
-def parse_json(payload: bytes | bytearray) -> dict[str, object]:
-    """A JSON object of untrusted origin. Raises ProtocolViolation."""
+def parse_json(payload: bytes | bytearray, *, max_values: int = 64) -> dict[str, object]:
+    """A JSON object of untrusted origin. Raises ProtocolViolation, before it makes too many values."""
     try:
-        value: object = json.loads(payload)
+        if _has_more_values(payload, max_values):
+            raise ProtocolViolation(f"the reply has more than {max_values} values")
+        value: object = json.loads(payload.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise ProtocolViolation("the reply is not JSON") from error
     if not isinstance(value, dict):
@@ -106,9 +127,18 @@ def parse_json(payload: bytes | bytearray) -> dict[str, object]:
     return cast(dict[str, object], value)
 
 
-def parse_reply(payload: bytes | bytearray, limits: Limits) -> Reply:
-    """Check every field of a reply. Raises ProtocolViolation."""
-    fields = parse_json(payload)
+def _has_more_values(payload: bytes | bytearray, most: int) -> bool:
+    """False: no more values are in the JSON, and no more lists and objects inside of one another."""
+    bare = payload.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if bare.count(b'"') > 2 * most:
+        return True
+    bare = _STRING.sub(b"", bare)
+    return sum(map(bare.count, (b",", b"[", b"{"))) > most
+
+
+def parse_reply(payload: bytes | bytearray, limits: Limits, code: str = "") -> Reply:
+    """Check every field of a reply to this code. Raises ProtocolViolation."""
+    fields = parse_json(payload, max_values=_max_values(limits))
     status = _text(fields.get("status"), 16)
     if status not in _GUEST_STATUSES:
         raise ProtocolViolation("the reply has an unknown status")
@@ -120,9 +150,9 @@ def parse_reply(payload: bytes | bytearray, limits: Limits) -> Reply:
         raise ProtocolViolation("an image of the reply is too large")
     return Reply(
         status=cast(Status, status),
-        text=neutralise(_text(fields.get("text"), 2 * limits.output_chars + 256)),
-        error=None if error is None else neutralise(_text(error, _MAX_ERROR)),
-        edits=_rows(fields.get("edits"), _MAX_EDITS, _edit),
+        text=_shown(fields.get("text"), 2 * limits.output_chars + 256),
+        error=None if error is None else _shown(error, _MAX_ERROR),
+        edits=_rows(fields.get("edits"), MAX_EDITS, _Edits(code)),
         images=images,
         artefacts=_rows(fields.get("artefacts"), limits.files, _artefact),
     )
@@ -141,12 +171,41 @@ def _frame(name: object, width: object, height: object) -> Frame:
     return Frame(_name(name), _count(width, 1, _MAX_SIDE), _count(height, 1, _MAX_SIDE))
 
 
-def _edit(kind: object, before: object, after: object) -> Edit:
-    return Edit(_text(kind, 32), _text(before, 2 * MAX_CODE_BYTES), _text(after, 2 * MAX_CODE_BYTES))
+class _Edits:
+    """Makes edits of the rows of one reply; those of the whole code follow one after another from the code."""
+
+    def __init__(self, code: str) -> None:
+        self._code, self._shown = code, ""
+        self._n_repairs = 0
+        self._n_chars = 0
+
+    def __call__(self, kind: object, before: object, after: object) -> Edit:
+        name = _shown(kind, _MAX_KIND)
+        if before is not None:
+            return Edit(name, _shown(before, MAX_PART_CHARS), _shown(after, MAX_PART_CHARS))
+        if self._n_repairs == 0:
+            self._shown = _shown(self._code, len(self._code))
+        shown = self._shown
+        self._repair(after)
+        return Edit(name, shown, self._shown)
+
+    def _repair(self, difference: object) -> None:
+        if not isinstance(difference, list) or self._n_repairs == MAX_REPAIRS:
+            raise ProtocolViolation("an edit of the reply is no difference, or one too many")
+        items = cast(list[object], difference)
+        self._n_repairs += 1
+        self._n_chars += sum(len(item) for item in items if isinstance(item, str))
+        if self._n_chars > MAX_CHANGED_CHARS:
+            raise ProtocolViolation("the edits of the reply are too large")
+        try:
+            self._code = apply_difference(self._code, items)
+        except DoesNotApply as error:
+            raise ProtocolViolation(str(error)) from error
+        self._shown = _shown(self._code, len(self._code))
 
 
 def _artefact(name: object, n_bytes: object, note: object) -> Artefact:
-    return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), neutralise(_text(note, _MAX_NOTE)))
+    return Artefact(_name(name), _count(n_bytes, 0, 1 << 62), _shown(note, _MAX_NOTE))
 
 
 def _cells(row: object) -> tuple[object, object, object]:
@@ -172,6 +231,10 @@ def _text(value: object, most: int) -> str:
     if not isinstance(value, str) or len(value) > most:
         raise ProtocolViolation("a text of the reply is missing or too long")
     return value.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _shown(value: object, most: int) -> str:
+    return neutralise(_text(value, most))
 
 
 class Channel:

@@ -220,9 +220,8 @@ class Session(Closing):
         deadline = Deadline(self._clock, self._limits, turn, lambda: self._signal(INTERRUPT))
         self._signal(signal.SIGCONT)
         self._channel.send(request, deadline)
-        cap = reply_cap(self._limits, n_code_bytes=len(request))
-        length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=cap)
-        reply = parse_reply(self._channel.read(length, deadline), self._limits)
+        length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=reply_cap(self._limits))
+        reply = parse_reply(self._channel.read(length, deadline), self._limits, code)
         images = tuple(self._read_image(frame, deadline) for frame in reply.images)
         seconds = time.monotonic() - started
         return Observation(reply.status, reply.text, images, reply.error, seconds, reply.edits, reply.artefacts)

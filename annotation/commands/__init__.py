@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from sandbox.errors import UserError
+from sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
     from annotation.rounds.campaign import Campaign
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from annotation.rounds.tables import AnnotationStages
     from pipelines.storage.workspace import Workspace
 
-CONSOLE = Console()
+CONSOLE = SafeConsole()
 
 
 class OpenCampaign(NamedTuple):
@@ -43,7 +43,7 @@ def errors_as_messages() -> Iterator[None]:
         yield
     except UserError as error:
         message = Text.assemble(("error: ", "bold red"), str(error))
-        Console(stderr=True).print(message, soft_wrap=True)
+        SafeConsole(stderr=True).print(message, soft_wrap=True)
         raise typer.Exit(1) from error
 
 

@@ -26,6 +26,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sandbox._guest.code_fences import join_fenced, join_tagged, strip_fence, strip_tags
+from sandbox._guest.differences import MAX_CHANGED_CHARS, n_changed_chars
 from sandbox._guest.layout import align_first_line, dedent, expand_tabs, reformat, reindent
 from sandbox._guest.names import ImageLinks
 
@@ -43,7 +44,7 @@ class Step(NamedTuple):
 
 
 _MAX_WRAPPINGS = 3
-"""Tags, a fence and one more: a reply has room for eight edits of the whole code (`frames.reply_cap`)."""
+"""Tags, a fence and one more: a reply has room for eight repairs of the whole code (`differences.MAX_REPAIRS`)."""
 
 _TEXT = (
     r'"{3}(?:[^\\]|\\.)*?"{3}|' r"'{3}(?:[^\\]|\\.)*?'{3}|" r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'|" r"\#[^\n]*"
@@ -78,6 +79,8 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
             mended = _mended(_last(joined, inner))
             if mended is not None:
                 edits = unwrapped + joined + mended
+                if n_changed_chars(edits) > MAX_CHANGED_CHARS:
+                    raise original  # every repair is reported, and this one would not fit into a reply
                 return _parse(_last(edits, code), filename), edits
         if unwrapped:
             try:

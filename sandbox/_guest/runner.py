@@ -19,6 +19,7 @@ from sandbox._guest import warm
 from sandbox._guest.boxes import Repairs
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
 from sandbox._guest.determinism import Addresses, seed_everything
+from sandbox._guest.differences import rows_of
 from sandbox._guest.edits import SourceEdit, move_paths, parse_repaired
 from sandbox._guest.errors import (
     Interrupted,
@@ -126,13 +127,13 @@ class Runner:
             self._names |= opened(self._inputs.images)
         held = held_paths(self._names)
         outcome = self._execute(code, cell, edits)
-        edits += self._repairs.edits
+        edit_rows = rows_of(code, edits + self._repairs.edits)
         try:
-            return self._reply(outcome, edits, held)
+            return self._reply(outcome, edit_rows, held)
         except MemoryError:
             self._gallery.clear()
             too_large = _Outcome("memory", "MemoryError: not enough memory to return the images")
-            return self._fields(too_large, edits, self._output.text(), [], []), []
+            return self._fields(too_large, edit_rows, self._output.text(), [], []), []
 
     def _execute(self, code: str, cell: str, edits: list[SourceEdit]) -> _Outcome:
         interruption = Interruption()
@@ -165,7 +166,7 @@ class Runner:
         return compile(tree, cell, "exec")
 
     def _reply(
-        self, outcome: _Outcome, edits: list[SourceEdit], held: dict[str, tuple[str, ...]]
+        self, outcome: _Outcome, edit_rows: list[Any], held: dict[str, tuple[str, ...]]
     ) -> tuple[dict[str, Any], list[bytes]]:
         text = self._output.text()
         new_files = self._saved.look(self._gallery.written)
@@ -177,7 +178,7 @@ class Runner:
             text += f"\n... [{len(new_files) - len(listed)} more files not listed] ...\n"
         if self._gallery.n_dropped:
             text += f"\n... [{self._gallery.n_dropped} more figures not shown] ...\n"
-        return self._fields(outcome, edits, text, images, artefacts), [image.data for image in images]
+        return self._fields(outcome, edit_rows, text, images, artefacts), [image.data for image in images]
 
     def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str]]:
         """The images within the limits, each image once; for the files among the others, why they are not shown."""
@@ -209,13 +210,13 @@ class Runner:
         return self._shown(self._saved.name_of(path))[:_MAX_NAME]
 
     def _fields(
-        self, outcome: _Outcome, edits: list[SourceEdit], text: str, images: list[Pixels], artefacts: list[Any]
+        self, outcome: _Outcome, edit_rows: list[Any], text: str, images: list[Pixels], artefacts: list[Any]
     ) -> dict[str, Any]:
         return {
             "status": outcome.status,
             "text": self._shown(text),
             "error": None if outcome.error is None else self._shown(outcome.error),
-            "edits": [list(edit) for edit in edits],
+            "edits": edit_rows,
             "images": [[image.name, image.width, image.height] for image in images],
             "artefacts": artefacts,
         }

@@ -86,6 +86,18 @@ def test_code_that_fails_makes_the_command_fail(full_tier: None, tmp_path: Path)
     assert "ZeroDivisionError: division by zero (line 1" in result.stdout
 
 
+def test_escapes_of_the_code_do_not_reach_the_terminal(full_tier: None, tmp_path: Path) -> None:
+    code = tmp_path / "title.py"
+    code.write_text(r"""
+print("\x1b]0;title\x07\x9b2Jtext\b\tx")
+open("\x1b[2J.txt", "w").close()
+raise ValueError("\x1b[31mred")
+""")
+    result = runner.invoke(app, ["run", str(code), "--tier", "full"], color=True)
+    assert not {*result.stdout} & {*map(chr, (*range(9), *range(11, 32), *range(127, 160)))}
+    assert all(shown in result.stdout for shown in ("␛]0;title", "text", "ValueError: ␛[31mred"))
+
+
 def test_the_digest_is_stable_and_follows_limits_and_tier() -> None:
     assert sandbox_digest() == sandbox_digest(Limits())
     assert len({sandbox_digest(tier="full"), sandbox_digest(tier="lite"), sandbox_digest(Limits(seconds=3))}) == 3

@@ -1,6 +1,7 @@
 """Bytes from a session: what is not a reply is a ProtocolViolation, whatever it is."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from sandbox import Limits
 from sandbox.errors import ProtocolViolation
-from sandbox.frames import HEADER, encode_request, parse_header, parse_reply
+from sandbox.frames import HEADER, encode_request, parse_header, parse_json, parse_reply, reply_cap
 
 LIMITS = Limits(max_images=2, max_pixels=10_000)
 HONEST = {"status": "ok", "text": "a", "error": None, "edits": [], "images": [["x", 4, 5]], "artefacts": [["x", 1, ""]]}
@@ -86,3 +87,30 @@ def test_deep_json_is_a_violation() -> None:
 
 def test_a_request_holds_the_code_as_it_is() -> None:
     assert encode_request(7, "é\ud800")[HEADER.size :].decode("utf-8", "surrogatepass") == "é\ud800"
+
+
+CAP = reply_cap(Limits())
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["[", "[],", "{},", '{"":{},', '{"":[', '"",', '"\\"",', "0,", "999999,", '"\N{GRINNING FACE}",', '"\\\\",[],'],
+)
+@pytest.mark.parametrize("start", ["[", '{"text":"\N{GRINNING FACE}","edits":[', '{"text":"', '["\\"', ""])
+def test_a_hostile_reply_takes_little_memory(start: str, unit: str) -> None:
+    """What is largest: text of which one character takes four bytes, so that all of them do."""
+    payload = (start.encode() + unit.encode() * (CAP // len(unit.encode())))[:CAP]
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolViolation):
+            parse_reply(payload, Limits())
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_values_of_a_reply_are_counted_outside_of_strings_only() -> None:
+    text = ',[{"\\' * 1000
+    assert parse_json(json.dumps({"text": text}).encode()) == {"text": text}
+    with pytest.raises(ProtocolViolation, match="more than 64 values"):
+        parse_json(b'{"a":[' + b"0," * 100 + b"0]}")

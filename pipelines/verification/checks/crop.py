@@ -13,6 +13,7 @@ from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
 from pipelines.verification.checks.hint_phrases import PHRASES
 from pipelines.vision.crop_localization import CropLocation, locate_crop
+from sandbox.neutral import neutralise
 
 
 def locate_round(case: Case, turn: Round) -> CropLocation | None:
@@ -30,7 +31,7 @@ def executed_code(turn: Round) -> str:
         if edit.kind == "clamp_box":
             boxes += f"\n{edit.after}"
         elif edit.before:
-            code = code.replace(edit.before, edit.after)
+            code = neutralise(code).replace(edit.before, edit.after)
     return code + boxes
 
 

@@ -1,0 +1,23 @@
+"""A console that shows control characters instead of passing them to the terminal, which would obey them.
+
+What a session printed can move the cursor, set the window's title or hide a line: `\\x1b` is printed as `␛`.
+"""
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+_SHOWN = str.maketrans(
+    {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
+    | {0x7F: "␡"}
+    | dict.fromkeys(range(0x80, 0xA0), "\N{REPLACEMENT CHARACTER}")
+)
+
+
+class SafeConsole(Console):
+    """For text that a session, a model or a data set wrote. Colours are those of the command alone."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=segment.text.translate(_SHOWN))
