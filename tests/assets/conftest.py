@@ -12,17 +12,16 @@ import pytest
 from pipelines.sources.catalog import Catalog, SourceConfig
 from pipelines.sources.columns import Columns
 from pipelines.storage.workspace import Workspace
+from tests.conftest import SmallSource
 
 PARTITION = "signs-0000"
 
 
-@pytest.fixture
-def signs(workspace: Workspace, small_source, tmp_path: Path) -> Path:
+def add_signs(workspace: Workspace, source: SmallSource, folder: Path) -> Path:
     """The small source as a folder with a questions file, added to the catalog as ``signs``."""
-    folder = tmp_path / "signs"
     folder.mkdir()
     lines = []
-    for n, row in enumerate(small_source.rows(0)):
+    for n, row in enumerate(source.rows(0)):
         (folder / f"{n}.jpg").write_bytes(row.images[0])
         boxes = [list(box.box) for box in row.truth.boxes]
         line = {"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes}
@@ -33,6 +32,11 @@ def signs(workspace: Workspace, small_source, tmp_path: Path) -> Path:
     )
     Catalog(workspace.sources).add("signs", config)
     return folder
+
+
+@pytest.fixture
+def signs(workspace: Workspace, small_source: SmallSource, tmp_path: Path) -> Path:
+    return add_signs(workspace, small_source, tmp_path / "signs")
 
 
 @pytest.fixture

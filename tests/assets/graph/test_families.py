@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -15,6 +17,8 @@ from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
+from tests.assets.conftest import add_signs
+from tests.conftest import SmallSource
 
 PARTITION = "signs-0000"
 
@@ -40,9 +44,29 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, object]
     }
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which the family was materialised: made once, never changed, copied by ``worked``."""
+    return tmp_path_factory.mktemp("family") / "home"
+
+
+@pytest.fixture(scope="module")
+def result(home: Path) -> Iterator[dg.ExecuteInProcessResult]:
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        Workspace.from_environment({"DARKROOM_HOME": str(home)}) as opened,
+        dg.instance_for_test() as instance,
+    ):
+        patched.setenv("DARKROOM_HOME", str(home))
+        add_signs(opened, SmallSource(), home.with_name("signs"))
+        yield materialize(instance)
+
+
 @pytest.fixture
-def result(signs: Path, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    return materialize(instance)
+def worked(result: dg.ExecuteInProcessResult, home: Path, workspace: Workspace) -> Workspace:
+    """The test's own workspace, in which the family was materialised."""
+    shutil.copytree(home, workspace.home, dirs_exist_ok=True)
+    return workspace
 
 
 def test_the_pages_show_counts_reasons_images_and_the_funnel(result: dg.ExecuteInProcessResult) -> None:
@@ -76,20 +100,18 @@ def test_every_conservation_check_passes(result: dg.ExecuteInProcessResult) -> N
     assert all(evaluation.passed for evaluation in evaluations)
 
 
-def test_a_second_materialisation_reuses_every_table(
-    result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance
-) -> None:
+@pytest.mark.usefixtures("worked")
+def test_a_second_materialisation_reuses_every_table(instance: dg.DagsterInstance) -> None:
     again = materialize(instance)
     for asset in ("samples", "crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories", "crop/rejects"):
         assert metadata(again, asset)["reused"] is True, asset
 
 
-def test_a_lost_row_fails_the_check(result: dg.ExecuteInProcessResult, workspace: Workspace) -> None:
-    key = TableKey(SAMPLES, PARTITION)
-    rows = workspace.tables.read(key, Sample)
-    facts = workspace.tables.facts(key)
-    workspace.tables.write(key, Sample, rows[1:], workspace.tables.read_rejects(key), inputs="tampered", facts=facts)
-    assert not check_conservation(workspace.tables, key, n_in=facts["n_in"]).passed
+def test_a_lost_row_fails_the_check(worked: Workspace) -> None:
+    key, tables = TableKey(SAMPLES, PARTITION), worked.tables
+    rows, facts = tables.read(key, Sample), tables.facts(key)
+    tables.write(key, Sample, rows[1:], tables.read_rejects(key), inputs="tampered", facts=facts)
+    assert not check_conservation(tables, key, n_in=facts["n_in"]).passed
 
 
 def test_a_lost_row_stops_what_is_downstream(
