@@ -1,10 +1,58 @@
-"""Removes what a session left in its folder on the host (the lite tier), however deep it is nested."""
+"""The folders of the lite tier on the host: made in memory, removed however their owner ends.
 
+A pool holds a lock on its folder. The launcher removes the folder of a host that has ended; what a launcher could not
+remove, because it was killed as well, the next pool of the same user does, which sees that nothing holds the lock.
+"""
+
+import fcntl
 import os
 import stat
+import tempfile
+import time
 from collections import deque
 from contextlib import suppress
 from itertools import count
+
+_IN_MEMORY = "/dev/shm"
+_PREFIX, _LOCK = "sandbox-", ".lock"
+_ATTEMPTS, _PAUSE_SECONDS = 100, 0.05
+
+
+def make_scratch() -> tuple[str, int]:
+    """A folder in memory that the sessions' own users may enter but not list, and the lock on it, to be kept open."""
+    parent = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else tempfile.gettempdir()
+    _remove_abandoned(parent)
+    unlocked = tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent)
+    lock = os.open(f"{unlocked}/{_LOCK}", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.chmod(unlocked, 0o711)
+    folder = f"{parent}/{os.path.basename(unlocked)[1:]}"
+    os.rename(unlocked, folder)  # only now it can pass for an abandoned one
+    return folder, lock
+
+
+def _remove_abandoned(parent: str) -> None:
+    """Those of this user whose pool has ended."""
+    for name in os.listdir(parent):
+        folder = f"{parent}/{name}"
+        with suppress(OSError):  # another user's, another pool's, or just removed
+            if not name.startswith(_PREFIX) or os.lstat(folder).st_uid != os.geteuid():
+                continue
+            lock = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(folder)
+            finally:
+                os.close(lock)
+
+
+def remove_when_unused(folder: str) -> None:
+    """`remove_tree` for a folder whose sessions are just being killed, and may still write to it."""
+    for _ in range(_ATTEMPTS):
+        remove_tree(folder)
+        if not os.path.lexists(folder):
+            return
+        time.sleep(_PAUSE_SECONDS)
 
 
 def remove_tree(folder: str) -> None:
@@ -24,6 +72,7 @@ def remove_tree(folder: str) -> None:
 def _empty(folder: str, top: str, waiting: "deque[str]", numbers: "count[int]") -> None:
     """Delete the files; folders go to the top, to be emptied in their turn."""
     with suppress(OSError):
+        _open_up(folder)
         for name in os.listdir(folder):
             path = f"{folder}/{name}"
             if not stat.S_ISDIR(os.lstat(path).st_mode):
@@ -37,7 +86,17 @@ def _empty(folder: str, top: str, waiting: "deque[str]", numbers: "count[int]") 
             os.rmdir(folder)
 
 
+def _open_up(folder: str) -> None:
+    """Code can make folders that even their owner may not list (mode 0300). A link in its place is not followed."""
+    fd = os.open(folder, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    finally:
+        os.close(fd)
+
+
 def _moved_up(path: str, top: str, numbers: "count[int]") -> str:
+    _open_up(path)  # it is written to: its parent changes
     target = f"{top}/.removed-{next(numbers)}"
     while os.path.lexists(target):
         target = f"{top}/.removed-{next(numbers)}"

@@ -3,7 +3,6 @@
 import os
 import resource
 import socket
-import tempfile
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from sandbox._guest.scan import ScanMode
 from sandbox.admission import Admission, Slots
 from sandbox.cgroups import open_delegated
 from sandbox.errors import SandboxClosed, SandboxError, machine_errors
-from sandbox.folders import remove_tree
+from sandbox.folders import make_scratch, remove_tree
 from sandbox.group import Group, GroupTerms
 from sandbox.inputs import ImageInput, VideoInput, close_all, open_inputs, suffix_of
 from sandbox.limits import Limits
@@ -65,7 +64,7 @@ class SandboxPool(Closing):
         self._mode = GuestMode(scan, repair)
         n_calls = concurrency or os.cpu_count() or 1
         self._meter = Meter()
-        self._scratch = _make_scratch() if self.tier == "lite" else None
+        self._scratch, self._scratch_lock = make_scratch() if self.tier == "lite" else (None, -1)
         self._counter = count(1)
         self._groups: set[Group] = set()
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads
@@ -160,14 +159,16 @@ class SandboxPool(Closing):
                 self._terms.cgroup.close()
             self._terms.admission.executor.shutdown(wait=False)  # what waits in it ends at once, with an observation
             self._terms.spawner.shutdown(wait=False, cancel_futures=True)
-            if self._scratch:
+            if self._scratch and self._scratch_lock >= 0:
                 remove_tree(self._scratch)
+                os.close(self._scratch_lock)
+                self._scratch_lock = -1
 
     @machine_errors()
     def _start(self) -> ZygoteProcess:
         self._meter.started_tree()
         home = WORK_FOLDER if self.tier == "full" else self._new_folder("warm")
-        return ZygoteProcess(self.tier, home=home, switched_off=self._terms.switched_off)
+        return ZygoteProcess(self.tier, home=home, scratch=self._scratch, switched_off=self._terms.switched_off)
 
     def _open_group(self, request: GroupRequest, fds: list[int]) -> socket.socket:
         if self._closed:
@@ -209,11 +210,3 @@ def _allow_open_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def _make_scratch() -> str:
-    """A folder in memory that the sessions' own users may enter but not list."""
-    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    folder = tempfile.mkdtemp(prefix="sandbox-", dir=parent)
-    os.chmod(folder, 0o711)
-    return folder

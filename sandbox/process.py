@@ -48,7 +48,7 @@ _END_SECONDS = 10.0
 class ZygoteProcess:
     """Construction returns at once; `wait_until_ready` waits."""
 
-    def __init__(self, tier: Tier, *, home: str, switched_off: Iterable[str] = ()) -> None:
+    def __init__(self, tier: Tier, *, home: str, scratch: str | None = None, switched_off: Iterable[str] = ()) -> None:
         if not sys.platform.startswith("linux"):
             raise SandboxUnavailable(advice("Linux", f"this is {sys.platform}", tier))
         self._tier: Tier = tier
@@ -66,7 +66,7 @@ class ZygoteProcess:
             start_new_session=True,  # what a terminal or Slurm sends to the host's group is the host's to decide on
         )
         far_end.close()
-        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd, sorted(switched_off))
+        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd, scratch, sorted(switched_off))
         self._control.send(json.dumps(asdict(config)).encode())
         os.close(host_pidfd)
         self._ready = False

@@ -25,6 +25,8 @@ class ZygoteConfig:
     read_only: list[str]
     """Host folders and files that hold the interpreter and the libraries."""
     host_pidfd: int
+    scratch: str | None
+    """Folder of the host that holds those of all sessions, in the lite tier; it ends with the host."""
     switched_off: list[str]
     """Of "seccomp" and "Landlock": what the positive control of the tests does without. Empty for everybody else."""
 

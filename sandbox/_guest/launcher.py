@@ -20,6 +20,7 @@ from sandbox._guest.proc import Proc
 from sandbox._guest.root import build_root
 from sandbox._kernel import landlock, syscalls
 from sandbox._kernel.tables import TABLES
+from sandbox.folders import remove_when_unused
 
 _PREFERRED_FIRST_UID, _PREFERRED_N_UIDS = 200_000, 65_536
 _LEAST_N_UIDS = 2_000
@@ -49,7 +50,7 @@ def main(control_fd: int) -> None:
             _report(control, MissingProtection("user namespaces", str(error)))
             os._exit(1)
     control.close()
-    _end_with_host(config.host_pidfd, zygote)
+    _end_with_host(config.host_pidfd, zygote, config.scratch)
 
 
 class _UserNamespace:
@@ -154,12 +155,14 @@ def _identity(uids: tuple[int, int] | None, *, namespaces: bool) -> Identity:
     return Identity(is_root=True, first_uid=first + _FIRST_SESSION_UID, n_uids=uids[1] - _FIRST_SESSION_UID)
 
 
-def _end_with_host(host_pidfd: int, zygote: int) -> None:
+def _end_with_host(host_pidfd: int, zygote: int, scratch: str | None) -> None:
     """Wait for either to end. PDEATHSIG would watch the host's *thread* that started us, which may end early."""
     zygote_pidfd = os.pidfd_open(zygote)
-    select.select([host_pidfd, zygote_pidfd], [], [])
+    ended, _, _ = select.select([host_pidfd, zygote_pidfd], [], [])
     signal.pidfd_send_signal(zygote_pidfd, signal.SIGKILL)
     os.waitpid(zygote, 0)
+    if scratch and host_pidfd in ended:
+        remove_when_unused(scratch)
     os._exit(0)
 
 

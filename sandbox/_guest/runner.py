@@ -35,6 +35,7 @@ from sandbox._guest.gallery import Budget, Gallery, Pixels, SavedFiles, held_pat
 from sandbox._guest.output import CappedOutput
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
+from sandbox._guest.substitutes import install_copy, install_pipe
 from sandbox._guest.video import install_decord_alias, names_of_videos
 from sandbox.limits import Limits
 
@@ -70,6 +71,8 @@ class Runner:
         """In the session: what must not be shared with its siblings, or differs from them."""
         self._settle(work_folder)
         self._inputs.links.make()
+        if work_folder != WORK_FOLDER:
+            install_copy()
         os.environ |= {"HOME": work_folder, "TMPDIR": f"{work_folder}/.tmp", "MPLCONFIGDIR": f"{work_folder}/.tmp"}
         tempfile.tempdir = None
         sys.stdin = io.StringIO("")
@@ -101,6 +104,7 @@ class Runner:
         self._gallery.install()
         self._repairs.install()
         warm.install_sqlite()
+        install_pipe()
         if self._inputs.video_paths:
             install_decord_alias()
 

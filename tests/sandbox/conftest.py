@@ -20,6 +20,12 @@ def full_tier() -> None:
 
 
 @pytest.fixture(scope="session")
+def lite_tier() -> None:
+    if not can_run("lite", diagnose()):
+        pytest.skip("the lite tier cannot run here")
+
+
+@pytest.fixture(scope="session")
 def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """2000x1500, with edges, colour and noise."""
     rows, columns = np.mgrid[0:1500, 0:2000]

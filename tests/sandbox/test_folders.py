@@ -1,9 +1,17 @@
 """What a session left behind is removed, whatever it is."""
 
 import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from sandbox.folders import remove_tree
+import pytest
+
+from sandbox.folders import make_scratch, remove_tree
+from tests.sandbox import ordinary_user
+from tests.sandbox.test_pool import run_python, wait_until
 
 
 def test_a_tree_deeper_than_the_stack_and_than_any_path_is_removed(tmp_path: Path) -> None:
@@ -38,3 +46,65 @@ def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:
     remove_tree(str(tmp_path / "gone"))
+
+
+@pytest.fixture
+def as_ordinary_user() -> Iterator[None]:
+    """Root may list and write to everything."""
+    user = os.geteuid()
+    os.seteuid(user or ordinary_user.UID)
+    yield
+    os.seteuid(user)
+
+
+def test_folders_that_their_owner_may_not_list_or_enter_are_removed(as_ordinary_user: None) -> None:
+    top = Path(tempfile.mkdtemp())
+    (top / "a" / "b").mkdir(parents=True)
+    (top / "a" / "b" / "file").write_text("x")
+    for folder, mode in ((top / "a" / "b", 0o300), (top / "a", 0o000), (top, 0o300)):
+        folder.chmod(mode)
+    remove_tree(str(top))
+    assert not top.exists()
+
+
+HOST = """
+    import sys, time
+    from sandbox import SandboxPool
+    pool = SandboxPool(tier="lite")
+    print(pool.group().session().run("import os; os.mkdir('a', 0o300); print(os.getcwd()[::-1])").text[::-1].strip())
+    print(pool.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def start_lite_host() -> tuple[subprocess.Popen[str], Path, int]:
+    """A host with one session, the folder of its pool, and the process id of its launcher."""
+    host = run_python(HOST)
+    assert host.stdout is not None
+    folder, pid = host.stdout.readline().strip(), int(host.stdout.readline())
+    return host, Path(folder).parent, pid
+
+
+def test_the_folders_of_a_host_that_was_killed_are_removed_by_its_launcher(lite_tier: None) -> None:
+    host, scratch, _ = start_lite_host()
+    assert scratch.name.startswith("sandbox-")
+    assert scratch.is_dir()
+    host.kill()
+    host.communicate()
+    wait_until(lambda: not scratch.exists())
+
+
+def test_what_a_killed_launcher_left_is_removed_by_the_next_pool_and_nothing_else(lite_tier: None) -> None:
+    host, scratch, launcher = start_lite_host()
+    living, lock = make_scratch()
+    os.kill(host.pid, signal.SIGSTOP)  # it must not remove its folder itself
+    os.kill(launcher, signal.SIGKILL)
+    host.kill()
+    host.communicate()
+    assert scratch.is_dir()
+    another, another_lock = make_scratch()
+    assert not scratch.exists()
+    assert Path(living).is_dir()
+    for folder, descriptor in ((living, lock), (another, another_lock)):
+        remove_tree(folder)
+        os.close(descriptor)

@@ -8,6 +8,7 @@ import pytest
 from sandbox.doctor import can_run, diagnose
 from tests.sandbox.arena import Arena, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed
+from tests.sandbox.test_benign import CELLS
 
 # they wait for the limits, which are the same in both tiers
 _SLOW = {"overtime", "blobcap", "imgcount"}
@@ -51,3 +52,11 @@ def test_the_note_on_a_file_names_no_folder_of_the_host(arena: Arena) -> None:
     (artefact,) = observation.artefacts
     assert artefact.note.startswith("not shown: UnidentifiedImageError")
     assert "/mnt/data/temp_processed_images/broken.png" in artefact.note
+
+
+@pytest.mark.parametrize("name", ["files", "pipe"])
+def test_a_legitimate_cell_runs_in_the_lite_tier(arena: Arena, name: str) -> None:
+    """Files are copied without their modes, which belong to the host."""
+    with arena.group.session(seed=1) as session:
+        observation = session.run(CELLS[name])
+    assert (observation.status, observation.error) == ("ok", None)

@@ -38,7 +38,7 @@ CONDITIONAL = frozenset(conditional_calls(PID))
 # fmt: off
 ONLY_OLDER_MACHINES = {
     "access", "alarm", "chmod", "creat", "dup2", "epoll_create", "epoll_wait", "eventfd", "getpgrp", "lstat", "mkdir",
-    "open", "pipe", "poll", "readlink", "rename", "rmdir", "select", "stat", "symlink", "time", "unlink", "utime",
+    "open", "poll", "readlink", "rename", "rmdir", "select", "stat", "symlink", "time", "unlink", "utime",
 }
 # fmt: on
 HEADERS = {
