@@ -281,9 +281,12 @@ def test_a_package_without_its_file_makes_a_bad_row(monkeypatch):
     monkeypatch.setattr("pipelines.demo.images.material.packaged_bytes", missing)
     with pytest.raises(MaterialError, match="does not carry it"):
         missing("skimage", "data/coins.png")
-    bad = [row for row in DemoSource(n_shards=1, n_scenes=0).rows(0) if isinstance(row, BadRow)]
-    assert {row.reason for row in bad} == {"material_missing"}
-    assert "photo/coins" in {row.row for row in bad}
+    of_both = [row for row in DemoSource()._all() if row.name in ("photo/coins", "maths/00")]
+    monkeypatch.setattr(DemoSource, "_all", lambda _: of_both)
+    bad, good = DemoSource(n_shards=1).rows(0)
+    assert isinstance(bad, BadRow)
+    assert (bad.row, bad.reason) == ("photo/coins", "material_missing")
+    assert isinstance(good, SourceRow), "it needs nothing of the package"
 
 
 if __name__ == "__main__":
