@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sandbox.doctor import Finding, can_run, describe_machine, diagnose
+from sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
 from sandbox.errors import SandboxError
 from sandbox.limits import Limits
 from sandbox.observation import Observation
@@ -71,9 +71,12 @@ def run(
 def doctor() -> None:
     """Show which protections this kernel gives, which tier can run, and how to get what is missing.
 
+    Starts a session of each tier and runs code in it, which takes a few seconds.
+
     Exits with 1 when no tier can run.
     """
     console, findings = Console(), diagnose()
+    findings += try_sessions(findings)
     console.print(describe_machine(), markup=False, highlight=False)
     console.print(_findings_table(findings))
     for tier in _TIERS:

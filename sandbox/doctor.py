@@ -10,12 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.cgroups import reason_for_none
+from sandbox.errors import SandboxError
+from sandbox.pool import SandboxPool
 from sandbox.process import BOOTSTRAP, LIBRARIES
 from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, Tier, remedy
 
 _PROBE_SECONDS = 60
 _PROBE = BOOTSTRAP + "from sandbox._guest.probe import main; main()"
 _LANDLOCK_ABI = BOOTSTRAP + "from sandbox._guest.probe import print_landlock_abi; print_landlock_abi()"
+
+
+_SESSIONS: dict[Tier, str] = {"full": "a session of the full tier", "lite": "a session of the lite tier"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Finding:
         """The tiers that need it; none for what is only used where it is there."""
         if self.protection in OPTIONAL:
             return ()
+        if self.protection in _SESSIONS.values():
+            return tuple(tier for tier, name in _SESSIONS.items() if name == self.protection)
         return ("full",) if self.protection in FULL_TIER_ONLY else ("full", "lite")
 
 
@@ -49,6 +56,20 @@ def diagnose() -> list[Finding]:
     missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
     libraries = Finding("warm libraries", f"not installed: {', '.join(missing)}" if missing else None)
     return [*_kernel_findings(), libraries, _cgroup_finding()]
+
+
+def try_sessions(findings: list[Finding]) -> list[Finding]:
+    """Start a session of each tier whose protections work, and run code in it. Takes a few seconds."""
+    return [Finding(name, _failure_of_session(tier)) for tier, name in _SESSIONS.items() if can_run(tier, findings)]
+
+
+def _failure_of_session(tier: Tier) -> str | None:
+    try:
+        with SandboxPool(tier=tier) as pool, pool.group() as group, group.session() as session:
+            observation = session.run("print(6 * 7)")
+    except SandboxError as error:
+        return str(error)
+    return None if observation.text == "42\n" else f"{observation.status}: {observation.error or observation.text}"
 
 
 def describe_machine() -> str:

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 
+from sandbox._guest.uids import uid_range
 from sandbox.errors import SandboxError
 
 _END_MILLISECONDS = 5_000
@@ -78,7 +79,7 @@ def attest(pidfd: int, *, namespaces: bool, seccomp: bool = True) -> None:
     faults = [f"{field} is {status.get(field)}" for field in wanted if status.get(field) != wanted[field]]
     if namespaces and len(status.get("NSpid", "").split()) < 3:
         faults.append("it is in no pid namespace of its own")
-    if os.geteuid() == 0 and status.get("Uid", "0").split()[0] == "0":
+    if uid_range() is not None and status.get("Uid", "0").split()[0] == "0":
         faults.append("it runs as the host's root")
     if has_ended(pidfd):  # only after reading: then the pid cannot have been another process
         faults.append("it has ended")

@@ -64,7 +64,10 @@ class SandboxPool(Closing):
         self._mode = GuestMode(scan, repair)
         n_calls = concurrency or os.cpu_count() or 1
         self._meter = Meter()
-        self._scratch, self._scratch_lock = make_scratch() if self.tier == "lite" else (None, -1)
+        self._scratch: str | None = None
+        self._scratch_lock = -1
+        if self.tier == "lite":
+            self._scratch, self._scratch_lock = make_scratch()
         self._counter = count(1)
         self._groups: set[Group] = set()
         self._lock = threading.Lock()  # guards _zygote and _closed: groups are opened from several threads

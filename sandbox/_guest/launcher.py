@@ -18,12 +18,11 @@ from pathlib import Path
 from sandbox._guest.config import WORK_FOLDER, Identity, ZygoteConfig
 from sandbox._guest.proc import Proc
 from sandbox._guest.root import build_root
+from sandbox._guest.uids import may_mount, uid_range
 from sandbox._kernel import landlock, syscalls
 from sandbox._kernel.tables import TABLES
 from sandbox.folders import remove_when_unused
 
-_PREFERRED_FIRST_UID, _PREFERRED_N_UIDS = 200_000, 65_536
-_LEAST_N_UIDS = 2_000
 _FIRST_SESSION_UID = 1_000
 _HOSTS_SIGNALS = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
 """A scheduler sends them to every process of a job; the tree ends with its host and by nothing else."""
@@ -35,7 +34,7 @@ def main(control_fd: int) -> None:
     for number in _HOSTS_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     config = ZygoteConfig(**json.loads(control.recv(1 << 20)))
-    user_namespace = _UserNamespace(_uid_range() if os.geteuid() == 0 else None)
+    user_namespace = _UserNamespace(uid_range())
     zygote = os.fork()
     if zygote == 0:
         try:
@@ -117,35 +116,29 @@ def _enter(control: socket.socket, config: ZygoteConfig, user_namespace: _UserNa
 
 
 def _enter_namespaces(config: ZygoteConfig, user_namespace: _UserNamespace) -> None:
-    if user_namespace.uids:  # root builds the tree while it can still read every library, then stops being root
+    if user_namespace.uids and may_mount():  # root builds the tree while it can still read every library
         with _required("mount namespaces"):
             syscalls.unshare(syscalls.CLONE_NEWNS)
             build_root(config.read_only)
         user_namespace.enter()
-        os.setgroups([])
-        os.setresgid(0, 0, 0)
-        os.setresuid(0, 0, 0)
+        _become_root_of_namespace()
         with _required("mount namespaces"):
             syscalls.unshare(syscalls.CLONE_NEWNS)
-    else:
+    else:  # an ordinary user, or root of a container that may not mount
         user_namespace.enter()
         with _required("mount namespaces"):
             syscalls.unshare(syscalls.CLONE_NEWNS)
-            build_root(config.read_only)
+            build_root(config.read_only, _become_root_of_namespace if user_namespace.uids else None)
     with _required("pid, network, ipc, uts and cgroup namespaces"):
         syscalls.unshare(syscalls.OTHER_NAMESPACES)
         socket.sethostname("sandbox")
 
 
-def _uid_range() -> tuple[int, int] | None:
-    """First uid and number of uids that root can give to the sandbox; None where only one uid exists."""
-    with open("/proc/self/uid_map", encoding="ascii") as lines:
-        highest = max(int(inside) + int(count) for inside, _, count in map(str.split, lines))
-    if highest >= _PREFERRED_FIRST_UID + _PREFERRED_N_UIDS:
-        return _PREFERRED_FIRST_UID, _PREFERRED_N_UIDS
-    if highest >= 2 * _LEAST_N_UIDS:
-        return highest // 2, highest - highest // 2
-    return None
+def _become_root_of_namespace() -> None:
+    """Where it has uids of its own, that root is another user than before."""
+    os.setgroups([])
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
 
 
 def _identity(uids: tuple[int, int] | None, *, namespaces: bool) -> Identity:

@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass
 
 from sandbox._guest.config import WORK_FOLDER, Identity
+from sandbox._guest.root import open_tmp
 from sandbox._kernel import landlock, seccomp, syscalls
 from sandbox.limits import Limits
 
@@ -56,8 +57,7 @@ def lock_down(cage: Cage, kept_fds: set[int]) -> None:
     syscalls.forbid_new_privileges()
     writable = ["/dev/null"]
     if cage.work_folder:
-        os.mkdir(f"{cage.work_folder}/.tmp")
-        writable.append(cage.work_folder)
+        writable += [cage.work_folder, f"{cage.work_folder}/.tmp"]
     if "Landlock" not in cage.switched_off:
         landlock.restrict(readable=cage.readable, writable=writable)
     syscalls.drop_capabilities()
@@ -80,6 +80,10 @@ def _prepare_work_folder(cage: Cage, uid: int) -> None:
         syscalls.mount_tmpfs(WORK_FOLDER, options)
     elif cage.identity.is_root:
         os.chown(cage.work_folder, uid, uid)
+    os.mkdir(f"{cage.work_folder}/.tmp", 0o700)
+    os.chown(f"{cage.work_folder}/.tmp", uid if cage.identity.is_root else -1, -1)
+    if cage.namespaces:
+        open_tmp()
     os.chdir(cage.work_folder)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 
+from sandbox._guest.uids import may_mount
 from sandbox._kernel import landlock, seccomp, syscalls
 from sandbox._kernel.tables import TABLES
 
@@ -97,5 +98,5 @@ def _try(probe: Callable[[], None]) -> str | None:
 
 
 def _enter_user_namespace() -> None:
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or not may_mount():
         syscalls.unshare(syscalls.CLONE_NEWUSER)

@@ -1,6 +1,7 @@
 """The file system that the code sees: interpreter and libraries read-only, four devices, nothing else of the host."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER
@@ -12,12 +13,17 @@ _GROUP = "sandbox:x:1000:\n"
 _SIZE = "size=16m,mode=755,nr_inodes=8192"
 
 
-def build_root(read_only: list[str]) -> None:
-    """Replace the root of this mount namespace. Raises OSError."""
+def build_root(read_only: list[str], change_user: Callable[[], None] | None = None) -> None:
+    """Replace the root of this mount namespace. Raises OSError.
+
+    `change_user`: called when the folders are open, which the new user may not enter.
+    """
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
     present = [path for path in read_only if os.path.exists(path) and not os.path.islink(path)]
     sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in present}
     devices = {name: os.open(f"/dev/{name}", os.O_PATH | os.O_CLOEXEC) for name in _DEVICES}
+    if change_user:
+        change_user()
     # what the new root covers is reached through the descriptors opened above
     new_root = "/mnt" if os.path.isdir("/mnt") else "/tmp"
     syscalls.mount_tmpfs(new_root, _SIZE, executable=True)
@@ -32,12 +38,26 @@ def build_root(read_only: list[str]) -> None:
         syscalls.make_read_only(f"{new_root}/dev/{name}", executable=False, device=True)
     Path(f"{new_root}/etc/passwd").write_text(_PASSWD, encoding="utf-8")
     Path(f"{new_root}/etc/group").write_text(_GROUP, encoding="utf-8")
-    if not os.path.lexists(f"{new_root}/tmp"):  # an interpreter may live below /tmp: then TMPDIR alone must do
+    if not os.path.lexists(f"{new_root}/tmp"):  # an interpreter may live below /tmp: see `open_tmp`
         os.symlink(f"{WORK_FOLDER}/.tmp", f"{new_root}/tmp")
     for fd in (*sources.values(), *devices.values()):
         os.close(fd)
     syscalls.pivot_root(new_root)
     syscalls.make_read_only("/", below=False)  # its owner is the code's own uid where an ordinary user runs the pool
+
+
+def open_tmp() -> None:
+    """Make /tmp writable in a session, in whose mount namespace it is called: the symlink, or its folder mounted.
+
+    What lies below /tmp, as an interpreter may, is shown there as before.
+    """
+    if os.path.islink("/tmp"):
+        return
+    own = f"{WORK_FOLDER}/.tmp"
+    for name in os.listdir("/tmp"):
+        os.mkdir(f"{own}/{name}")
+        syscalls.mount(f"/tmp/{name}", f"{own}/{name}", flags=syscalls.MS_BIND | syscalls.MS_REC)
+    syscalls.mount(own, "/tmp", flags=syscalls.MS_BIND | syscalls.MS_REC)
 
 
 def _copy_links(paths: list[str], new_root: str) -> None:

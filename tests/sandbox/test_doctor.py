@@ -4,6 +4,8 @@ import os
 import platform
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from sandbox import Limits, digest, sandbox_digest
 from sandbox.cli import app
 from sandbox.doctor import Finding, can_run, describe_machine, diagnose
 from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY
+from tests.sandbox import ordinary_user
 
 runner = CliRunner()
 
@@ -58,6 +61,44 @@ def test_the_doctor_command_shows_what_can_run() -> None:
     findings = diagnose()
     assert result.exit_code == (0 if can_run("lite", findings) else 1)
     assert f"full tier: {'can run' if can_run('full', findings) else 'cannot run'}" in result.stdout
+
+
+DIAGNOSE = """
+import resource, sys
+if sys.argv[1:]:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
+from sandbox.doctor import can_run, diagnose, try_sessions
+findings = diagnose()
+assert can_run("full", findings) and can_run("lite", findings), findings
+findings += try_sessions(findings)
+print(can_run("full", findings), can_run("lite", findings), findings[-2].reason, findings[-1].reason)
+"""
+
+
+def diagnosed_by(*command: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(ordinary_user.ROOT)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_sessions_run_where_root_has_one_uid(full_tier: None) -> None:
+    """As in a rootless container without subordinate uids."""
+    assert diagnosed_by("unshare", "-r", sys.executable, "-c", DIAGNOSE) == "True True None None\n"
+
+
+def test_sessions_run_where_root_of_a_container_may_not_mount(full_tier: None) -> None:
+    """As in rootless Podman and in Kubernetes with user namespaces."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a user namespace with many uids")
+    command = [sys.executable, "-m", "tests.sandbox.rootless", "-c", DIAGNOSE]
+    assert diagnosed_by(*command) == "True True None None\n"
+
+
+def test_the_doctor_runs_code_before_it_says_that_a_tier_can_run(full_tier: None) -> None:
+    said = diagnosed_by(sys.executable, "-c", DIAGNOSE, "14")  # enough open files for each protection alone
+    assert said.startswith("False ")
+    assert "Too many open files" in said
 
 
 @pytest.mark.parametrize("command", ["run", "doctor"])

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from dataclasses import dataclass, field
@@ -286,6 +288,27 @@ def test_a_tier_that_the_kernel_refuses_is_an_error_that_says_what_to_do() -> No
     assert "namespaces, which failed" in said
     assert "Operation not permitted" in said
     assert "DARKROOM_SANDBOX_TIER=lite" in said
+
+
+def test_tmp_is_writable_where_the_library_lies_below_it(full_tier: None) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        shutil.copytree(ROOT / "sandbox", f"{folder}/sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+        host = run_python(f"""
+            import sys
+            sys.path.insert(0, {folder!r})
+            from sandbox import SandboxPool
+            with SandboxPool(tier="full") as pool, pool.group() as group, group.session() as session:
+                code = "open('/tmp/a.txt', 'w').write('kept'); print(open('/tmp/a.txt').read(), os.listdir('/tmp'))"
+                observation = session.run(code)
+                print(observation.text, observation.error)
+                print(session.run("open('/tmp/" + {os.path.basename(folder)!r} + "/a.txt', 'w')").error)
+        """)
+        out, errors = host.communicate(timeout=120)
+    assert errors == ""
+    assert out.startswith("kept [")
+    assert os.path.basename(folder) in out
+    assert "Read-only file system" in out or "Permission denied" in out
 
 
 def test_where_namespaces_are_forbidden_the_lite_tier_runs_when_it_is_chosen() -> None:
