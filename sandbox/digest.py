@@ -3,20 +3,16 @@
 import hashlib
 import json
 import platform
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sandbox._guest.config import RepairMode
 from sandbox._guest.scan import ScanMode
+from sandbox.libraries import added_libraries, library_versions
 from sandbox.limits import Limits
 from sandbox.protections import Tier, choose_tier
 
-_LIBRARIES = """
-numpy pillow opencv-python-headless matplotlib scipy sympy scikit-image autopep8 av
-"""
 _PACKAGE = Path(__file__).parent
 
 
@@ -27,13 +23,13 @@ def sandbox_digest(
     scan: ScanMode = "strict",
     repair: RepairMode = "small_model",
 ) -> str:
-    """Hex digest of the guest's sources, the versions of its libraries, the machine type, the limits, tier and modes.
+    """Hex digest of the guest's sources, versions of what it can import, the machine type, the limits, tier and modes.
 
     The same on every machine where these are the same: no path and no time goes in.
     """
     determinants = {
         "sources": _source_digests(),
-        "libraries": _versions(),
+        "libraries": library_versions(added_libraries()),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "limits": asdict(limits or Limits()),
@@ -50,12 +46,3 @@ def _source_digests() -> dict[str, str]:
     # of the host's half, what changes what is observed
     files += [_PACKAGE / "neutral.py", _PACKAGE / "special_tokens.toml"]
     return {f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
-@cache
-def _versions() -> dict[str, str | None]:
-    versions: dict[str, str | None] = dict.fromkeys(_LIBRARIES.split())
-    for name in versions:
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from sandbox._guest.config import ZygoteConfig
 from sandbox.errors import SandboxClosed, SandboxUnavailable
+from sandbox.libraries import added_libraries, importable_modules
 from sandbox.protections import Tier, advice
 
 _PACKAGE = Path(__file__).parent
@@ -66,7 +67,8 @@ class ZygoteProcess:
             start_new_session=True,  # what a terminal or Slurm sends to the host's group is the host's to decide on
         )
         far_end.close()
-        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd, scratch, sorted(switched_off))
+        libraries = importable_modules(added_libraries())
+        config = ZygoteConfig(tier == "full", read_only_paths(), host_pidfd, scratch, sorted(switched_off), *libraries)
         self._control.send(json.dumps(asdict(config)).encode())
         os.close(host_pidfd)
         self._ready = False
@@ -127,7 +129,8 @@ def read_only_paths() -> list[str]:
 
 def _library_folders() -> set[str]:
     """Folders on the path that hold the libraries; usually the one below sys.prefix."""
-    specs = [importlib.util.find_spec(name) for name in LIBRARIES]
+    told, _ = importable_modules(added_libraries())
+    specs = [importlib.util.find_spec(name) for name in {*LIBRARIES, *told}]
     origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
     folders = {str(origin.parent.parent if origin.name == "__init__.py" else origin.parent) for origin in origins}
     return folders - {sysconfig.get_path("stdlib")}

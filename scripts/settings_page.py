@@ -29,6 +29,10 @@ OTHERS = {
     ),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
+    "`DARKROOM_SANDBOX_LIBRARIES`": (
+        "",
+        "Installed packages that model-written code may import beside the nine of the sandbox, separated by commas.",
+    ),
     "`DARKROOM_SANDBOX_CGROUP`": (
         "",
         "A delegated cgroup v2 folder that limits sessions as well; an existing delegation is found without it.",

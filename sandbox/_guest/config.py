@@ -29,6 +29,10 @@ class ZygoteConfig:
     """Folder of the host that holds those of all sessions, in the lite tier; it ends with the host."""
     switched_off: list[str]
     """Of "seccomp" and "Landlock": what the positive control of the tests does without. Empty for everybody else."""
+    libraries: list[str]
+    """Top-level modules that an error lists."""
+    importable: list[str]
+    """All of them that can be imported, beside Python's own."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sandbox._guest.config import WORK_FOLDER, Identity, ZygoteConfig
+from sandbox._guest.libraries import LibraryFinder
 from sandbox._guest.proc import Proc
 from sandbox._guest.root import build_root
 from sandbox._guest.uids import may_mount, uid_range
@@ -110,6 +111,7 @@ def _enter(control: socket.socket, config: ZygoteConfig, user_namespace: _UserNa
         syscalls.die_with_parent()
         syscalls.mount_tmpfs(WORK_FOLDER, "size=32m")  # matplotlib wants to write while it is imported
     os.mkdir(os.environ["TMPDIR"])
+    LibraryFinder(config.libraries, config.importable).install()
     from sandbox._guest.zygote import serve  # the libraries are imported only behind the namespaces
 
     serve(control, config, _identity(user_namespace.uids, namespaces=config.namespaces), proc)

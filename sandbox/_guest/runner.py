@@ -35,6 +35,7 @@ from sandbox._guest.gallery import Budget, Gallery, Pixels, SavedFiles, held_pat
 from sandbox._guest.output import CappedOutput
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
+from sandbox._guest.stand_ins import install_stand_ins
 from sandbox._guest.substitutes import install_copy, install_pipe
 from sandbox._guest.video import install_decord_alias, names_of_videos
 from sandbox.limits import Limits
@@ -105,6 +106,7 @@ class Runner:
         self._repairs.install()
         warm.install_sqlite()
         install_pipe()
+        install_stand_ins(self._gallery.display)
         if self._inputs.video_paths:
             install_decord_alias()
 

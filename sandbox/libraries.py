@@ -1,0 +1,84 @@
+"""Which libraries the code may import: nine, those that DARKROOM_SANDBOX_LIBRARIES adds, and what these require.
+
+Whatever else is installed beside them is hidden, so that a row's code finds the same libraries on every machine; the
+digest names them all with their versions.
+"""
+
+import os
+import re
+from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from sandbox.errors import SandboxError
+
+LIBRARIES_VARIABLE = "DARKROOM_SANDBOX_LIBRARIES"
+NINE = {
+    "numpy": "numpy",
+    "pillow": "PIL",
+    "opencv-python-headless": "cv2",
+    "matplotlib": "matplotlib",
+    "scipy": "scipy",
+    "sympy": "sympy",
+    "scikit-image": "skimage",
+    "autopep8": "autopep8",
+    "av": "av",
+}
+"""Distributions and what the code imports of them. Another build of a library may be installed under another name."""
+
+
+def added_libraries() -> tuple[str, ...]:
+    """The distributions that the setting adds, sorted. Raises SandboxError for one that is not installed."""
+    names = tuple(sorted({*map(canonicalize_name, re.split(r"[\s,]+", os.environ.get(LIBRARIES_VARIABLE, "")))} - {""}))
+    for name in names:
+        if _installed(name) is None:
+            raise SandboxError(
+                f"{LIBRARIES_VARIABLE} names {name!r}, which is not installed: install it beside Darkroom"
+            )
+    return names
+
+
+@cache
+def library_versions(added: tuple[str, ...]) -> dict[str, str | None]:
+    """The version of every distribution whose modules the code can import; None for one that is not installed."""
+    versions: dict[str, str | None] = dict.fromkeys((*NINE, *added))
+    waiting = list(versions)
+    for name in waiting:  # which grows
+        found = _installed(name)
+        if found is None:
+            continue
+        versions[name] = found.version
+        for requirement in map(Requirement, found.requires or ()):
+            needed = canonicalize_name(requirement.name)
+            is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            if is_needed and needed not in versions:
+                versions[needed] = None
+                waiting.append(needed)
+    return versions
+
+
+@cache
+def importable_modules(added: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Top-level modules: those to tell the code of, and all that it can import."""
+    told = [*NINE.values(), *(module for name in added for module in _modules(name))]
+    return told, sorted({*told, *(module for name in library_versions(added) for module in _modules(name))})
+
+
+def _installed(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except (PackageNotFoundError, ValueError):
+        return None
+
+
+def _modules(name: str) -> list[str]:
+    found = _installed(name)
+    if found is None:
+        return []
+    if told := found.read_text("top_level.txt"):
+        return told.split()
+    tops = {path.parts[0] for path in found.files or ()}
+    names = {top.partition(".")[0] for top in tops if not top.endswith((".libs", "-info", ".pth"))}
+    return sorted(name for name in names if name.isidentifier())
