@@ -23,6 +23,7 @@ from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection, Shard
 from pipelines.generation.verdicts import Verdicts
 from pipelines.models.policies import Completion, Policy
+from pipelines.models.tasks import image_names
 from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
@@ -164,7 +165,9 @@ class Runs(RecipeStage[Draft, Trajectory]):
         """The rollout; one without an answer is rejected with its rounds."""
         recipe = self.recipe
         task = task_of(recipe, sample, row.images, json.loads(row.hint), row.mode, self.writer)
-        async with self.sandboxes.session(task.images, sample.videos, seed=task.seed) as session:
+        async with self.sandboxes.session(
+            task.images, sample.videos, seed=task.seed, names=image_names(sample.question)
+        ) as session:
             rolled_out = await rollout(
                 task,
                 policy=self.writer,

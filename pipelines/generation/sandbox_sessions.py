@@ -34,17 +34,22 @@ class Sandboxes:
 
     @asynccontextmanager
     async def session(
-        self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, seed: int
+        self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, seed: int, names: Sequence[str] = ()
     ) -> AsyncIterator[RecordedSession]:
-        """One rollout's session over ``images`` and ``videos``; it costs nothing until a program must be executed."""
-        async with self.group(images, videos) as group, group.session(seed=seed) as session:
+        """One rollout's session over ``images`` and ``videos``; it costs nothing until a program must be executed.
+
+        ``names``: what the prompt calls the images, for the code to open.
+        """
+        async with self.group(images, videos, names=names) as group, group.session(seed=seed) as session:
             yield session
 
     @asynccontextmanager
-    async def group(self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = ()) -> AsyncIterator[RecordedGroup]:
+    async def group(
+        self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, names: Sequence[str] = ()
+    ) -> AsyncIterator[RecordedGroup]:
         """One prompt, for several rollouts: its images are decoded once, when the first program must be executed."""
         async with AsyncExitStack() as resources:
-            yield RecordedGroup(self, tuple(images), tuple(videos), resources)
+            yield RecordedGroup(self, tuple(images), tuple(videos), tuple(names), resources)
 
 
 class RecordedGroup:
@@ -55,9 +60,10 @@ class RecordedGroup:
         sandboxes: Sandboxes,
         images: tuple[ImageRef, ...],
         videos: tuple[VideoRef, ...],
+        names: tuple[str, ...],
         resources: AsyncExitStack,
     ) -> None:
-        self.sandboxes, self.images, self.videos = sandboxes, images, videos
+        self.sandboxes, self.images, self.videos, self.names = sandboxes, images, videos, names
         self._resources = resources
         self._opening = asyncio.Lock()
         self._group: sandbox.Group | None = None
@@ -74,7 +80,7 @@ class RecordedGroup:
             if self._group is None:
                 pool = await asyncio.to_thread(process_pool, self.sandboxes.limits)
                 images, videos = (list(map(self.sandboxes.store.read, refs)) for refs in (self.images, self.videos))
-                self._group = await asyncio.to_thread(pool.group, images=images, videos=videos)
+                self._group = await asyncio.to_thread(pool.group, images=images, videos=videos, names=self.names)
                 self._resources.push_async_callback(asyncio.to_thread, self._group.close)
         session = await asyncio.to_thread(self._group.session, seed=seed)
         resources.push_async_callback(asyncio.to_thread, session.close)
@@ -119,13 +125,16 @@ class RecordedSession:
         return from_row(Observation, act.result)
 
     def _request(self, code: str) -> dict[str, Any]:
-        videos = {"videos": [video.sha256 for video in self._group.videos]} if self._group.videos else {}
+        group = self._group
+        videos = {"videos": [video.sha256 for video in group.videos]} if group.videos else {}
+        names = {"names": list(group.names)} if group.names else {}
         return {
             "sandbox": sandbox.sandbox_digest(self._sandboxes.limits),
-            "images": [image.sha256 for image in self._group.images],
+            "images": [image.sha256 for image in group.images],
             "seed": self._seed,
             "programs": [*self._programs, code],
             **videos,
+            **names,
         }
 
     async def _execute(self, code: str) -> Act:

@@ -1,5 +1,6 @@
 """A task: a sample prepared by one recipe, ready for a rollout."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -44,6 +45,17 @@ def question_text(sample: Sample) -> str:
 def image_sizes(images: tuple[ImageRef, ...]) -> str:
     """``2400x1600`` of every image, in order."""
     return ", ".join(f"{image.width}x{image.height}" for image in images)
+
+
+_IMAGE_PATH = re.compile(r"image path[^:\n]{0,60}:[\s\"'`*]{0,8}([^\s\"'`*]{1,255})", re.IGNORECASE)
+
+
+def image_names(question: str) -> tuple[str, ...]:
+    """What a question calls its images, in their order: ``User Image Path: hr_bench_4k/179.jpg`` (Thyme table 3).
+
+    Code opens the images by these names, in a replay of the row as well.
+    """
+    return tuple(_IMAGE_PATH.findall(question))
 
 
 def video_info(videos: tuple[VideoRef, ...]) -> str:

@@ -17,6 +17,7 @@ from PIL import Image
 import sandbox
 from pipelines.generation.sandbox_sessions import process_pool
 from pipelines.models.protocols import PROTOCOLS
+from pipelines.models.tasks import image_names
 from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
 from pipelines.storage.media_validation import decode, eight_bit
 from pipelines.storage.stage import Progress
@@ -119,7 +120,10 @@ def _executed(row: Mapping[str, Any], pool: sandbox.SandboxPool) -> Iterator[san
         return
     images = [image["bytes"] for image in row["images"][: row["n_question_images"]]]
     videos = [video["bytes"] for video in row.get("videos") or ()]
-    with pool.group(images=images, videos=videos) as group, group.session(seed=row["provenance"]["seed"]) as session:
+    with (
+        pool.group(images=images, videos=videos, names=image_names(row["question"])) as group,
+        group.session(seed=row["provenance"]["seed"]) as session,
+    ):
         _set_up(session, row["protocol"])
         for turn in row["rounds"]:
             yield session.run(turn["code"])

@@ -17,7 +17,7 @@ from pipelines.models.policies.base import Completion, CompletionRequest, Policy
 from pipelines.models.protocols import ToolCall
 from pipelines.models.protocols.base import Protocol
 from pipelines.models.self_consistency import Vote
-from pipelines.models.tasks import Task, question_text
+from pipelines.models.tasks import Task, image_names, question_text
 from pipelines.records import PassRate, RLCandidate, Sample, ToolNecessity, Usage, Votes
 from pipelines.records.digest import digest, seed_from
 from pipelines.records.reject_reasons import Reason, RowError
@@ -80,7 +80,7 @@ class ToolNecessities(Stage[Sample, RLCandidate, ToolNecessity]):
             )
         except PolicyError as error:
             raise RowError(Reason.POLICY_FAILED, f"tool necessity, {mode}: {error}") from error
-        async with self.sandboxes.group(sample.images) as group:
+        async with self.sandboxes.group(sample.images, names=image_names(sample.question)) as group:
             rollouts = [await self._rolled_out(task, opening, number, group) for number, opening in enumerate(openings)]
         ballots = [await self._ballot(rolled_out, sample, row, mode) for rolled_out in rollouts]
         return Votes(

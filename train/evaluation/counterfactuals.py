@@ -21,6 +21,7 @@ from PIL import Image
 from pipelines.generation.rollout import CodeSession, rollout
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyIdentity
+from pipelines.models.tasks import image_names
 from pipelines.records import ImageRef, Observation
 from pipelines.records.answers import letter_of, matches
 from pipelines.records.digest import seed_from
@@ -81,7 +82,8 @@ class CounterfactualRunner:
         evaluated, policy = self._evaluated, self._evaluated.policy
         if control == "other_draw":
             policy = _ResampledPolicy(policy, first)
-        async with self._sandboxes.session(scored.images, scored.task.sample.videos, seed=scored.task.seed) as opened:
+        sample, names = scored.task.sample, image_names(scored.task.sample.question)
+        async with self._sandboxes.session(scored.images, sample.videos, seed=scored.task.seed, names=names) as opened:
             session = ViewableSession(opened)
             outcome = await rollout(
                 scored.task,

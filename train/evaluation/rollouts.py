@@ -11,7 +11,7 @@ from pipelines.generation.rollout import CodeSession, Rollout, rollout
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.policies import Policy
 from pipelines.models.protocols import PROTOCOLS, Protocol
-from pipelines.models.tasks import PreparedSample, Task, question_text
+from pipelines.models.tasks import PreparedSample, Task, image_names, question_text
 from pipelines.records import ImageRef, Observation, Sample
 from pipelines.records.digest import digest, seed_from
 from pipelines.records.reject_reasons import RETRYABLE
@@ -140,7 +140,9 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
 
 async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:
     """One rollout; a failed turn or execution is its error."""
-    async with sandboxes.session(task.images, task.sample.videos, seed=task.seed) as session:
+    async with sandboxes.session(
+        task.images, task.sample.videos, seed=task.seed, names=image_names(task.sample.question)
+    ) as session:
         return await rollout(
             task,
             policy=evaluated.policy,

@@ -152,3 +152,13 @@ def test_a_dataset_is_named_by_family_by_all_or_by_folder(folder: Path) -> None:
 def test_a_name_that_means_no_dataset_is_told_what_there_is(folder: Path) -> None:
     with pytest.raises(TableMissing, match="there are: crop"):
         find_datasets("rotation", folder.parent)
+
+
+def test_code_that_opens_the_image_by_the_question_s_name_runs_again(folder: Path) -> None:
+    def rename(row) -> None:
+        row["question"] += "\nUser Image Path: hr_bench_4k/179.jpg"
+        row["rounds"][0]["code"] = 'image_path = "hr_bench_4k/179.jpg"\n' + row["rounds"][0]["code"]
+
+    edit_rows(folder, rename)
+    found = replay([folder])
+    assert (found.n_same, found.differences) == (4, ())

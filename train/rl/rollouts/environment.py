@@ -15,6 +15,7 @@ from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from pipelines.models.protocols import PROTOCOLS, Protocol
+from pipelines.models.tasks import image_names
 from pipelines.publishing.layouts.trl import content_parts
 from pipelines.records import Edit, Observation
 from pipelines.records.digest import seed_from
@@ -126,7 +127,9 @@ class SandboxEnvironment:
         if self._session is None:
             prompt = self._prompt
             images = self._row.get("image_files") or self._row.get("images") or ()
-            self._group = PROMPT_GROUPS.acquire(prompt, images, self._row.get("videos") or ())
+            asked = self._row.get("asked")
+            names = image_names(asked.sample.question) if asked else ()
+            self._group = PROMPT_GROUPS.acquire(prompt, images, self._row.get("videos") or (), names)
             self._session = self._group.session(seed=seed_from(prompt, self._slot))
             setup = self._protocol.setup
             if setup and not (observation := self._session.run(setup)).ok:

@@ -44,7 +44,13 @@ class PromptGroups:
                 self._threads = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="darkroom-program")
             return self._threads
 
-    def acquire(self, prompt: str, images: Sequence[bytes | Image.Image], videos: Sequence[bytes] = ()) -> Group:
+    def acquire(
+        self,
+        prompt: str,
+        images: Sequence[bytes | Image.Image],
+        videos: Sequence[bytes] = (),
+        names: Sequence[str] = (),
+    ) -> Group:
         """The group of a prompt, opened by its first rollout; others wait for it. Raises what opening it raises."""
         with self._lock:
             lease = self._leases.get(prompt)
@@ -53,7 +59,7 @@ class PromptGroups:
                 lease = self._leases[prompt] = _Lease()
             lease.n_users += 1
         if is_first:
-            self._open(prompt, lease, images, videos)
+            self._open(prompt, lease, images, videos, names)
         return lease.group.result()
 
     def release(self, prompt: str) -> None:
@@ -77,9 +83,16 @@ class PromptGroups:
         if threads is not None:
             threads.shutdown()
 
-    def _open(self, prompt: str, lease: _Lease, images: Sequence[bytes | Image.Image], videos: Sequence[bytes]) -> None:
+    def _open(
+        self,
+        prompt: str,
+        lease: _Lease,
+        images: Sequence[bytes | Image.Image],
+        videos: Sequence[bytes],
+        names: Sequence[str],
+    ) -> None:
         try:
-            lease.group.set_result(process_pool(self.limits).group(images=list(images), videos=list(videos)))
+            lease.group.set_result(process_pool(self.limits).group(list(images), videos=list(videos), names=names))
         except BaseException as error:
             with self._lock:  # the next rollout tries again
                 if self._leases.get(prompt) is lease:
