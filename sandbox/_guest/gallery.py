@@ -233,6 +233,9 @@ def to_rgb(image: Image.Image) -> Image.Image:
     """RGB as a viewer shows it: transparency on white, 16 bits scaled to 8."""
     if image.mode.startswith("I;16"):
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode == "RGB" and "transparency" not in image.info:
+        image.load()
+        return image
     if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
         layer = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")

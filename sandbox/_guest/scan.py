@@ -5,7 +5,7 @@ the syntax tree, so comments, strings and `re.compile` or `list.remove` are not 
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 ScanMode = Literal["strict", "own_files", "off"]
@@ -42,8 +42,9 @@ def refuse_dangerous_calls(tree: ast.Module, mode: ScanMode) -> None:
 
 def _named_functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Every `module.function` that the code imports or names, with its line."""
-    names = _imported_names(tree)
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]  # takes longer than all that is done with it
+    names = _imported_names(nodes)
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             yield from ((node.lineno, f"{_canonical(node.module or '')}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Attribute):
@@ -52,9 +53,9 @@ def _named_functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{base}.{node.attr}"
 
 
-def _imported_names(tree: ast.Module) -> dict[str, str]:
+def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     names = {module: _canonical(module) for module in _MODULES} | {"Path": "pathlib.Path"}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.asname: _canonical(alias.name) for alias in node.names if alias.asname}
         elif isinstance(node, ast.ImportFrom):
