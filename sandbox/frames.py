@@ -1,6 +1,7 @@
 """The bytes between host and session, and the host's check of every one of them.
 
-A request is a header and the code; a reply is a header, a JSON object and the raw RGB pixels of its images:
+A request is a header and the code; a reply is a header and a JSON object; the raw RGB pixels of its images lie in the
+session's window, one after the other (`window`):
 
     header   <QI   the call's nonce (64 random bits), length of what follows
     start    {"seed": 7}, once, before the first call

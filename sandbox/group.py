@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -31,6 +32,7 @@ from sandbox.limits import Limits
 from sandbox.pidfd import attest, is_doomed, open_parent
 from sandbox.protections import Tier
 from sandbox.session import Closing, Session, off_loop
+from sandbox.window import Window
 
 _ANSWER_SECONDS = 30.0
 _MAX_MESSAGE = 1 << 16
@@ -136,14 +138,15 @@ class Group(Closing):
         work_folder = self._terms.new_folder()
         request = SessionRequest(self._terms.next_slot(), nonce, work_folder or WORK_FOLDER)
         near, far = socket.socketpair()
-        with far:
-            try:
-                pidfd = self._ask(request, far.fileno())
-            except BaseException:
-                near.close()
-                raise
+        with far, ExitStack() as unless_started:
+            unless_started.callback(near.close)
+            window = Window(self._terms.limits.reply_mb << 20)
+            unless_started.callback(window.close)
+            pidfd = self._ask(request, [far.fileno(), window.fd])
+            window.handed_over()
+            unless_started.pop_all()
         terms, ended, forget = self._terms, self._has_ended, self._sessions.discard
-        session = Session(near, pidfd, nonce, terms.limits, terms.admission, work_folder, ended, forget)
+        session = Session(near, window, pidfd, nonce, terms.limits, terms.admission, work_folder, ended, forget)
         self._admit(session)
         terms.admission.meter.spawned(time.monotonic() - started)
         return session
@@ -159,21 +162,21 @@ class Group(Closing):
         poll.register(self._channel, 0)
         return bool(poll.poll(_LAST_BREATH_MILLISECONDS))
 
-    def _ask(self, request: SessionRequest, fd: int) -> int:
+    def _ask(self, request: SessionRequest, fds: list[int]) -> int:
         with self._lock:
             if self._closed:
                 raise SandboxClosed("the group is closed")
             try:
-                socket.send_fds(self._channel, [json.dumps(asdict(request)).encode()], [fd])
+                socket.send_fds(self._channel, [json.dumps(asdict(request)).encode()], fds)
             except OSError as error:
                 raise SandboxClosed("the group has ended") from error
-            answer, fds = self._receive(_ANSWER_SECONDS)
-            if fds and self._pidfd is None:
-                self._pidfd = open_parent(fds[0])
-        if not fds:
+            answer, pidfds = self._receive(_ANSWER_SECONDS)
+            if pidfds and self._pidfd is None:
+                self._pidfd = open_parent(pidfds[0])
+        if not pidfds:
             _check_answer(answer)
             raise ResourcesExhausted("the descriptor of a session did not arrive", errno.EMFILE)
-        return fds[0]
+        return pidfds[0]
 
     def _admit(self, session: Session) -> None:
         seccomp = "seccomp" not in self._terms.switched_off

@@ -46,7 +46,7 @@ class SandboxPool(Closing):
       turn, and one that sleeps makes room for another.
 
     Where cgroup v2 is delegated to this process, sessions are limited by it as well (`cgroups`). The limit on open
-    files is raised to the hard one: a session takes three descriptors of the host.
+    files is raised to the hard one: a session takes four descriptors of the host.
     """
 
     def __init__(

@@ -13,8 +13,6 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from PIL import Image
-
 from sandbox._guest.config import INTERRUPT
 from sandbox._guest.frames import HEADER
 from sandbox.admission import Admission, Turn
@@ -25,7 +23,6 @@ from sandbox.folders import remove_tree
 from sandbox.frames import (
     MAX_CODE_BYTES,
     Channel,
-    Frame,
     encode_request,
     encode_start,
     parse_header,
@@ -36,6 +33,7 @@ from sandbox.frames import (
 from sandbox.limits import Limits
 from sandbox.observation import Observation, ShownImage, Status
 from sandbox.pidfd import has_ended, pid_of, wait_for_end
+from sandbox.window import Window
 
 _START_SECONDS = 30.0
 _MAX_HELLO_BYTES = 1 << 16
@@ -85,6 +83,7 @@ class Session(Closing):
     def __init__(
         self,
         channel: socket.socket,
+        window: Window,
         pidfd: int,
         nonce: int,
         limits: Limits,
@@ -94,7 +93,7 @@ class Session(Closing):
         forget: Callable[["Session"], None],
     ) -> None:
         self._channel, self._pidfd, self._nonce, self._limits = Channel(channel), pidfd, nonce, limits
-        self._clock = ProcessClock(pid_of(pidfd))
+        self._window, self._clock = window, ProcessClock(pid_of(pidfd))
         self._admission, self._work_folder, self._forget = admission, work_folder, forget
         self._tree_ended = tree_ended
         self._lock = threading.RLock()  # guards the channel: one call at a time
@@ -154,7 +153,7 @@ class Session(Closing):
 
     def confine(self, tree: TreeCgroup) -> None:
         """Let the kernel limit the stopped session's memory and threads as a whole, beside its own rlimits."""
-        n_bytes = self._limits.memory_mb + self._limits.disk_mb + _WARM_MB << 20
+        n_bytes = self._limits.memory_mb + self._limits.disk_mb + self._limits.reply_mb + _WARM_MB << 20
         self._cgroup = tree.add(pid_of(self._pidfd), memory_bytes=n_bytes, max_tasks=_MAX_TASKS)
 
     def start(self, *, seed: int) -> bool:
@@ -182,6 +181,7 @@ class Session(Closing):
                     os.close(self._pidfd)
                     self._pidfd = -1
                 self._channel.close()
+                self._window.close()
                 self._clock.close()
                 if self._cgroup is not None:
                     self._cgroup.close()
@@ -222,13 +222,10 @@ class Session(Closing):
         self._channel.send(request, deadline)
         length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=reply_cap(self._limits))
         reply = parse_reply(self._channel.read(length, deadline), self._limits, code)
-        images = tuple(self._read_image(frame, deadline) for frame in reply.images)
+        pixels = self._window.read([(frame.width, frame.height) for frame in reply.images])
+        images = tuple(ShownImage(image, frame.name) for image, frame in zip(pixels, reply.images, strict=True))
         seconds = time.monotonic() - started
         return Observation(reply.status, reply.text, images, reply.error, seconds, reply.edits, reply.artefacts)
-
-    def _read_image(self, frame: Frame, deadline: Deadline) -> ShownImage:
-        data = self._channel.read(frame.n_bytes, deadline)
-        return ShownImage(Image.frombytes("RGB", (frame.width, frame.height), data), frame.name)
 
     def _signal(self, number: int) -> None:
         with self._pidfd_lock, suppress(ProcessLookupError):

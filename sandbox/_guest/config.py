@@ -59,7 +59,7 @@ class GuestMode:
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """One rollout. Its channel travels beside it as a file descriptor."""
+    """One rollout. Its channel and the memory for its pixels travel beside it as file descriptors."""
 
     slot: int
     nonce: int

@@ -3,7 +3,6 @@
 import json
 import os
 import struct
-from collections.abc import Iterable
 from typing import Any
 
 HEADER = struct.Struct("<QI")
@@ -17,12 +16,11 @@ def next_frame(fd: int) -> tuple[int, bytes]:
     return nonce, _read(fd, length)
 
 
-def send(fd: int, nonce: int, fields: dict[str, Any], blobs: Iterable[bytes]) -> None:
+def send(fd: int, nonce: int, fields: dict[str, Any]) -> None:
     payload = json.dumps(fields, ensure_ascii=False).encode("utf-8", "surrogatepass")  # half as long as with escapes
-    for part in (HEADER.pack(nonce, len(payload)) + payload, *blobs):
-        view = memoryview(part)
-        while view:
-            view = view[os.write(fd, view) :]
+    view = memoryview(HEADER.pack(nonce, len(payload)) + payload)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def _read(fd: int, length: int) -> bytes:

@@ -82,14 +82,17 @@ class Runner:
             setattr(sys, name, None)
         gc.enable()
 
-    def serve(self, fd: int, nonce: int) -> NoReturn:
-        """Answer calls until the host hangs up or kills."""
-        send(fd, nonce, {"ready": True}, [])
+    def serve(self, fd: int, nonce: int, window: "memoryview[int]") -> NoReturn:
+        """Answer calls until the host hangs up or kills; the images' pixels go into the window."""
+        send(fd, nonce, {"ready": True})
         seed_everything(json.loads(next_frame(fd)[1])["seed"])
         while True:
             nonce, code = next_frame(fd)
             reply, pixels = self._answer(code.decode("utf-8", "surrogatepass"))
-            send(fd, nonce, reply, pixels)
+            start = 0
+            for data in pixels:
+                window[start : (start := start + len(data))] = data
+            send(fd, nonce, reply)
 
     def _settle(self, work_folder: str) -> None:
         self._saved = SavedFiles(work_folder)

@@ -71,8 +71,8 @@ class SharedArrays:
 
     def __init__(self, fd: int, shape: tuple[int, ...]) -> None:
         self._shape, self._n_bytes = shape, int(np.prod(shape))
-        self._free = [syscalls.map_private(fd, self._n_bytes) for _ in range(_N_MAPPINGS)]
-        self._kept = syscalls.map_private(fd, self._n_bytes)  # to copy from; never handed out
+        self._free = [syscalls.map_file(fd, self._n_bytes, shared=False) for _ in range(_N_MAPPINGS)]
+        self._kept = syscalls.map_file(fd, self._n_bytes, shared=False)  # to copy from; never handed out
 
     def take(self) -> "np.ndarray[Any, Any]":
         """(height, width, 3) uint8, BGR."""

@@ -39,6 +39,7 @@ from sandbox.limits import Limits
 
 _MAX_MESSAGE, _MAX_FDS, _MAX_REASON = 1 << 16, 250, 2000
 _INIT = 1
+_N_SESSION_FDS = 2
 _MAX_PROCESS_ID = 400
 """Threads have such numbers too. Where all sessions have one uid, RLIMIT_NPROC must hold for all of them together."""
 
@@ -111,10 +112,10 @@ def _serve_group(tree: Tree, request: GroupRequest, fds: list[int]) -> NoReturn:
     channel.send(json.dumps({"ready": True}).encode())
     while True:
         session, session_fds = _receive(channel)
-        if session_fds:
-            _fork_session(tree, request.image_folder, SessionRequest(**session), channel, session_fds[0], runner)
+        if len(session_fds) == _N_SESSION_FDS:
+            _fork_session(tree, request.image_folder, SessionRequest(**session), channel, session_fds, runner)
         else:
-            channel.send(_told(OSError(errno.EMFILE, "the channel of a session did not arrive")))
+            channel.send(_told(OSError(errno.EMFILE, "the descriptors of a session did not arrive")))
         _close(session_fds)
 
 
@@ -145,12 +146,12 @@ def _told(error: OSError | MemoryError) -> bytes:
 
 
 def _fork_session(
-    tree: Tree, image_folder: str, request: SessionRequest, channel: socket.socket, fd: int, runner: Runner
+    tree: Tree, image_folder: str, request: SessionRequest, channel: socket.socket, fds: list[int], runner: Runner
 ) -> None:
     cage = _cage(tree, runner.limits, image_folder)
     cage = replace(cage, slot=request.slot, work_folder=request.work_folder, filter=tree.session_filter)
     try:
-        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, tree, cage, request, fd, runner)))
+        pidfd = os.pidfd_open(_fork(tree, partial(_run_session, tree, cage, request, fds, runner)))
     except OSError as error:  # no process or no memory is left: the siblings go on
         channel.send(_told(error))
         return
@@ -172,8 +173,12 @@ def _fork(tree: Tree, work: Callable[[], NoReturn]) -> int:
     return pid
 
 
-def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fd: int, runner: Runner) -> NoReturn:
+def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: list[int], runner: Runner) -> NoReturn:
+    fd, window_fd = fds
     try:
+        n_bytes = runner.limits.reply_mb << 20
+        window = syscalls.bytes_at(syscalls.map_file(window_fd, n_bytes, shared=True), n_bytes)
+        cage = replace(cage, base_bytes=cage.base_bytes + n_bytes)
         if cage.namespaces:
             tree.proc.limit_processes(_MAX_PROCESS_ID)
         lockdown.lock_down(cage, {fd})
@@ -181,9 +186,9 @@ def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fd: i
         lockdown.seal(cage)
     except BaseException as error:
         reason = "".join(traceback.format_exception(error))[-_MAX_REASON:]
-        send(fd, request.nonce, {"failed": reason}, [])
+        send(fd, request.nonce, {"failed": reason})
         raise
-    runner.serve(fd, request.nonce)
+    runner.serve(fd, request.nonce, window)
 
 
 def _cage(tree: Tree, limits: Limits, image_folder: str) -> lockdown.Cage:

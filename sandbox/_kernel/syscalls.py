@@ -1,6 +1,6 @@
 """Raw system calls: mounts, namespaces, capabilities, prctl, memory.
 
-Private mappings of a file outlive its descriptor (`mmap.mmap` keeps one of its own).
+Mappings of a file outlive its descriptor (`mmap.mmap` keeps one of its own).
 """
 
 import ctypes
@@ -153,9 +153,10 @@ def _checked(result: int, what: str) -> int:
     return result
 
 
-def map_private(fd: int, n_bytes: int) -> int:
-    """Address of the file's bytes, copied page by page when written to. Raises OSError."""
-    address = _libc.mmap(None, n_bytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE, fd, 0)
+def map_file(fd: int, n_bytes: int, *, shared: bool) -> int:
+    """Address of the file's bytes; unless they are shared, a page is copied when it is written to. Raises OSError."""
+    kind = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
+    address = _libc.mmap(None, n_bytes, mmap.PROT_READ | mmap.PROT_WRITE, kind, fd, 0)
     if address is None or address == _FAILED:
         _checked(-1, "mmap")
     return int(address)

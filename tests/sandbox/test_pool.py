@@ -183,10 +183,10 @@ def test_a_delegated_cgroup_limits_every_session_and_its_kills_are_told_as_memor
 ) -> None:
     cgroup = RecordedCgroup()
     monkeypatch.setattr("sandbox.pool.open_delegated", lambda _environment: cgroup)
-    with SandboxPool(tier="full", limits=Limits(memory_mb=100, disk_mb=20)) as pool, pool.group() as group:
+    with SandboxPool(tier="full", limits=Limits(memory_mb=100, disk_mb=20, reply_mb=12)) as pool, pool.group() as group:
         with group.session() as session:
             assert cgroup.pids[0] in descendants(pool.pid)
-            assert cgroup.limits[0] == {"memory_bytes": 248 << 20, "max_tasks": 64}
+            assert cgroup.limits[0] == {"memory_bytes": 260 << 20, "max_tasks": 64}
             cgroup.n_memory_kills = 1
             seen = session.run("import os; os._exit(0)")
             assert (seen.status, seen.broken) == ("memory", True)
