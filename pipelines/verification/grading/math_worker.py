@@ -1,8 +1,9 @@
 """math-verify in processes of its own: bounded in CPU time and memory, callable from any thread.
 
 math-verify bounds itself by SIGALRM, which only a main thread may set, and SymPy cannot be interrupted inside one large
-operation anyway. So each comparison is a fork of a warm process (``math_worker_main.py``), which the kernel ends after
-``CPU_SECONDS`` whatever it does; CPU time, not the wall clock, so that a busy machine changes no verdict.
+operation anyway. So each comparison is a fork of a warm process (``math_worker_main.py``), which ends after a number of
+calls: work, not time, so that neither a busy nor a slow machine changes a verdict. What never comes to a next call (a
+power of huge numbers) the kernel ends after ``CPU_SECONDS``, several times what the calls take.
 """
 
 import atexit
@@ -18,10 +19,11 @@ from pathlib import Path
 from queue import LifoQueue
 from typing import Any
 
-CPU_SECONDS = 1.0
+CPU_SECONDS = 5.0
 """Of one comparison; 0.01 to 0.2 s is usual."""
-WALL_SECONDS = 60.0
+WALL_SECONDS = 300.0
 """After which the process itself is given up, on a machine that hangs."""
+_ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}  # the order of sets, and with it the work, is always the same
 REMEMBERED = 8192
 """Comparisons: one answer is spelled in many ways that read the same."""
 
@@ -73,7 +75,9 @@ class MathsProcess:
             program = Path(__file__).with_name("math_worker_main.py")
             # -P: the program's folder stays off sys.path
             command = [sys.executable, "-P", str(program), str(CPU_SECONDS)]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=_ENVIRONMENT
+            )
             self._owner = os.getpid()
         return self._process
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pipelines.records import Sample, Truth
 from pipelines.verification.grading import grade
-from pipelines.verification.grading.math_worker import CPU_SECONDS, MathsProcess, maths_process
+from pipelines.verification.grading.math_worker import MathsProcess, maths_process
 from pipelines.verification.grading.maths import read_expression
 from pipelines.verification.grading.text_match import similarity
 
@@ -123,7 +123,7 @@ def test_a_hostile_answer_is_wrong_and_costs_less_than_two_seconds(said, answer)
     sample = asked(answer, choices=CHOICES if answer == "B" else (), category="OCR")
     before = time.process_time()
     assert not grade(said, sample).right
-    assert time.process_time() - before < 2 - CPU_SECONDS
+    assert time.process_time() - before < 1
 
 
 def test_a_comparison_that_does_not_end_is_ended_and_the_next_one_works():
@@ -132,6 +132,13 @@ def test_a_comparison_that_does_not_end_is_ended_and_the_next_one_works():
     assert not endless.same
     assert endless.error
     assert maths_process.compare("x+x", "2x").same
+
+
+def test_a_comparison_is_bounded_by_its_work_which_is_the_same_on_every_machine():
+    """Thirty nested roots of sums are small as text and much to compare."""
+    nested = r"\sqrt{2+" * 30 + "x" + "}" * 30
+    errors = {maths_process.compare(nested + suffix, nested + "+x^2").error for suffix in ("+1", "+2")}
+    assert errors == {"it takes more than 1000000 steps"}
 
 
 # --- what must pass
