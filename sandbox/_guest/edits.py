@@ -94,7 +94,7 @@ def parse_repaired(code: str, filename: str, *, enabled: bool = True) -> tuple[a
 def move_paths(tree: ast.Module, folders: Mapping[str, str], links: ImageLinks) -> list[SourceEdit]:
     """Point string literals below a folder, and those that name an image, to where that really is, in place."""
     edits: list[SourceEdit] = []
-    for node in ast.walk(tree) if folders else ():
+    for node in ast.walk(tree) if folders or links.named else ():
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             before, place = node.value, links.place_of(node.value)
             node.value = _moved(before, folders) if place is None else place

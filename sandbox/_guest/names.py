@@ -41,6 +41,7 @@ class ImageLinks:
             if times[file := os.path.basename(_place(name))] == 1 and file:  # else it could mean either
                 self._targets.setdefault(file, path)
         self._files = frozenset(map(os.path.basename, self._targets))
+        self.named = bool(self._targets)
 
     def settle(self, work_folder: str) -> None:
         """Names that lead out of the working folder, and their folders, have a place below it."""
