@@ -1,27 +1,59 @@
-"""Standard output that cannot grow: head and tail are kept, the middle is counted.
+"""What the code prints, kept within bounds: head and tail are kept, the middle is counted.
 
-Buffering above it is C (TextIOWrapper over BufferedWriter): a writer in Python costs four times as much per print.
+Python's text stays in memory; buffering above it is C (TextIOWrapper over BufferedWriter): a writer in Python costs
+four times as much per print. What goes to the descriptors 1 and 2 past Python, by os.write or by a C library, lands in
+a file in memory and joins the rest whenever Python's buffer is flushed: the order of a program whose output goes to a
+file. That file grows to `Limits.file_mb` within one call; beyond, os.write raises OSError.
 """
 
+import fcntl
+import gc
 import io
+import os
+import sys
+from contextlib import suppress
 from typing import Any
 
-_BUFFER_BYTES = 32_768
+from sandbox._kernel import syscalls
+
+_BUFFER_BYTES, _READ_BYTES = 32_768, 1 << 20
+_STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
 
 
 class _HeadAndTail(io.RawIOBase):
     def __init__(self, cap: int) -> None:
         super().__init__()
         self._head_cap, self._tail_cap = cap * 3 // 4, cap - cap * 3 // 4
+        self.file = -1
+        """What the descriptors 1 and 2 write to, in a session."""
         self.clear()
 
     def clear(self) -> None:
         self.head, self.tail, self.n_bytes = bytearray(), b"", 0
+        self.is_reported = False
 
     def writable(self) -> bool:
         return True
 
+    def fileno(self) -> int:
+        return _STANDARD_OUTPUT
+
     def write(self, b: Any, /) -> int:
+        self.take_in()
+        return self._keep(b)
+
+    def take_in(self) -> None:
+        """Empty the file. What else the code may have put in its place is its own affair."""
+        with suppress(OSError):
+            n_bytes = os.fstat(self.file).st_size if self.file >= 0 else 0
+            for start in range(0, n_bytes, _READ_BYTES):
+                self._keep(os.pread(self.file, min(_READ_BYTES, n_bytes - start), start))
+            if n_bytes:
+                os.ftruncate(self.file, 0)
+
+    def _keep(self, b: Any) -> int:
+        if self.is_reported:
+            self.clear()
         data: memoryview[int] | bytes = b
         n_bytes = len(data)
         self.n_bytes += n_bytes
@@ -34,26 +66,72 @@ class _HeadAndTail(io.RawIOBase):
         return n_bytes
 
 
-class CappedOutput(io.TextIOWrapper):
-    """Takes the place of sys.stdout and sys.stderr alike, so that their lines keep their order."""
+class _Bytes(io.BufferedWriter):
+    """Stays open whoever wrapped it, and dropped what he wrapped it in."""
+
+    def close(self) -> None:
+        self.flush()
+
+    def detach(self) -> Any:
+        self.flush()
+        return self.raw
+
+
+class _Text(io.TextIOWrapper):
+    def close(self) -> None:
+        self.flush()
+
+    def detach(self) -> Any:
+        self.flush()
+        return self.buffer
+
+
+class Output:
+    """Standard output and error in one stream, so that their lines keep their order, whatever the code does to it."""
 
     def __init__(self, cap: int) -> None:
         self._kept = _HeadAndTail(cap)
-        buffer = io.BufferedWriter(self._kept, _BUFFER_BYTES)
-        super().__init__(buffer, encoding="utf-8", errors="replace", newline="\n")
+        self._buffer = _Bytes(self._kept, _BUFFER_BYTES)
+        self._stream = _Text(self._buffer, encoding="utf-8", errors="replace", newline="\n")
+        self._n_references = sys.getrefcount(self._buffer)
 
-    def clear(self) -> None:
-        self.flush()
-        self._kept.clear()
+    def open(self) -> None:
+        """In the session, before its filter: from now on everything printed comes here."""
+        self._kept.file = os.memfd_create("output", os.MFD_CLOEXEC)
+        fcntl.fcntl(self._kept.file, fcntl.F_SETFL, os.O_APPEND)
+
+    def begin(self) -> None:
+        """Forget what was reported; undo what an earlier call has done to the streams and descriptors."""
+        if self._kept.file >= 0:
+            for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
+                setattr(sys, name, self._stream)
+            with suppress(OSError):
+                os.dup2(self._kept.file, _STANDARD_OUTPUT)
+                os.dup2(self._kept.file, _STANDARD_ERROR)
+        self._stream.flush()
+        if self._kept.is_reported:
+            self._kept.clear()
+
+    def flush(self) -> None:
+        """Also the wrappers that the code has put around the stream or in its place; they may run its own code."""
+        standard = (getattr(sys, name, None) for name in ("stdout", "stderr"))
+        wrappers: dict[int, Any] = {id(stream): stream for stream in standard if stream is not self._stream}
+        if sys.getrefcount(self._buffer) > self._n_references:
+            users = (user for user in gc.get_referrers(self._buffer) if isinstance(user, io.TextIOWrapper))
+            wrappers |= {id(user): user for user in users}
+        for wrapper in wrappers.values():
+            with suppress(Exception, SystemExit):
+                wrapper.flush()
+        syscalls.flush_c_streams()
 
     def text(self) -> str:
-        self.flush()
+        """Everything since the last text."""
+        self._stream.flush()
         kept = self._kept
+        kept.take_in()
+        kept.is_reported = True
         n_cut = kept.n_bytes - len(kept.head) - len(kept.tail)
         if n_cut == 0:
             return bytes(kept.head + kept.tail).decode("utf-8", "replace")
         head, tail = bytes(kept.head).decode("utf-8", "ignore"), kept.tail.decode("utf-8", "ignore")
         return f"{head}\n... [{n_cut} bytes cut] ...\n{tail}"
-
-    def close(self) -> None:
-        """Code that closes sys.stdout would break the next call."""

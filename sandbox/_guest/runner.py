@@ -32,7 +32,7 @@ from sandbox._guest.errors import (
 )
 from sandbox._guest.frames import next_frame, send
 from sandbox._guest.gallery import Budget, Gallery, Pixels, SavedFiles, held_paths, newly_held, read_image
-from sandbox._guest.output import CappedOutput
+from sandbox._guest.output import Output
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
 from sandbox._guest.stand_ins import install_stand_ins
@@ -56,7 +56,7 @@ class Runner:
 
     def __init__(self, limits: Limits, mode: GuestMode, inputs: Inputs) -> None:
         self.limits, self._mode, self._inputs = limits, mode, inputs
-        self._output = CappedOutput(limits.output_chars)
+        self._output = Output(limits.output_chars)
         self._gallery = Gallery(inputs.links, max_images=limits.max_images, max_pixels=limits.max_pixels)
         self._repairs = Repairs(enabled=mode.repair != "off")
         self._addresses = Addresses()
@@ -77,9 +77,7 @@ class Runner:
         os.environ |= {"HOME": work_folder, "TMPDIR": f"{work_folder}/.tmp", "MPLCONFIGDIR": f"{work_folder}/.tmp"}
         tempfile.tempdir = None
         sys.stdin = io.StringIO("")
-        sys.stdout = sys.stderr = self._output
-        for name in ("__stdout__", "__stderr__"):  # declared Final, hence by name
-            setattr(sys, name, None)
+        self._output.open()
         gc.enable()
 
     def serve(self, fd: int, nonce: int, window: "memoryview[int]") -> NoReturn:
@@ -124,7 +122,7 @@ class Runner:
         return names
 
     def _answer(self, code: str) -> tuple[dict[str, Any], list[bytes]]:
-        self._output.clear()
+        self._output.begin()
         self._gallery.clear()
         self._repairs.begin()
         edits: list[SourceEdit] = []
@@ -148,7 +146,10 @@ class Runner:
         interruption = Interruption()
         try:
             with interruption:
-                exec(self._compile(code, cell, edits), self._names)  # one dict: functions see the code's globals
+                try:
+                    exec(self._compile(code, cell, edits), self._names)  # one dict: functions see the code's globals
+                finally:
+                    self._output.flush()
         except Interrupted as error:
             return self._timeout(line_of(error, cell))
         except Blocked as error:

@@ -138,6 +138,11 @@ def close_all_except(kept: set[int]) -> None:
     syscall("close_range", first, 0x7FFFFFFF, 0)
 
 
+def flush_c_streams() -> None:
+    """What C libraries have printed and not yet written."""
+    _libc.fflush(None)
+
+
 def _prctl(option: int, value: int) -> None:
     _checked(_libc.prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0))), f"prctl {option}")
 
