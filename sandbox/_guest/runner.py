@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from PIL import Image
 
-from sandbox._guest import warm
+from sandbox._guest import one_process, warm
 from sandbox._guest.boxes import Repairs
 from sandbox._guest.config import IMAGE_FOLDER, WORK_FOLDER, GuestMode
 from sandbox._guest.determinism import Addresses, seed_everything
@@ -108,6 +108,7 @@ class Runner:
         warm.install_sqlite()
         install_pipe()
         install_stand_ins(self._gallery.display)
+        one_process.install()
         if self._inputs.video_paths:
             install_decord_alias()
 
