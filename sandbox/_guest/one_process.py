@@ -9,6 +9,8 @@ import concurrent.futures.process
 import multiprocessing
 import multiprocessing.heap
 import multiprocessing.pool
+import multiprocessing.queues
+import multiprocessing.sharedctypes
 import os
 import queue
 import sys

@@ -18,6 +18,8 @@ from sandbox._kernel import syscalls
 
 _BUFFER_BYTES, _READ_BYTES = 32_768, 1 << 20
 _STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
+_OUT_OF_THE_WAY = 500
+"""Of code that goes through the descriptors; a session may have 512."""
 
 
 class _HeadAndTail(io.RawIOBase):
@@ -30,7 +32,6 @@ class _HeadAndTail(io.RawIOBase):
 
     def clear(self) -> None:
         self.head, self.tail, self.n_bytes = bytearray(), b"", 0
-        self.is_reported = False
 
     def writable(self) -> bool:
         return True
@@ -52,8 +53,6 @@ class _HeadAndTail(io.RawIOBase):
                 os.ftruncate(self.file, 0)
 
     def _keep(self, b: Any) -> int:
-        if self.is_reported:
-            self.clear()
         data: memoryview[int] | bytes = b
         n_bytes = len(data)
         self.n_bytes += n_bytes
@@ -97,20 +96,19 @@ class Output:
 
     def open(self) -> None:
         """In the session, before its filter: from now on everything printed comes here."""
-        self._kept.file = os.memfd_create("output", os.MFD_CLOEXEC)
-        fcntl.fcntl(self._kept.file, fcntl.F_SETFL, os.O_APPEND)
+        file = os.memfd_create("output", os.MFD_CLOEXEC)
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+        self._kept.file = os.dup2(file, _OUT_OF_THE_WAY)
+        os.close(file)
 
     def begin(self) -> None:
-        """Forget what was reported; undo what an earlier call has done to the streams and descriptors."""
+        """Undo what an earlier call has done to the streams and descriptors."""
         if self._kept.file >= 0:
             for name in ("stdout", "stderr", "__stdout__", "__stderr__"):
                 setattr(sys, name, self._stream)
             with suppress(OSError):
                 os.dup2(self._kept.file, _STANDARD_OUTPUT)
                 os.dup2(self._kept.file, _STANDARD_ERROR)
-        self._stream.flush()
-        if self._kept.is_reported:
-            self._kept.clear()
 
     def flush(self) -> None:
         """Also the wrappers that the code has put around the stream or in its place; they may run its own code."""
@@ -125,13 +123,18 @@ class Output:
         syscalls.flush_c_streams()
 
     def text(self) -> str:
-        """Everything since the last text."""
+        """Everything since it was last forgotten; of a thread that prints between two calls, too."""
         self._stream.flush()
         kept = self._kept
         kept.take_in()
-        kept.is_reported = True
         n_cut = kept.n_bytes - len(kept.head) - len(kept.tail)
         if n_cut == 0:
             return bytes(kept.head + kept.tail).decode("utf-8", "replace")
         head, tail = bytes(kept.head).decode("utf-8", "ignore"), kept.tail.decode("utf-8", "ignore")
         return f"{head}\n... [{n_cut} bytes cut] ...\n{tail}"
+
+    def forget(self) -> None:
+        """What was reported, and what reading the code's images has printed meanwhile."""
+        self._stream.flush()
+        self._kept.take_in()
+        self._kept.clear()

@@ -142,6 +142,8 @@ class Runner:
             self._gallery.clear()
             too_large = _Outcome("memory", "MemoryError: not enough memory to return the images")
             return self._fields(too_large, edit_rows, self._output.text(), [], []), []
+        finally:
+            self._output.forget()
 
     def _execute(self, code: str, cell: str, edits: list[SourceEdit]) -> _Outcome:
         interruption = Interruption()
