@@ -51,6 +51,10 @@ def _open_run_queue(pid: int) -> int:
     return -1
 
 
+class Starved(TimeoutError):
+    """The wall clock reached its ceiling while the call had time left: the machine is to blame, not the code."""
+
+
 class Deadline:
     """When to interrupt a call, which starts now, and when to give it up. Called for the seconds to the next look.
 
@@ -66,7 +70,7 @@ class Deadline:
         self._interrupted = False
 
     def __call__(self) -> float:
-        """Raises TimeoutError when the grace is over, too."""
+        """Raises TimeoutError when the grace is over, too, and Starved."""
         rest = self._rest()
         if rest <= 0 and not self._interrupted:
             self._begin_grace()
@@ -78,6 +82,8 @@ class Deadline:
     def _rest(self) -> float:
         wall, charged = self._spent()
         if wall - self._phase_wall >= self._phase * self._limits.wall_ceiling:
+            if not self._interrupted and charged < self._phase:
+                raise Starved
             return 0.0
         return self._phase - (charged - self._phase_charged)
 

@@ -17,7 +17,8 @@ class Limits:
     grace: float = 1.0
     """Charged after the interruption to code that swallows it; then the session is killed."""
     wall_seconds: float | None = None
-    """Ceiling of a call by the wall clock, however busy the machine is. None: ten times `seconds`."""
+    """Ceiling of a call by the wall clock. None: ten times `seconds`. A call that reaches it for want of a CPU is no
+    verdict on the code: its session is `lost`."""
     memory_mb: int = 1024
     """Address space beyond what the warm libraries already hold."""
     disk_mb: int = 64

@@ -17,7 +17,7 @@ from sandbox._guest.config import INTERRUPT
 from sandbox._guest.frames import HEADER
 from sandbox.admission import Admission, Turn
 from sandbox.cgroups import SessionCgroup, TreeCgroup
-from sandbox.clock import Deadline, ProcessClock, wall_deadline
+from sandbox.clock import Deadline, ProcessClock, Starved, wall_deadline
 from sandbox.errors import ProtocolViolation, SandboxClosed, SandboxError
 from sandbox.folders import remove_tree
 from sandbox.frames import (
@@ -109,7 +109,10 @@ class Session(Closing):
 
     @property
     def lost(self) -> bool:
-        """The sandbox's own processes ended under the session: its last observation says nothing of the code."""
+        """The session ended for no reason of the code's, so that its last observation says nothing of the code.
+
+        The sandbox's own processes ended, or the machine was so busy that the call reached `Limits.wall_seconds`.
+        """
         return self._lost
 
     def run(self, code: str) -> Observation:
@@ -198,6 +201,9 @@ class Session(Closing):
             return _lost("killed", f"SessionEnded: {self._ended or 'it was closed'}", 0.0)
         try:
             observation = self._exchange(code, started, turn)
+        except Starved:
+            self._lost = True
+            return self._end("killed", "SessionEnded: this machine was too busy to run the call", started)
         except TimeoutError:
             seconds = time.monotonic() - started
             return self._end("timeout", f"TimeoutError: no answer after {seconds:.1f} s: killed", started)
