@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.models.protocols.markup import Malformed, one_answer
+from pipelines.models.protocols.markup import Malformed, closed_answers, one_answer
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.sources.columns import Columns, first_named, list_in, value_at
 from pipelines.sources.media import describe
@@ -19,7 +19,6 @@ _QUESTION_ROLES, _ANSWER_ROLES = ("user", "human"), ("assistant", "gpt")
 _PLACEHOLDER = re.compile(
     r"<(?:image|video)(?:_?\d+)?>|<\|vision_start\|>|<\|(?:image|video)_pad\|>|<\|vision_end\|>", re.IGNORECASE
 )
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _OPEN_TAG = re.compile(r"<answer>", re.IGNORECASE)
 _DOLLARS = (
     re.compile(r"\A\$\$([^$]+)\$\$\Z", re.DOTALL),
@@ -60,7 +59,7 @@ def answer_of(row: Mapping[str, Any], columns: Columns) -> str:
 
 def unwrapped(text: str, column: str) -> str:
     r"""The content of ``<answer>``, ``\boxed{}`` or ``$``, else the text. Raises ``RowError`` for an unclosed one."""
-    tagged = _TAGGED.findall(text)
+    tagged = [answer[1] for answer in closed_answers(text)]
     if len(_OPEN_TAG.findall(text)) > len(tagged):
         raise RowError(Reason.MALFORMED_ROW, f"column {column!r}: an <answer> is never closed: {describe(text)}")
     inner = tagged[-1].strip() if tagged else text.strip()
@@ -122,7 +121,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LABEL = re.compile(
     r"\A(?:\(([A-Za-z])\)\s*|\[([A-Za-z])\]\s*|([A-Za-z])\)\s*|([A-Za-z])[.．:：、]\s+)(\S.*)\Z", re.DOTALL
 )
-_LINE = re.compile(r"\A\s*(?:\(([A-Z])\)|\[([A-Z])\]|([A-Z])[.．:：、)）])\s*(\S.*?)\s*\Z")
+_LINE = re.compile(r"\A\s*+(?:\(([A-Z])\)|\[([A-Z])\]|([A-Z])[.．:：、)）])\s*+(\S.*)\Z")
 _INLINE = re.compile(r"(?:(?<=\s)|(?<=\A)|(?<=[,;]))(?:\(([A-Z])\)\s*|([A-Z])[.:)]\s+)")
 _HEADING = re.compile(
     r"(?:^[ \t]*|(?<=[.?!)])[ \t]+)(?:the )?(?:answer )?(?:choices|options)(?: are)?[ \t]*[:：][ \t]*",
@@ -162,7 +161,7 @@ def plain_label(answer: str) -> str:
     """``"[B]"``, ``"b)"``, ``"B.blue"`` as ``"B"``, ``"B"``, ``"B. blue"``, for ``pipelines.records.answers``."""
     if letter := re.fullmatch(r"[(\[]?([A-Za-z])[)\].:：]?", answer.strip()):
         return letter[1].upper()
-    label = _LINE.match(answer)
+    label = _LINE.match(answer.rstrip())
     return f"{_letter(label)}. {label[4]}" if label else answer
 
 
@@ -178,7 +177,7 @@ def split_question(question: str) -> tuple[str, tuple[str, ...]]:
 def _lines(question: str) -> tuple[str, list[str]]:
     """Lines that begin with A, B, C, … in a row; lines after them stay with the question."""
     lines = question.splitlines()
-    labels = [_LINE.match(line) for line in lines]
+    labels = [_LINE.match(line.rstrip()) for line in lines]
     starts = [n for n, label in enumerate(labels) if label and _letter(label) == "A"]
     if len(starts) != 1:  # two lists are ambiguous
         return question, []

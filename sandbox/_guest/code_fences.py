@@ -12,9 +12,11 @@ import re
 
 _BLANK = " \t\r\n\f\v\0\ufeff\u200b\N{NO-BREAK SPACE}"
 _LANGUAGE = "(?:python3?|py3?)?"
-_OPENING_FENCE = re.compile(rf"[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE)
-_ANY_FENCE = re.compile(rf"[{_BLANK}]*(?:```|~~~)")
-_OPENING_TAG = re.compile(rf"[{_BLANK}]*<(?:code|python)>", re.IGNORECASE)
+_OPENING_FENCE = re.compile(
+    rf"\A[{_BLANK}]*(`{{3,}}|~{{3,}})[ \t]*{_LANGUAGE}(?:[ \t\r]*(?:\n|\Z)|[ \t])", re.IGNORECASE
+)
+_ANY_FENCE = re.compile(rf"\A[{_BLANK}]*(?:```|~~~)")
+_OPENING_TAG = re.compile(rf"\A[{_BLANK}]*<(?:code|python)>", re.IGNORECASE)
 _CLOSING_TAG = re.compile(r"</(?:code|python)>\Z", re.IGNORECASE)
 _FENCE_SEAM = re.compile(
     rf"^[ \t]*(`{{3,}}|~{{3,}})\s*\n[ \t]*\1[ \t]*{_LANGUAGE}[ \t\r]*\n", re.IGNORECASE | re.MULTILINE

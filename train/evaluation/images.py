@@ -53,7 +53,7 @@ def _boxes(mask: np.typing.NDArray[np.uint8]) -> list[Box]:
 
 
 _VERSION = 1
-_TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^\]]+)\], target_image=(\d+)\)")
+_TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^][]++)\], target_image=(\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ from pipelines.models.protocols.markup import Boxed, one_answer
 from pipelines.records import Grader, Sample
 from pipelines.verification.grading import grade
 
-_THYME = re.compile(r"\s*<think>(.*?)</think>\s*<answer>(.*?)</answer>\s*", re.DOTALL)
-_PYVISION = re.compile(r".*<answer>(.*?)</answer>\s*", re.DOTALL)
 _SPANS = re.compile(r"<(/?)(think|answer)>")
 
 
@@ -46,12 +44,16 @@ def formatted(text: str, *, protocol: str = "thyme") -> float:
 
 
 def _is_thyme(text: str) -> bool:
-    return _THYME.fullmatch(text) is not None and len(_SPANS.findall(text)) == 4
+    tags = list(_SPANS.finditer(text))
+    if [tag[0] for tag in tags] != ["<think>", "</think>", "<answer>", "</answer>"]:
+        return False
+    return not (text[: tags[0].start()] + text[tags[1].end() : tags[2].start()] + text[tags[3].end() :]).strip()
 
 
 def _is_pyvision(text: str) -> bool:
-    match = _PYVISION.fullmatch(text)
-    return match is not None and isinstance(one_answer(match[1]), Boxed)
+    whole = text.rstrip()
+    _, opening, answer = whole.removesuffix("</answer>").rpartition("<answer>")
+    return bool(opening) and whole.endswith("</answer>") and isinstance(one_answer(answer), Boxed)
 
 
 def _is_tool_call(text: str) -> bool:

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-_FENCE = re.compile(r"\A\s*```(?:python3?|py3?)?[ \t]*\n(.*?)\n?[ \t]*```\s*\Z", re.DOTALL | re.IGNORECASE)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE | re.ASCII)
+_FENCE, _FENCE_END = re.compile(r"\A\s*+```(?:python3?|py3?)?+[ \t]*+\n", re.IGNORECASE), "```"
+_ANSWER = re.compile(r"<answer>(.*?)(</answer>|\Z)", re.DOTALL | re.IGNORECASE | re.ASCII)
 _LINE_END = re.compile(r"\r\n?")
 
 
@@ -56,7 +56,7 @@ def code_or_answer(text: str, *, sandbox: str) -> ParsedTurn | Malformed:
     thought = parts[0] if parts else text
     if tag(f"/?{sandbox}").search(thought):
         return Malformed(f"the turn has a sandbox's marker of its own: {excerpt(thought)}")
-    answers = list(_ANSWER.finditer(thought))
+    answers = closed_answers(thought)
     if parts:
         if answers:
             return Malformed(f"the turn answers before its code: {excerpt(thought)}")
@@ -65,6 +65,11 @@ def code_or_answer(text: str, *, sandbox: str) -> ParsedTurn | Malformed:
         what = "neither <code> nor <answer>" if not answers else f"{len(answers)} <answer> blocks"
         return Malformed(f"the turn has {what}: {excerpt(thought)}")
     return ParsedTurn(thought[: answers[0].start()], answer=answers[0][1])
+
+
+def closed_answers(text: str) -> list[re.Match[str]]:
+    """Every ``<answer>`` that is closed; group 1 is its content. The rest is searched once for an end, not per tag."""
+    return [answer for answer in _ANSWER.finditer(text) if answer[2]]
 
 
 def without_stray_tags(turn: ParsedTurn, *names: str) -> ParsedTurn | Malformed:
@@ -88,7 +93,10 @@ def fenced_code(block: str) -> str | Malformed:
 def unfenced(block: str) -> str | None:
     """The content of one ```` ```python ```` fence around the whole block; None without one."""
     fence = _FENCE.match(block)
-    return fence[1] if fence else None
+    inner = block.rstrip()[fence.end() :] if fence else ""
+    if not inner.endswith(_FENCE_END):
+        return None
+    return inner.removesuffix(_FENCE_END).rstrip(" \t").removesuffix("\n")
 
 
 def lines(text: str) -> str:

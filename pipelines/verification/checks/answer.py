@@ -57,14 +57,16 @@ async def answer_judged(case: Case, judge: Judge) -> CheckResult:
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _DENIED = re.compile(r"(?:\bnot|\bno|n't|\brather than|\binstead of|\bneither|\bnor)(?: an?| the)?\s*$")
-_TOKEN = re.compile(r"[+-]?[\d.,]*\d")
+_MAX_DENIAL = 40
+"""Characters of the longest of them."""
+_TOKEN = re.compile(r"[+-]?[\d.,]++")
 
 
 def _thought_names_answer(case: Case) -> bool:
     """The thought names the answer, by its text, number or letter, and its end asserts no other choice."""
     thought, answer, choices = case.trajectory.final_thought, case.trajectory.answer, case.sample.choices
     if not choices:
-        return _says(_plain(thought), answer) or any(matches(number, answer) for number in _TOKEN.findall(thought))
+        return _says(_plain(thought), answer) or any(matches(number, answer) for number in _numbers(thought))
     letter = letter_of(answer, choices)
     if letter is None:
         return False
@@ -90,7 +92,13 @@ def _asserted(thought: str, choices: Mapping[str, str]) -> set[str]:
 
 def _says(thought: str, text: str) -> bool:
     pattern = re.compile(rf"(?<!\w){re.escape(_plain(text))}(?!\w)")
-    return any(not _DENIED.search(thought[: match.start()]) for match in pattern.finditer(thought))
+    starts = (match.start() for match in pattern.finditer(thought))
+    return any(not _DENIED.search(thought, max(start - _MAX_DENIAL, 0), start) for start in starts)
+
+
+def _numbers(text: str) -> set[str]:
+    tokens = {token.rstrip(".,") for token in _TOKEN.findall(text)}
+    return {token for token in tokens if token[-1:].isdecimal()}
 
 
 def _plain(text: str) -> str:

@@ -21,12 +21,13 @@ MIN_SHOWN = 0.4
 """Least share of the image that must be left. A square cut from a turned 3:2 image keeps about a half."""
 
 _UNIT = r"(?:°|º|degrees?\b|degs?\b|rad(?:ian)?s?\b)"
-_FIGURES = re.compile(rf"(\d+(?:[.,]\d+)?)\s*-?\s*{_UNIT}", re.IGNORECASE)
+_FIGURES = re.compile(rf"(?<!\d)(\d++(?:[.,]\d++)?+)\s*+-?+\s*+{_UNIT}", re.IGNORECASE)
 _WORDS = re.compile(
     r"\b(?:(?:ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|one|two|three|four|five|six|seven|eight|nine"
-    rf"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|and|a)[\s-]+)+{_UNIT}",
+    rf"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|and|a)[\s-]++)++({_UNIT})?",
     re.IGNORECASE,
 )
+"""Group 1 is missing where no unit follows: the words are skipped, not read again from each of them on."""
 _NUMBER = re.compile(r"\d+")
 _ORDINARY = re.compile(r"(?:u?int|float|complex|base|sha|utf-?)\d+", re.IGNORECASE)
 """Numbers that belong to a name: ``float32`` tells no angle."""
@@ -78,7 +79,7 @@ def angle_unspoken(case: Case) -> CheckResult:
     """
     public = " ".join([case.sample.question, *case.sample.choices, case.sample.answer]).casefold()
     for where, text in _prose(case):
-        mentions = [match[0] for pattern in (_FIGURES, _WORDS) for match in pattern.finditer(text)]
+        mentions = [match[0] for pattern in (_FIGURES, _WORDS) for match in pattern.finditer(text) if match[1]]
         if leaked := [words for words in mentions if words.casefold() not in public]:
             return failed(Flaw.HINT_NUMBER, f"{where} says {leaked[0]!r}")
     secret = _secrets(case)

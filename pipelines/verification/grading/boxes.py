@@ -17,19 +17,19 @@ LEAST_OVERLAP = 0.5
 """Intersection over union from which on two boxes are of the same thing (PASCAL VOC's)."""
 Corners = tuple[float, float, float, float]
 
-_N = r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(?:\s*px)?"
+_N = r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(?:\s*+px)?"
 _SPELLED = tuple(
-    re.compile(rf"\A(?:(?:the )?(?:b(?:ounding )?)?box\s*(?:is|[:=])?\s*)?{corners}\Z", re.IGNORECASE | re.ASCII)
+    re.compile(rf"\A(?:(?:the )?(?:b(?:ounding )?)?box\s*+(?:is|[:=])?+\s*+)?{corners}\Z", re.IGNORECASE | re.ASCII)
     for corners in (
-        rf"\[\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*\]",
-        rf"\(\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*\)",
-        rf"{_N}\s*,\s*{_N}\s*,\s*{_N}\s*,\s*{_N}",
-        rf"\[?\s*{_N}\s+{_N}\s+{_N}\s+{_N}\s*\]?",
-        rf"\(\s*{_N}\s*,\s*{_N}\s*\)\s*(?:,|to|-)?\s*\(\s*{_N}\s*,\s*{_N}\s*\)",
-        rf"x1\s*[=:]\s*{_N}\s*,?\s*y1\s*[=:]\s*{_N}\s*,?\s*x2\s*[=:]\s*{_N}\s*,?\s*y2\s*[=:]\s*{_N}",
+        rf"\[\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+\]",
+        rf"\(\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+\)",
+        rf"{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}",
+        rf"\[?\s*+{_N}\s+{_N}\s+{_N}\s+{_N}\s*+\]?",
+        rf"\(\s*+{_N}\s*+,\s*+{_N}\s*+\)\s*+(?:,|to|-)?\s*+\(\s*+{_N}\s*+,\s*+{_N}\s*+\)",
+        rf"x1\s*+[=:]\s*+{_N}\s*+,?\s*+y1\s*+[=:]\s*+{_N}\s*+,?\s*+x2\s*+[=:]\s*+{_N}\s*+,?\s*+y2\s*+[=:]\s*+{_N}",
     )
 )
-_FENCED = re.compile(r"\A```(?:json)?\s*\n?(.*?)\n?```\Z", re.DOTALL)
+_FENCED = re.compile(r"\A```(?:json)?+(.*)```\Z", re.DOTALL)
 _NAMES = frozenset({"bbox", "bbox_2d", "box"})
 _SIDES = ("x1", "y1", "x2", "y2")
 _MAX_LABEL, _FARTHEST = 60, 2.0**53

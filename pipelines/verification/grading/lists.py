@@ -14,7 +14,7 @@ from pipelines.verification.grading.text_match import same_words
 MAX_ELEMENTS = 64
 _COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d{3}(?!\d))")
 """A comma that groups no digits: ``1,200, 3`` are two numbers, ``1,2,3`` three, ``1,200`` is one."""
-_AND = re.compile(r"\s+(?:and|&)\s+", re.IGNORECASE)
+_AND = re.compile(r"(?<!\s)\s++(?:and|&)\s+", re.IGNORECASE)
 _LAST = re.compile(r"\A(?:and|&)\s+", re.IGNORECASE)
 _BOTH = re.compile(r"\Aboth\s+(?=\S)", re.IGNORECASE)
 _BULLET = re.compile(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)])\s+", re.ASCII)

@@ -117,7 +117,7 @@ def _closing(tex: str, start: int) -> int | None:
 
 
 def _is_small(tex: str) -> bool:
-    exponents = [int(digits) for digits in re.findall(r"\^\s*\{?\s*[-+]?\s*\(?(\d+)", tex)]
+    exponents = [int(digits) for digits in re.findall(r"\^\s*+\{?+\s*+[-+]?+\s*+\(?(\d+)", tex)]
     small = all(exponent <= MAX_EXPONENT for exponent in exponents)
     tower = re.search(r"\^\s*(?:\{[^{}]*|\w)\^|\^[^-+*/^]{1,8}\^", tex)
     return small and not tower and max([0, *levels(tex)]) <= MAX_DEPTH and tex.count("^") <= MAX_POWERS

@@ -1,0 +1,138 @@
+"""Every regular expression that may meet text of a model, a session or a data set takes time linear in it.
+
+Each is read as Python parses it, and given, for each of its repetitions, texts that repeat what it repeats: after what
+may stand before it, with that, and that alone; and that end as it does not want. What backtracks takes seconds of CPU
+time for such a text of 50,000 characters, and hours for a longer one; what does not takes milliseconds.
+"""
+
+import ast
+import importlib
+import re
+import re._constants as kinds  # type: ignore[import-not-found]
+import re._parser as parser  # type: ignore[import-not-found]
+import signal
+from collections.abc import Iterator
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+N_CHARS = 50_000
+BOUNDED = {
+    "pipelines/verification/grading/judge_injection.py": 1000,  # MAX_CHARS
+    "pipelines/verification/grading/quantity.py": 60,  # MAX_NUMBER_CHARS
+}
+"""Modules that look at no longer text."""
+OWN_TEXT = ("pipelines/demo", "pipelines/models/prompts", "annotation/_plugin")
+"""Text of this project, and addresses that a web server has bounded."""
+LIMIT_SECONDS = 1.0
+ANCHORED = {"match": r"\A(?:{})", "fullmatch": r"\A(?:{})\Z"}
+REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
+CATEGORIES = {kinds.CATEGORY_DIGIT: "0", kinds.CATEGORY_SPACE: " ", kinds.CATEGORY_NOT_WORD: "-"}
+
+
+def modules() -> list[str]:
+    paths = [path for package in ("sandbox", "pipelines", "train") for path in (ROOT / package).rglob("*.py")]
+    names = [str(path.relative_to(ROOT)) for path in paths if "import re\n" in path.read_text(encoding="utf-8")]
+    return sorted(name for name in names if not name.startswith(OWN_TEXT))
+
+
+def patterns_of(name: str) -> Iterator[tuple[str, int]]:
+    """The module's compiled patterns, and the literal ones of its calls; anchored where they are used so."""
+    source = (ROOT / name).read_text(encoding="utf-8")
+    module = importlib.import_module(name.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    for attribute, value in vars(module).items():
+        uses = set(re.findall(rf"\b{attribute}\.([a-z]+)\(", source))
+        anchored = ANCHORED[uses.pop()] if len(uses) == 1 and uses <= ANCHORED.keys() else "{}"
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+        for pattern in inner:
+            if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
+                yield anchored.replace("{}", pattern.pattern), pattern.flags
+    for call in ast.walk(ast.parse(source)):
+        match call:
+            case ast.Call(ast.Attribute(ast.Name("re"), function), [ast.Constant(str(pattern)), *_]):
+                yield ANCHORED.get(function, "{}").replace("{}", pattern), 0
+
+
+def texts_of(items: Any) -> list[str]:
+    """A few of the texts that match, roughly."""
+    found = [""]
+    for item in items:
+        found = [start + text for start, text in islice(product(found, _texts_of(*item)), 8)]
+    return list(dict.fromkeys(found))[:6]
+
+
+def _texts_of(kind: Any, value: Any) -> list[str]:
+    if kind is kinds.LITERAL:
+        return [chr(value)]
+    if kind is kinds.CATEGORY:
+        return [CATEGORIES.get(value, "a")]
+    if kind is kinds.RANGE:
+        return [chr(value[0])]
+    if kind is kinds.IN and value[0][0] is not kinds.NEGATE:
+        return [text for item in value for text in _texts_of(*item)][:4]
+    if kind in REPEATS:
+        return [text * max(value[0], 1) for text in texts_of(value[2])] + [""] * (value[0] == 0)
+    if kind is kinds.BRANCH:
+        return [text for branch in value[1] for text in texts_of(branch)][:6]
+    if kind in (kinds.SUBPATTERN, kinds.ATOMIC_GROUP):
+        return texts_of(value[3] if kind is kinds.SUBPATTERN else value)
+    return ["a", " "] if kind in (kinds.ANY, kinds.IN, kinds.NOT_LITERAL) else [""]
+
+
+def repeated(items: Any, before: list[str]) -> Iterator[tuple[str, str]]:
+    """What may stand before a repetition without bound, and what it repeats."""
+    for place, (kind, value) in enumerate(items):
+        starts = [start + text for start, text in product(before, texts_of(list(items)[:place]))][:4]
+        if kind in REPEATS:
+            if value[1] is kinds.MAXREPEAT:
+                yield from product(starts, texts_of(value[2]))
+            yield from repeated(value[2], starts)
+        elif kind is kinds.SUBPATTERN:
+            yield from repeated(value[3], starts)
+        elif kind is kinds.ATOMIC_GROUP:
+            yield from repeated(value, starts)
+        elif kind is kinds.BRANCH:
+            for branch in value[1]:
+                yield from repeated(branch, starts)
+        elif kind in (kinds.ASSERT, kinds.ASSERT_NOT):
+            yield from repeated(value[1], starts)
+
+
+def hostile_texts(pattern: str, flags: int, n_chars: int) -> Iterator[str]:
+    for start, unit in islice(repeated(parser.parse(pattern, flags), [""]), 12):
+        for head, body in {(start, unit), ("", start + unit), ("", start)}:
+            if body:
+                yield head + body * (n_chars // len(body)) + "\0"
+
+
+def takes_too_long(pattern: re.Pattern[str], text: str) -> bool:
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    earlier = signal.signal(signal.SIGVTALRM, give_up)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_SECONDS)  # the CPU time of this process
+        for _ in pattern.finditer(text):
+            pass
+    except TimeoutError:
+        return True
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, earlier)
+    return False
+
+
+@pytest.mark.parametrize("name", modules())
+def test_time_is_linear_in_the_text(name: str) -> None:
+    for pattern, flags in patterns_of(name):
+        compiled = re.compile(pattern, flags)
+        for text in hostile_texts(pattern, flags, BOUNDED.get(name, N_CHARS)):
+            assert not takes_too_long(compiled, text), f"{pattern!r} backtracks over {text[:60]!r}…"
+
+
+@pytest.mark.parametrize("pattern", [r"<(?=\s*/?\s*(?:code)>)", "<answer>(.*?)</answer>", r"[\d.,]*\d", r"\s+and"])
+def test_a_pattern_that_backtracks_is_found(pattern: str) -> None:
+    assert any(takes_too_long(re.compile(pattern), text) for text in hostile_texts(pattern, 0, N_CHARS))
