@@ -22,6 +22,7 @@ from pipelines.records.digest import seed_from
 from pipelines.records.reject_reasons import Reason, RowError
 from sandbox import Group, ImageUnreadable, InputsTooLarge, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
+from sandbox.neutral import neutralise
 from train.models.loading import viewable
 from train.rl.methods.base import pixel_ref
 from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
@@ -49,9 +50,11 @@ class SandboxEnvironment:
     ``pixels`` are the images that its programs showed, by ``ImageRef.sha256``; ``seconds`` is what they took;
     ``broken`` says why the rollout cannot be trusted: the sandbox failed, or its session is gone with its state.
     ``error`` is set when this machine cannot execute anything.
+    ``special_tokens`` are those of the tokenizer that reads the observations.
     """
 
     n_slots = 0
+    special_tokens: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self._slot = SandboxEnvironment.n_slots
@@ -150,7 +153,8 @@ class SandboxEnvironment:
         edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in observation.edits)
         images = tuple(pixel_ref(image.pixels) for image in observation.images)
         self.pixels.update((ref.sha256, image.pixels) for ref, image in zip(images, observation.images, strict=True))
-        return viewable(Observation(observation.status, observation.text, images, observation.error, edits))
+        text, error = (neutralise(said or "", self.special_tokens) for said in (observation.text, observation.error))
+        return viewable(Observation(observation.status, text, images, error or observation.error, edits))
 
     def _end(self) -> None:
         ahead, self._ahead = self._ahead, None

@@ -61,6 +61,9 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         kwargs |= {"reward_funcs": self._rewards, "environment_factory": SandboxEnvironment}
         super().__init__(*args, **kwargs)
         self._processor: Any = self.processing_class
+        processor: Any = self.processing_class
+        added = processor.tokenizer.added_tokens_decoder.values()
+        self._special_tokens = tuple(token.content for token in added if token.special)
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; rollouts and judges share one event loop, which ends with the training."""
@@ -110,6 +113,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         return super()._generate(prompts)
 
     def _player(self, environment: SandboxEnvironment) -> ActiveRollout:
+        environment.special_tokens = self._special_tokens
         row = environment._row
         sample: Sample = row["asked"].sample
         name = f"{sample.sample_id}/{environment._slot}"

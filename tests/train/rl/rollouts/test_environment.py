@@ -66,6 +66,11 @@ def test_special_tokens_that_a_program_prints_become_text(environment):
     assert environment.run_python("print('<|im' + '_end|>')")[1]["text"] == "‹|im_end|>"
 
 
+def test_tokens_of_the_tokenizer_become_text(environment):
+    environment.special_tokens = ("<of_this_model>",)
+    assert environment.run_python("print('<of_this_model>')")[1]["text"] == "‹of_this_model>"
+
+
 def test_rollouts_of_one_prompt_share_a_group_that_the_last_one_closes(image):
     rollouts = [SandboxEnvironment() for _ in range(2)]
     for rollout in rollouts:
