@@ -19,6 +19,7 @@ import re
 import select
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, cast
 
@@ -249,34 +250,37 @@ class Channel:
 
     def expect_silence(self) -> None:
         """Raises ProtocolViolation where unrequested bytes wait, EOFError where the other side is gone."""
-        poll = select.poll()  # select() cannot take descriptors above 1023
-        poll.register(self._stream, select.POLLIN)
-        if poll.poll(0):
-            if not self._stream.recv(1, socket.MSG_PEEK):
+        with suppress(BlockingIOError):
+            if not self._stream.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                 raise EOFError
             raise ProtocolViolation("bytes arrived before the call")
 
     def send(self, data: bytes, rest: Rest) -> None:
         """Raises TimeoutError or ConnectionError."""
         left = memoryview(data)
-        while left:
-            self._stream.settimeout(rest())
-            try:
-                left = left[self._stream.send(left) :]
-            except TimeoutError:
-                continue  # `rest` says when it is over
+        while True:
+            with suppress(BlockingIOError):
+                left = left[self._stream.send(left, socket.MSG_DONTWAIT) :]
+            if not left:
+                return
+            self._wait(select.POLLOUT, rest)
 
     def read(self, length: int, rest: Rest) -> bytearray:
         """Exactly so many bytes. Raises TimeoutError, EOFError or ConnectionError."""
         data = bytearray(length)
         left = memoryview(data)
-        while left:
-            self._stream.settimeout(rest())
-            try:
-                n_read = self._stream.recv_into(left, min(len(left), _READ_BYTES))
-            except TimeoutError:
-                continue
-            if n_read == 0:
-                raise EOFError
-            left = left[n_read:]
-        return data
+        while True:
+            with suppress(BlockingIOError):
+                n_read = self._stream.recv_into(left, min(len(left), _READ_BYTES), socket.MSG_DONTWAIT)
+                if n_read == 0 and left:
+                    raise EOFError
+                left = left[n_read:]
+            if not left:
+                return data
+            self._wait(select.POLLIN, rest)  # also after a part: `rest` is asked however fast the parts come
+
+    def _wait(self, event: int, rest: Rest) -> None:
+        """Until the socket is ready or `rest` wants to be asked again."""
+        poll = select.poll()  # select() cannot take descriptors above 1023
+        poll.register(self._stream, event)
+        poll.poll(1000 * rest())
