@@ -18,6 +18,8 @@ export DO_NOT_TRACK := 1
 # the workers share the cores: more threads in each would only wait for one another, at full load
 test coverage: export OMP_NUM_THREADS := 1
 test coverage: export OPENBLAS_NUM_THREADS := 1
+# each worker, and each command that a test starts, would compile all modules anew where the environment forbids the cache
+test coverage: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install packages demo annotate test coverage e2e lint types checks docs bench ui summary screenshots lock clean
 

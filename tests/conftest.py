@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((n for n, start in enumerate(LONGEST) if item.nodeid.startswith(start)), 99))
 
 
-def pytest_collection_finish() -> None:
-    """No garbage collection goes through all that was imported: with torch that is half of a short training's time."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """No garbage collection goes through all that is imported: with torch that is half of a short training's time."""
+    gc.disable()
+    collected = yield
     gc.collect()
     gc.freeze()
+    gc.enable()
+    return collected
 
 
 @pytest.hookimpl(optionalhook=True)
