@@ -29,7 +29,7 @@ def measure_fresh(clock: CpuClock, photo: Path, *, quick: bool) -> list[Row]:
     with SandboxPool() as pool, pool.group([photo]) as group, group.session() as session:
         variants = {
             "fresh": partial(_fresh_call, photo, expected),
-            "shared": partial(_session_calls, session, code_of("PIL"), 20, expected),
+            "shared": partial(session_calls, session, code_of("PIL"), 20, expected),
         }
         cpu = interleave(clock, variants, 2 if quick else 7)
     what = "PIL: session, against a fresh `python -c` per call"
@@ -69,10 +69,10 @@ def _library_rows(clock: CpuClock, photo: Path, library: Library, n_rounds: int,
         decoding = stack.enter_context(group.session())
         decoding.run(COPY_IMAGE)
         variants = {
-            "plain": partial(_plain_calls, plain, n_calls, expected),
-            "shared": partial(_session_calls, session, code, n_calls, expected),
-            "decoding": partial(_session_calls, decoding, code_of(library, "'own.jpg'"), n_calls, expected),
-            "tuned": partial(_plain_calls, tuned, n_calls, expected),
+            "plain": partial(plain_calls, plain, n_calls, expected),
+            "shared": partial(session_calls, session, code, n_calls, expected),
+            "decoding": partial(session_calls, decoding, code_of(library, "'own.jpg'"), n_calls, expected),
+            "tuned": partial(plain_calls, tuned, n_calls, expected),
             "life": partial(_whole_life, pool, photo, code, expected),
         }
         cpu = interleave(clock, variants, n_rounds)
@@ -86,12 +86,12 @@ def _library_rows(clock: CpuClock, photo: Path, library: Library, n_rounds: int,
     ]
 
 
-def _plain_calls(process: PlainProcess, n_calls: int, expected: bytes) -> Batch:
+def plain_calls(process: PlainProcess, n_calls: int, expected: bytes) -> Batch:
     paths = {process.run() for _ in range(n_calls)}
     return Batch(n_calls, lambda: require_right(paths, expected))
 
 
-def _session_calls(session: Session, code: str, n_calls: int, expected: bytes) -> Batch:
+def session_calls(session: Session, code: str, n_calls: int, expected: bytes) -> Batch:
     observations = [session.run(code) for _ in range(n_calls)]
     return Batch(n_calls, lambda: require_right(observations, expected))
 

@@ -12,8 +12,10 @@ import ctypes
 import os
 import platform
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +44,16 @@ def cpu_clock(name: str | None = None) -> Iterator[CpuClock]:
             yield CpuClock(candidate, milliseconds)
             return
     raise SystemExit(f"CPU time cannot be measured here by {name or 'any counter'}")
+
+
+@contextmanager
+def busy_machine(n_processes: int) -> Iterator[None]:
+    """So many processes that compute and nothing else. Open before the clock, which is not to count them."""
+    with ExitStack() as stack:
+        for _ in range(n_processes):
+            process = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(process.kill)
+        yield
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from benchmarks.rows import Bar, Row, count_row, median_row
 from benchmarks.task import code_of, reference, require_ok
 from sandbox import SandboxPool, Session
 
-_N_ROLLOUTS = 8
+N_ROLLOUTS = 8
 _N_IDLE = 100
 _N_FILES_PER_SESSION = 3
 _SECONDS_TO_END = 1.0
@@ -29,7 +29,7 @@ def measure_idle_memory(clock: CpuClock, photo: Path, *, quick: bool) -> list[Ro
     """100 siblings after one empty call each, then after one crop. PSS divides a shared page among its users."""
     with SandboxPool() as pool, pool.group([photo]) as group, ExitStack() as stack:
         before = set(descendants(pool.pid))
-        free = _available_mb()
+        free = available_mb()
         sessions = [stack.enter_context(group.session(seed=seed)) for seed in range(_N_IDLE)]
         require_ok([session.run("pass") for session in sessions])
         idle = _memory_of(set(descendants(pool.pid)) - before, free)
@@ -66,16 +66,16 @@ def _run_fleet(pool: SandboxPool, photo: Path, n_sessions: int, n_rounds: int) -
     """Outcomes of all calls, and the gigabytes in use while all sessions are alive."""
     expected, outcome = reference("PIL", photo), Counter[str](lost=0, wrong=0)
     code = code_of("PIL").replace("random.randint(1000, 1007)", f"random.randint(1, {_N_FILES_PER_SESSION})")
-    free = _available_mb()
+    free = available_mb()
     with ExitStack() as stack, ThreadPoolExecutor(os.cpu_count()) as threads:
-        groups = [stack.enter_context(pool.group([photo])) for _ in range(n_sessions // _N_ROLLOUTS)]
-        sessions = [stack.enter_context(group.session()) for group in groups for _ in range(_N_ROLLOUTS)]
+        groups = [stack.enter_context(pool.group([photo])) for _ in range(n_sessions // N_ROLLOUTS)]
+        sessions = [stack.enter_context(group.session()) for group in groups for _ in range(N_ROLLOUTS)]
         for number, session in enumerate(sessions):
             require_ok([session.run(f"mine, n_calls = {number}, 0")])
         for n_calls in range(1, n_rounds + 1):
             call = partial(_outcome, code=code, n_calls=n_calls, expected=expected)
             outcome.update(threads.map(call, range(n_sessions), sessions))
-        most = (free - _available_mb()) / 1024
+        most = (free - available_mb()) / 1024
     time.sleep(_SECONDS_TO_END)
     return outcome, most
 
@@ -116,7 +116,7 @@ class _Memory(NamedTuple):
 
 
 def _memory_of(pids: set[int], free_before: float) -> _Memory:
-    per_session = (free_before - _available_mb()) / len(pids)
+    per_session = (free_before - available_mb()) / len(pids)
     try:
         smaps = [_smaps_mb(pid) for pid in pids]
     except PermissionError:  # only root may look into a process that forbids dumps
@@ -135,7 +135,7 @@ def _resident_mb(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-def _available_mb() -> float:
+def available_mb() -> float:
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
     return next(int(fields[1]) / 1024 for fields in lines if fields[0] == "MemAvailable:")
 

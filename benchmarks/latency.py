@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from benchmarks.calls import plain_calls, session_calls
 from benchmarks.cpu import CpuClock
 from benchmarks.plain import PlainProcess
-from benchmarks.rows import Row, count_row, median_row
-from benchmarks.task import code_of, reference, require_ok, require_right
+from benchmarks.rows import Row, count_row, interleave, median_row, ratio_row
+from benchmarks.task import LIBRARIES, Library, code_of, reference, require_ok, require_right
 from sandbox import Observation, SandboxPool, Session
 
 _SIDES = {"600x400": (600, 400), "2000x1500": (2000, 1500)}
@@ -29,7 +30,24 @@ def measure_latency(clock: CpuClock, photo: Path, *, quick: bool) -> list[Row]:
         empty, _ = _timed(partial(session.run, "pass"), 2 * n_calls)
         rows.append(median_row("empty call, wall", empty[n_calls:], "ms"))
         rows += [_transfer_row(clock, session, sides, n_calls) for sides in _SIDES]
+    rows += [_wall_row(photo, library, n_calls // 20, 20) for library in LIBRARIES]
     return rows + [row for n_callers in (1, 2, 4) for row in _caller_rows(photo, n_callers, n_calls)]
+
+
+def _wall_row(photo: Path, library: Library, n_rounds: int, n_calls: int) -> Row:
+    """As the caller sees it; the two take turns."""
+    code, expected = code_of(library), reference(library, photo)
+    wall = CpuClock("wall", lambda: 1e3 * time.perf_counter())
+    with ExitStack() as stack:
+        plain = stack.enter_context(PlainProcess(code, photo))
+        group = stack.enter_context(stack.enter_context(SandboxPool()).group([photo]))
+        session = stack.enter_context(group.session())
+        variants = {
+            "plain": partial(plain_calls, plain, n_calls, expected),
+            "shared": partial(session_calls, session, code, n_calls, expected),
+        }
+        spent = interleave(wall, variants, max(n_rounds, 3))
+    return ratio_row(f"{library}: session, shared image, wall", spent["plain"], spent["shared"])
 
 
 def _transfer_row(clock: CpuClock, session: Session, sides: str, n_calls: int) -> Row:

@@ -2,6 +2,7 @@
 
     python benchmarks/sandbox.py                 # all of it, about six minutes
     python benchmarks/sandbox.py --quick         # a first impression, about one
+    python benchmarks/sandbox.py --only latency --load 8
     python benchmarks/sandbox.py --only spawn --only memory --json figures.json
 
 CPU time is that of the whole process tree, this process included, and is what to trust; wall clock depends on what else
@@ -19,12 +20,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # else `import sandbox` would find this file
 
 from benchmarks.calls import measure_calls, measure_fresh, measure_spawn
-from benchmarks.cpu import CLOCK_NAMES, cpu_clock
+from benchmarks.cpu import CLOCK_NAMES, busy_machine, cpu_clock
 from benchmarks.fleet import measure_fleet, measure_idle_memory
 from benchmarks.latency import measure_latency
 from benchmarks.report import describe_machine, report
 from benchmarks.rows import Row
 from benchmarks.task import make_photo
+from benchmarks.workers import measure_workers
 
 _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "calls": measure_calls,
@@ -32,6 +34,7 @@ _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "spawn": measure_spawn,
     "memory": measure_idle_memory,
     "latency": measure_latency,
+    "workers": measure_workers,
     "fleet": measure_fleet,
 }
 _LIBRARIES = ("numpy", "pillow", "opencv-python-headless", "matplotlib")
@@ -39,12 +42,13 @@ _LIBRARIES = ("numpy", "pillow", "opencv-python-headless", "matplotlib")
 
 def main() -> None:
     options = _parse_options()
-    with tempfile.TemporaryDirectory() as folder, cpu_clock(options.clock) as clock:
+    with tempfile.TemporaryDirectory() as folder, busy_machine(options.load), cpu_clock(options.clock) as clock:
         photo = Path(folder, "photo.jpg")
         make_photo(photo)
         machine = {
             **describe_machine(_LIBRARIES),
             "CPU time": clock.name,
+            "beside it": f"{options.load} processes that compute",
             "photo": f"2000x1500, {photo.stat().st_size / 1e6:.2f} MB",
         }
         measures = (partial(_MEASURES[name], clock, photo, quick=options.quick) for name in options.only or _MEASURES)
@@ -59,6 +63,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=[*_MEASURES], help="measure this; repeat for more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--quick", action="store_true", help="fewer turns, 80 sessions instead of 1,000")
+    parser.add_argument("--load", type=int, default=0, metavar="N", help="so many processes that compute beside it")
     parser.add_argument("--clock", choices=CLOCK_NAMES, help="what counts CPU time; by default the best that works")
     return parser.parse_args()
 

@@ -10,8 +10,8 @@ import os
 
 from PIL import Image
 
-_KEPT_BYTES = 4 << 20
-"""Pages that stay for the next reply; of a larger one they are given back."""
+_KEPT_BYTES = 16 << 20
+"""Pages that stay for the next reply, which is cheaper for them; of a larger one they are given back."""
 
 
 class Window:

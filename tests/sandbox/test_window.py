@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.window import Window
 
-N_BYTES = 8 << 20
+N_BYTES = 24 << 20
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def test_an_image_keeps_its_pixels_when_the_next_reply_comes(window: Window) -> 
 
 
 def test_the_memory_of_a_large_reply_is_given_back(window: Window) -> None:
-    put(window, b"\xff" * (6 << 20))
-    assert window.read([(2048, 1024)])[0].getpixel((9, 9)) == (255, 255, 255)
+    put(window, b"\xff" * N_BYTES)
+    assert window.read([(3072, 2048)])[0].getpixel((9, 9)) == (255, 255, 255)
     assert os.fstat(window.fd).st_blocks == 0
 
 
