@@ -3,6 +3,9 @@
 A busy machine must not turn into timeouts: they would end up as labels in a data set. So the limit counts the CPU time
 of the process, or the wall clock less the time that the kernel made it wait in the run queue (`sched_info` of
 /proc/PID/schedstat, main thread), whichever is more. Code that sleeps is charged for sleeping.
+
+The kernel adds a wait to that account when it is over. So where a process looks late but is ready to run, the verdict
+waits until it has run: by then the wait is accounted.
 """
 
 import os
@@ -15,7 +18,7 @@ from sandbox.limits import Limits
 
 _NANOSECONDS = 1e9
 # threads together can use up their CPU time long before the wall clock says so
-_LONGEST_LOOK, _SHORTEST_LOOK = 0.1, 0.002
+_LONGEST_LOOK, _SHORT_LOOK, _SHORTEST_LOOK = 0.1, 0.01, 0.002
 # a call sleeps that was busy for less than this part of the time between two looks
 _LEAST_NAP, _BUSY = 0.05, 0.1
 
@@ -25,6 +28,7 @@ class ProcessClock:
 
     def __init__(self, pid: int, run_queue: int | None = None) -> None:
         """`run_queue`: its open schedstat, to be closed with the clock, for a caller that sees no /proc; -1: none."""
+        self._pid = pid
         self._cpu_clock = ~pid << 3 | 2  # the clock id that clock_getcpuclockid(3) makes
         self._run_queue = _open_run_queue(pid) if run_queue is None else run_queue
 
@@ -39,9 +43,24 @@ class ProcessClock:
         return 0.0
 
     def waited_seconds(self) -> float:
-        with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel keeps no account
-            return int(os.pread(self._run_queue, 128, 0).split()[1]) / _NANOSECONDS
-        return 0.0
+        return self._account()[1] / _NANOSECONDS
+
+    def has_run(self) -> tuple[int, int]:
+        """Changes whenever the main thread runs: nanoseconds that it ran (as of the last tick), and how often."""
+        ran, _, n_runs = self._account()
+        return ran, n_runs
+
+    def is_ready(self) -> bool:
+        """Whether the main thread runs or waits for a CPU. False where /proc cannot be seen."""
+        with suppress(OSError, IndexError), open(f"/proc/{self._pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] == b"R"
+        return False
+
+    def _account(self) -> tuple[int, int, int]:
+        with suppress(OSError, ValueError):  # it has ended, or the kernel keeps no account
+            ran, waited, n_runs = map(int, os.pread(self._run_queue, 128, 0).split())
+            return ran, waited, n_runs
+        return 0, 0, 0
 
 
 def _open_run_queue(pid: int) -> int:
@@ -67,6 +86,7 @@ class Deadline:
         self._cpu, self._waited = process.cpu_seconds(), process.waited_seconds()
         self._phase, self._phase_wall, self._phase_charged = limits.seconds, 0.0, 0.0
         self._looked = self._busy = 0.0
+        self._settled, self._doubt = 0.0, (0.0, (-1, -1))
         self._interrupted = False
 
     def __call__(self) -> float:
@@ -80,26 +100,35 @@ class Deadline:
         return min(max(rest, _SHORTEST_LOOK), _LONGEST_LOOK)
 
     def _rest(self) -> float:
-        wall, charged = self._spent()
+        wall = time.monotonic() - self._started
+        charged = self._charged(wall)
         if wall - self._phase_wall >= self._phase * self._limits.wall_ceiling:
             if not self._interrupted and charged < self._phase:
                 raise Starved
             return 0.0
-        return self._phase - (charged - self._phase_charged)
+        rest = self._phase - (charged - self._phase_charged)
+        return min(self._settled_rest(wall), _SHORT_LOOK) if rest <= 0 and self._process.is_ready() else rest
 
-    def _spent(self) -> tuple[float, float]:
-        """Since the start: by the wall clock, and what counts towards `Limits.seconds`."""
-        wall = time.monotonic() - self._started
+    def _settled_rest(self, wall: float) -> float:
+        """As of the last look after which it has run, since when no wait that began before it is missing."""
+        ran = self._process.has_run()
+        if ran != self._doubt[1]:
+            self._settled, self._doubt = self._doubt[0], (wall, ran)
+        return self._phase - (self._charged(self._settled) - self._phase_charged)
+
+    def _charged(self, wall: float) -> float:
+        """What counts towards `Limits.seconds` if so much time has passed by the wall clock."""
         waited = max(self._process.waited_seconds() - self._waited, 0.0)
         computed = self._process.cpu_seconds() - self._cpu
         if (passed := wall - self._looked) >= _LEAST_NAP:
             self._turn.note(computes=computed + waited - self._busy >= _BUSY * passed)
             self._looked, self._busy = wall, computed + waited
-        return wall, max(wall - waited, computed)
+        return max(wall - waited, computed)
 
     def _begin_grace(self) -> None:
         self._interrupted, self._phase = True, self._limits.grace
-        self._phase_wall, self._phase_charged = self._spent()
+        self._phase_wall = time.monotonic() - self._started
+        self._phase_charged = self._charged(self._phase_wall)
         self._interrupt()
 
 

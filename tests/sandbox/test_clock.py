@@ -1,9 +1,81 @@
-"""A call that the machine did not let run is no timeout of its code."""
+"""What a call is charged for does not depend on how busy the machine is."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from sandbox import Limits, SandboxPool
-from sandbox.clock import ProcessClock
+from sandbox.admission import Slots, Turn
+from sandbox.clock import Deadline, ProcessClock
+from sandbox.frames import Channel
+
+BUSY = "print('ready', flush=True)\nwhile True: pass"
+SLEEPS = "import time\nprint('ready', flush=True)\ntime.sleep(600)"
+
+
+@contextmanager
+def started(code: str) -> Iterator[int]:
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@contextmanager
+def one_cpu() -> Iterator[None]:
+    """For this process and what it starts."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cpus)
+
+
+def is_interrupted(pid: int, *, within: float) -> bool:
+    interrupts: list[bool] = []
+    clock = ProcessClock(pid)
+    deadline = Deadline(clock, Limits(seconds=0.2), Turn(Slots(1), computes=True), lambda: interrupts.append(True))
+    end = time.monotonic() + within
+    while not interrupts and time.monotonic() < end:
+        time.sleep(deadline())
+    clock.close()
+    return bool(interrupts)
+
+
+def test_a_wait_for_a_cpu_that_is_not_over_yet_is_not_charged() -> None:
+    with one_cpu(), started(BUSY) as waits, started(BUSY):
+        os.sched_setscheduler(waits, os.SCHED_IDLE, os.sched_param(0))  # runs only where the other one does not
+        assert not is_interrupted(waits, within=1)
+
+
+def test_code_that_sleeps_or_computes_is_charged() -> None:
+    with started(SLEEPS) as sleeps:
+        assert is_interrupted(sleeps, within=60)
+    with started(BUSY) as computes:
+        assert is_interrupted(computes, within=60)
+
+
+def test_an_answer_that_has_arrived_is_in_time_however_late_it_is_read() -> None:
+    def time_is_up() -> float:
+        raise TimeoutError
+
+    near, far = socket.socketpair()
+    with near, far:
+        far.send(b"answer")
+        channel = Channel(near)
+        assert channel.read(6, time_is_up) == b"answer"
+        with pytest.raises(TimeoutError):
+            channel.read(1, time_is_up)
 
 
 def test_a_call_that_only_waited_for_a_cpu_ends_without_a_verdict(
