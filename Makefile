@@ -9,6 +9,8 @@ PORT ?= 3000
 # How many tests run at once, each worker with a sandbox of its own; at least three, as many tests wait for servers,
 # deadlines and processes.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n > 4 ? 4 : n)))
+COUNT ?= 1000
+SEED ?= 0
 INSTALLED := $(VENV)/.installed
 
 export DARKROOM_HOME ?= $(CURDIR)/data
@@ -21,7 +23,7 @@ test coverage: export OPENBLAS_NUM_THREADS := 1
 # each worker, and each command that a test starts, would compile all modules anew where the environment forbids the cache
 test coverage: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install packages demo annotate test coverage e2e lint types checks docs bench ui summary screenshots lock clean
+.PHONY: help install packages demo annotate test coverage fuzz e2e lint types checks docs bench ui summary screenshots lock clean
 
 help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +50,9 @@ test: $(INSTALLED) ## Run the tests that need only Python
 
 coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (takes about 1.5 times as long)
 	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --cov --cov-report=term:skip-covered
+
+fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replies (COUNT=1000 SEED=0)
+	$(BIN)/python -m tests.sandbox.fuzz --count $(COUNT) --seed $(SEED)
 
 # by file: the tests of a file share one demo and one server
 e2e: $(INSTALLED) packages ## Run the end-to-end tests (installs Debian packages, starts servers)

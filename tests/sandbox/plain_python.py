@@ -14,9 +14,10 @@ import sys
 import tempfile
 import types
 import warnings
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import matplotlib as mpl
@@ -24,6 +25,7 @@ import numpy as np
 from PIL import Image
 
 from sandbox._guest.config import WORK_FOLDER
+from sandbox._guest.errors import describe, remember_lines
 from tests.sandbox.inputs import TRAJECTORIES, make_inputs
 
 mpl.use("Agg")
@@ -40,21 +42,46 @@ def main(photo: Path) -> None:
 
 def run(case: dict, photo: Path) -> str | None:
     """The first error of the case's rounds, or what its last round printed instead of what is expected."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        sys.modules["__main__"] = module = types.ModuleType("__main__")
-        vars(module).update(_names(case, photo, Path(folder)))
-        sys.stdin, text = io.StringIO(""), ""
-        for code in case["rounds"]:
-            output = io.StringIO()
-            try:
-                with redirect_stdout(output), redirect_stderr(output):
-                    exec(compile(code.replace(WORK_FOLDER, folder), "<cell>", "exec"), vars(module))
-            except BaseException as error:
-                return f"{type(error).__name__}: {error}"
-            text = output.getvalue()
+    text = ""
+    for outcome in run_rounds(case, photo):
+        if outcome.error is not None:
+            return outcome.error
+        text = outcome.text
     expected = case.get("expect", {}).get("text", text)
     return None if text == expected else f"it printed {text!r}"
+
+
+class PlainRound(NamedTuple):
+    """What one round came to."""
+
+    text: str
+    error: str | None
+    images: set[tuple[tuple[int, int], bytes]]
+    """Size and pixels of the PNG files that it made."""
+
+
+def run_rounds(case: dict, photo: Path) -> Iterator[PlainRound]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.chdir(folder)
+        sys.modules["__main__"] = module = types.ModuleType("__main__")
+        vars(module).update(_names(case, photo, folder))
+        sys.stdin, seen = io.StringIO(""), set(folder.glob("*.png"))
+        for code in case["rounds"]:
+            output, error = io.StringIO(), None
+            code = code.replace(WORK_FOLDER, name)
+            remember_lines("<cell>", code)
+            try:
+                with redirect_stdout(output), redirect_stderr(output):
+                    exec(compile(code, "<cell>", "exec"), vars(module))
+            except BaseException as raised:
+                error = None if isinstance(raised, SystemExit) and not raised.code else describe(raised, "<cell>")
+            made, seen = set(folder.glob("*.png")) - seen, set(folder.glob("*.png"))
+            yield PlainRound(output.getvalue(), error, {pixels_of(Image.open(path)) for path in made})
+
+
+def pixels_of(image: Image.Image) -> tuple[tuple[int, int], bytes]:
+    return image.size, image.convert("RGB").tobytes()
 
 
 def _names(case: dict, photo: Path, folder: Path) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from sandbox.observation import STATUSES
 
 LIMITS = Limits(max_images=3, max_pixels=10_000, files=4, output_chars=200)
 GUEST_STATUSES = sorted(STATUSES - {"killed", "protocol"})
+N_EXAMPLES = settings().max_examples
+"""Of the profile that is loaded: `make fuzz` has one of its own."""
 N_TEXT = 2 * LIMITS.output_chars + 256
 
 # what a reply may hold as it is: no NUL, no lone surrogate, nothing that looks like a tag
@@ -111,7 +113,7 @@ def test_what_a_reply_says_beyond_its_fields_is_not_read(reply: dict[str, Any]) 
     assert as_sent(parse_reply(json.dumps(reply | {"seconds": 0, "": []}).encode(), LIMITS)) == reply
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * N_EXAMPLES)
 @given(replies, st.data())
 def test_changed_bytes_are_a_violation_or_a_reply_within_the_limits(reply: dict[str, Any], data: st.DataObject) -> None:
     payload = bytearray(json.dumps(reply).encode())
@@ -121,7 +123,7 @@ def test_changed_bytes_are_a_violation_or_a_reply_within_the_limits(reply: dict[
     parse_if_it_is_a_reply(bytes(payload))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * N_EXAMPLES)
 @given(replies, st.data())
 def test_changed_values_are_a_violation_or_a_reply_within_the_limits(
     reply: dict[str, Any], data: st.DataObject
@@ -144,7 +146,7 @@ def test_a_reply_without_a_field_is_a_violation(reply: dict[str, Any], name: str
         parse_reply(json.dumps(reply).encode(), LIMITS)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=2 * N_EXAMPLES)
 @given(st.binary(max_size=200))
 @example(b"9" * 5000)
 @example(b"[" * 100_000)
@@ -160,7 +162,7 @@ def test_any_bytes_are_a_violation_or_an_object(payload: bytes) -> None:
     parse_if_it_is_a_reply(payload)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=2 * N_EXAMPLES)
 @given(st.binary(max_size=20) | st.binary(min_size=HEADER.size, max_size=HEADER.size), st.integers(0, 2**64 - 1))
 def test_any_header_is_a_violation_or_a_length_within_the_cap(header: bytes, nonce: int) -> None:
     for asked in (nonce, int.from_bytes(header[:8], "little")):
