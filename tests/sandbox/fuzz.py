@@ -9,16 +9,16 @@ that fails is kept in a file, and the exit status is 1.
 
 import argparse
 import json
-import multiprocessing
 import re
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from random import Random
 from typing import Any
 
@@ -29,12 +29,12 @@ from PIL import Image
 from sandbox import Group, ImageUnreadable, InputsTooLarge, Limits, Observation, SandboxPool
 from sandbox.neutral import neutralise
 from sandbox.observation import STATUSES
-from tests.sandbox.plain_python import PlainRound, pixels_of, run_rounds
+from tests.sandbox.plain_python import PlainPython, PlainRound, pixels_of
 from tests.sandbox.random_code import SIDES, random_rounds
 from tests.sandbox.random_files import KINDS, random_file
 
 _TOKEN = re.compile(r"T\d+\.\d+")
-_PLAIN_SECONDS = 600
+_THREADS = 4
 _CASES_PER_GROUP, _CASES_PER_LINE = 500, 500
 LIMITS = Limits(seconds=60, memory_mb=2048)
 
@@ -62,25 +62,23 @@ class Bench:
 
     pool: SandboxPool
     image: Path
-    plain: Any
-    """A multiprocessing pool with a process for each case."""
+    plain: SimpleQueue[PlainPython]
+    """One for each thread."""
     counts: Counter[str] = field(default_factory=Counter)
 
 
 def check_code(bench: Bench, group: Group, number: int, random: Random) -> Finding | None:
     rounds = random_rounds(random, f"T{number}")
-    plain = bench.plain.apply_async(plainly, (rounds, bench.image))
     with group.session(seed=1) as session:
         seen = [session.run(code) for code in rounds]
-    for index, (observation, outcome) in enumerate(zip(seen, plain.get(_PLAIN_SECONDS), strict=True)):
+    plain = bench.plain.get()
+    outcomes = plain.run(rounds, bench.image)
+    bench.plain.put(plain)
+    for index, (observation, outcome) in enumerate(zip(seen, outcomes, strict=True)):
         bench.counts[observation.status] += 1
         if found := _difference(observation, outcome, f"T{number}."):
             return Finding(found[0], f"round {index}: {found[1]}", json.dumps(rounds, indent=1).encode())
     return None
-
-
-def plainly(rounds: list[str], image: Path) -> list[PlainRound]:
-    return list(run_rounds({"rounds": rounds}, image))
 
 
 def _difference(observation: Observation, plain: PlainRound, token: str) -> tuple[str, str] | None:
@@ -147,9 +145,6 @@ PARTS: dict[str, Callable[[Bench, Group, int, Random], Finding | None]] = {
 
 @contextmanager
 def open_bench() -> Iterator[Bench]:
-    """Plain Python runs in processes forked from one that has imported everything, a fresh one for each case."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([run_rounds.__module__])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pattern = Image.effect_mandelbrot(SIDES, (-2, -1.5, 1, 1.5), 60)
@@ -157,18 +152,18 @@ def open_bench() -> Iterator[Bench]:
             folder / "image.png"
         )
         pool = stack.enter_context(SandboxPool(limits=LIMITS))
-        plain = stack.enter_context(context.Pool(2, maxtasksperchild=1))
-        yield Bench(pool, folder / "image.png", plain)
+        bench = Bench(pool, folder / "image.png", SimpleQueue())
+        for _ in range(_THREADS):
+            bench.plain.put(stack.enter_context(closing(PlainPython())))
+        yield bench
 
 
-def fuzz(
-    bench: Bench, part: str, numbers: range, *, seed: int, n_threads: int = 4
-) -> Iterator[tuple[int, Finding | None]]:
+def fuzz(bench: Bench, part: str, numbers: range, *, seed: int) -> Iterator[tuple[int, Finding | None]]:
     """Numbers of the cases, as they end."""
     check = PARTS[part]
     for start in range(numbers.start, numbers.stop, _CASES_PER_GROUP):
         some = range(start, min(start + _CASES_PER_GROUP, numbers.stop))
-        with bench.pool.group([bench.image]) as group, ThreadPoolExecutor(n_threads) as threads:
+        with bench.pool.group([bench.image]) as group, ThreadPoolExecutor(_THREADS) as threads:
             calls = {
                 number: threads.submit(check, bench, group, number, Random(f"{part} {seed} {number}"))
                 for number in some

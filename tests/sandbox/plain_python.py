@@ -1,6 +1,8 @@
 """Runs the cells of cases/trajectories.json without a sandbox, to show that the cells themselves are right.
 
 python -m tests.sandbox.plain_python photo.jpg        prints {name of the case: error or null}
+
+`PlainPython` runs other rounds in such a process, each case in a child of it.
 """
 
 import base64
@@ -8,14 +10,16 @@ import io
 import json
 import math
 import os
+import pickle
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import types
 import warnings
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,11 +37,15 @@ import matplotlib.pyplot as plt
 
 
 def main(photo: Path) -> None:
+    _prepare()
+    errors = {case["name"]: run(case, photo) for case in TRAJECTORIES if not case.get("inside_only")}
+    print(json.dumps(errors))
+
+
+def _prepare() -> None:
     plt.show = lambda *_args, **_options: plt.close("all")  # nobody looks, as in the sandbox
     setattr(Image.Image, "show", lambda *_args, **_options: None)  # noqa: B010
     warnings.simplefilter("ignore")
-    errors = {case["name"]: run(case, photo) for case in TRAJECTORIES if not case.get("inside_only")}
-    print(json.dumps(errors))
 
 
 def run(case: dict, photo: Path) -> str | None:
@@ -82,6 +90,39 @@ def run_rounds(case: dict, photo: Path) -> Iterator[PlainRound]:
 
 def pixels_of(image: Image.Image) -> tuple[tuple[int, int], bytes]:
     return image.size, image.convert("RGB").tobytes()
+
+
+class PlainPython:
+    """A process that has imported everything and forks for each case."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-c", f"from {__spec__.name} import serve; serve()"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, rounds: list[str], photo: Path) -> list[PlainRound]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        pickle.dump(({"rounds": rounds}, photo), self._process.stdin)
+        self._process.stdin.flush()
+        outcomes: list[PlainRound] = pickle.load(self._process.stdout)
+        return outcomes
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def serve() -> None:
+    with suppress(EOFError):
+        while True:
+            case, photo = pickle.load(sys.stdin.buffer)
+            pid = os.fork()
+            if pid == 0:
+                _prepare()
+                pickle.dump(list(run_rounds(case, photo)), sys.stdout.buffer)
+                sys.stdout.flush()
+                os._exit(0)
+            if os.waitpid(pid, 0)[1]:
+                sys.exit("a child died without an answer")
 
 
 def _names(case: dict, photo: Path, folder: Path) -> dict[str, Any]:
