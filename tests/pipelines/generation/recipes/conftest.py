@@ -20,11 +20,12 @@ from pipelines.demo.images.maths import maths
 from pipelines.generation import engine
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity, oracle_policy
+from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity, oracle_policy, oracle_script
 from pipelines.records import Reject, Trajectory, Truth, TruthBox
 from pipelines.sources import SourceRow
 from pipelines.storage.stage import StageReport
 from pipelines.storage.workspace import Workspace
+from tests.conftest import SmallSource
 
 PARTITION = "flawed-0000"
 PROBLEMS = "problems-0000"
@@ -89,7 +90,7 @@ class Scripted:
         pass
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def scripted() -> type[Scripted]:
     return Scripted
 
@@ -108,7 +109,7 @@ def signs(workspace: Workspace, small_source: Any) -> Callable[[str], Family]:
     return lambda family: Family(workspace, load_recipes()[family], PARTITION)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_all() -> Callable[..., dict[str, StageReport]]:
     """All stages of a family, with the oracle unless another policy is given."""
 
@@ -125,7 +126,24 @@ def run_all() -> Callable[..., dict[str, StageReport]]:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def signs_chain(
+    tmp_path_factory: pytest.TempPathFactory, run_all: Callable[..., dict[str, StageReport]]
+) -> Iterator[Callable[[str], tuple[Family, Scripted]]]:
+    """A family after all stages on the small source, and the oracle with its turns: for tests that only read."""
+    home = str(tmp_path_factory.mktemp("signs"))
+    with Workspace.from_environment({"DARKROOM_HOME": home}) as opened:
+        engine.intake(opened, SmallSource(), 0, PARTITION)
+
+        def run(name: str) -> tuple[Family, Scripted]:
+            family, policy = Family(opened, load_recipes()[name], PARTITION), Scripted(oracle_script(name))
+            run_all(family, policy)
+            return family, policy
+
+        yield run
+
+
+@pytest.fixture(scope="session")
 def kept() -> Callable[[Family], dict[str, Trajectory]]:
     """The accepted rows of a family by the source's row."""
 
@@ -137,7 +155,7 @@ def kept() -> Callable[[Family], dict[str, Trajectory]]:
     return read
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rejects() -> Callable[[Family], dict[str, Reject]]:
     """What a family rejected, by the source's row."""
 
@@ -181,7 +199,9 @@ class DemoPart(DemoSource):
 
 
 @pytest.fixture(scope="module")
-def demo_chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Family]]:
+def demo_chain(
+    tmp_path_factory: pytest.TempPathFactory, run_all: Callable[..., dict[str, StageReport]]
+) -> Iterator[Callable[..., Family]]:
     """A family after all stages on the demo's rows of some kinds, written by the oracle."""
     with ExitStack() as workspaces:
 
@@ -190,11 +210,7 @@ def demo_chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
             workspace = workspaces.enter_context(Workspace.from_environment({"DARKROOM_HOME": home}))
             engine.intake(workspace, DemoPart(kinds=kinds), 0, DEMO)
             family = Family(workspace, recipe, DEMO)
-            family.draft(oracle_policy(recipe.family, revision=recipe.digest))
-            family.run(oracle_policy(recipe.family, revision=recipe.digest))
-            family.check()
-            family.keep()
-            family.collect_rejects()
+            run_all(family)
             return family
 
         yield run

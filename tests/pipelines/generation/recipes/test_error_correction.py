@@ -37,26 +37,25 @@ def test_an_image_that_the_target_fills_is_unsuitable() -> None:
     assert error.value.reason is Reason.UNSUITABLE
 
 
-def test_the_oracles_rows_err_first_and_pass_every_check(signs, run_all, kept) -> None:
-    family = signs("error_correction")
-    run_all(family)
-    rows = kept(family)
+@pytest.fixture(scope="module")
+def chain(signs_chain):
+    return signs_chain("error_correction")
+
+
+def test_the_oracles_rows_err_first_and_pass_every_check(chain, kept) -> None:
+    rows = kept(chain[0])
     assert [len(row.rounds) for row in rows.values()] == [2, 2, 2, 2]
     missed = [check.score for row in rows.values() for check in row.checks if check.name == "first_crop_misses"]
     assert missed == [0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_sample_without_a_box_is_not_applicable(signs, run_all, rejects) -> None:
-    family = signs("error_correction")
-    run_all(family)
-    assert [row.reason for row in rejects(family).values()] == ["not_applicable"]
+def test_a_sample_without_a_box_is_not_applicable(chain, rejects) -> None:
+    assert [row.reason for row in rejects(chain[0]).values()] == ["not_applicable"]
 
 
-def test_the_right_region_is_told_only_beside_the_first_observation(signs, run_all, scripted) -> None:
-    family = signs("error_correction")
-    policy = scripted(oracle_script(family.recipe.family))
-    run_all(family, policy)
-    for turn in policy.turns:
+def test_the_right_region_is_told_only_beside_the_first_observation(chain) -> None:
+    assert len(chain[1].turns) == 12
+    for turn in chain[1].turns:
         told = f"right, lower): {turn.task.hint['region']}" in str(turn.messages)
         assert told == bool(turn.rounds)
         assert str(turn.messages).count("Region for the second program") == int(bool(turn.rounds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -37,39 +38,34 @@ def test_an_image_without_room_around_the_target_is_unsuitable() -> None:
     assert error.value.reason is Reason.UNSUITABLE
 
 
-def test_the_oracles_rows_have_two_programs_and_pass_every_check(signs, run_all, kept) -> None:
-    family = signs("further_enhancement")
-    run_all(family)
-    rows = kept(family)
+@pytest.fixture(scope="module")
+def chain(signs_chain):
+    return signs_chain("further_enhancement")
+
+
+def test_the_oracles_rows_have_two_programs_and_pass_every_check(chain, kept) -> None:
+    rows = kept(chain[0])
     assert [len(row.rounds) for row in rows.values()] == [2, 2, 2, 2]
     assert {row.loss_policy for row in rows.values()} == {"last_round"}
     assert len({row.rounds[1].thought for row in rows.values()}) > 1
 
 
-def test_the_exact_region_is_told_beside_the_first_observation_and_recorded_nowhere(
-    signs, run_all, scripted, workspace
-) -> None:
-    family = signs("further_enhancement")
-    policy = scripted(oracle_script(family.recipe.family))
-    run_all(family, policy)
+def test_the_exact_region_is_told_beside_the_first_observation_and_recorded_nowhere(chain, kept) -> None:
+    family, policy = chain
+    assert len(policy.turns) == 12
     for turn in policy.turns:
         said = str(turn.messages)
         assert turn.task.hint["first_region"] in said
         assert (f"right, lower): {turn.task.hint['region']}" in said) == bool(turn.rounds)
-    from pipelines.records import Trajectory
-
-    for row in workspace.tables.read(family.key("trajectories"), Trajectory):
-        told = "Region for the second program"
-        assert told not in str(row)
+    for row in kept(family).values():
+        assert "Region for the second program" not in str(row)
 
 
-def test_both_regions_are_secret(signs, workspace, run_all) -> None:
-    import json
-
-    family = signs("further_enhancement")
-    run_all(family)
-    hints = [json.loads(draft.hint) for draft in workspace.tables.read(family.key("drafts"), Draft)]
-    assert all(hint.keys() == {"first_region", "region"} for hint in hints)
+def test_both_regions_are_secret(chain) -> None:
+    family, _ = chain
+    drafts = family.workspace.tables.read(family.key("drafts"), Draft)
+    assert drafts
+    assert all(json.loads(draft.hint).keys() == {"first_region", "region"} for draft in drafts)
 
 
 def test_a_thought_with_a_number_of_either_region_is_rejected(signs, run_all, scripted) -> None:
