@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,8 @@ class Arena:
 
     pool: SandboxPool
     group: Group
+    patient: Group
+    """For code that only its memory may end: on a cold machine the first touch of 512 MiB takes seconds of CPU time."""
     image: Path
     folder: Path
     listeners: Listeners = field(init=False)
@@ -159,7 +161,10 @@ def open_arena(image: Path, limits: Limits, **pool_options: Any) -> Iterator[Are
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("CANARY_SECRET", TOKEN)
             with SandboxPool(limits=limits, **pool_options) as pool, pool.group([image]) as group:
-                arena = Arena(pool, group, image, folder)
+                slow = replace(limits, seconds=4 * limits.seconds)
+                patient = pool.group([image], limits=slow)
+                patient.session().close()  # with the first one the group opens what it keeps, and its spare ends
+                arena = Arena(pool, group, patient, image, folder)
                 yield arena
                 arena.close()
     finally:

@@ -59,7 +59,7 @@ def attack(arena: Arena, case: dict) -> Damage:
     arena.restore()
     arena.renew_sibling()
     host, processes = _look_at_host(arena), descendants(arena.pool.pid)
-    session = arena.group.session(seed=1)
+    session = (arena.patient if must_end_for_memory(case) else arena.group).session(seed=1)
     work_folder, image_folder = _folders(arena, session)
     code = arena.fill_in(case["code"], work_folder=work_folder, image_folder=image_folder)
     observation, seconds = _timed_run(session, code)
@@ -76,6 +76,10 @@ def attack(arena: Arena, case: dict) -> Damage:
         *_faults_of_host(arena, case, host),
     ]
     return Damage(observation.status, faults)
+
+
+def must_end_for_memory(case: dict) -> bool:
+    return "memory" in case["acceptable_status"] and not {"timeout", "ok"} & set(case["acceptable_status"])
 
 
 def skip_where_it_is_known_to_succeed(arena: Arena, case: dict) -> None:

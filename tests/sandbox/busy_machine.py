@@ -1,0 +1,77 @@
+"""Runs the case lists on an idle machine and on a busy one: `python -m tests.sandbox.busy_machine --every 5`.
+
+Prints each case whose status or faults are not the same under load; exit status 1 where there is one. The load is
+eight processes per CPU that compute without an end. `--every 1`, the whole of both lists, takes an hour on two CPUs.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+from PIL import Image
+
+from tests.sandbox.arena import Arena, open_arena
+from tests.sandbox.attacks import ATTACKS, LIMITS, attack
+from tests.sandbox.inputs import TRAJECTORIES, make_inputs
+
+_HOGS_PER_CPU = 8
+
+
+def outcomes(arena: Arena, every: int) -> Iterator[tuple[str, object]]:
+    for case in ATTACKS[::every]:
+        damage = attack(arena, case)
+        yield f"attack {case['name']}", (damage.status, damage.faults)
+    for case in TRAJECTORIES[::every]:
+        images = make_inputs(case) if "inputs" in case else [arena.image]
+        with arena.pool.group(images, names=case.get("names", ())) as group, group.session(seed=1) as session:
+            seen = [session.run(code) for code in case["rounds"]]
+        yield f"trajectory {case['name']}", [(each.status, each.text, each.error) for each in seen]
+
+
+@contextmanager
+def busy_machine() -> Iterator[None]:
+    n_hogs = _HOGS_PER_CPU * (os.cpu_count() or 1)
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(n_hogs)]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+
+
+def run(arena: Arena, every: int, load: Callable[[], AbstractContextManager[None]], name: str) -> dict[str, object]:
+    started = time.monotonic()
+    with load():
+        seen = dict(outcomes(arena, every))
+        busy = os.getloadavg()[0]
+    print(f"{name}: {len(seen)} cases in {time.monotonic() - started:.0f} s, load {busy:.0f}", flush=True)
+    return seen
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--every", type=int, default=1, help="only each so-manyth case")
+    parser.add_argument("--tier", choices=["full", "lite"], default="full")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        photo = Path(folder) / "photo.jpg"
+        Image.effect_noise((2000, 1500), 60).convert("RGB").save(photo)
+        with open_arena(photo, LIMITS, tier=options.tier) as arena:
+            idle = run(arena, options.every, nullcontext, "idle")
+            busy = run(arena, options.every, busy_machine, "busy")
+    changed = [name for name in idle if idle[name] != busy[name]]
+    for name in changed:
+        print(f"{name}: idle {idle[name]}, busy {busy[name]}")
+    print(f"{len(idle) - len(changed)} of {len(idle)} cases gave the same")
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
