@@ -23,6 +23,8 @@ from typing import Any
 _MAX_THREADS = 16
 """Of one pool; a session may have 64."""
 _NOTE = "note: the sandbox starts no processes: multiprocessing runs in threads of this one\n"
+_NO_FORK = "the sandbox starts no processes, so none is forked: multiprocessing.Pool runs in threads of this one"
+_plain_context = context._default_context.get_context
 _make_pool: Callable[..., None] = multiprocessing.pool.Pool.__init__  # whose name is about to be another's
 _LOCKS = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier")
 
@@ -117,7 +119,15 @@ class Manager:
         return getattr(dummy, name)
 
 
+def _get_context(method: str | None = None) -> Any:
+    """Raises OSError for the one method that means more than to have a result."""
+    if method == "fork":
+        raise OSError(_NO_FORK)
+    return _plain_context(method)
+
+
 def install() -> None:
+    multiprocessing.get_context = _get_context
     setattr(multiprocessing.heap.Arena, "_dir_candidates", [])  # noqa: B010  # not /dev/shm: the temporary folder
     names: dict[str, Any] = {name: getattr(threading, name) for name in _LOCKS}
     names |= {"Queue": Queue, "JoinableQueue": Queue, "Pool": Pool, "Manager": Manager}

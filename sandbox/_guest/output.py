@@ -10,6 +10,7 @@ import fcntl
 import gc
 import io
 import os
+import resource
 import sys
 from contextlib import suppress
 from typing import Any
@@ -18,8 +19,8 @@ from sandbox._kernel import syscalls
 
 _BUFFER_BYTES, _READ_BYTES = 32_768, 1 << 20
 _STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
-_OUT_OF_THE_WAY = 500
-"""Of code that goes through the descriptors; a session may have 512."""
+_OUT_OF_THE_WAY = 12
+"""So many below the highest descriptor that a session may have: most code that goes through them comes from below."""
 
 
 class _HeadAndTail(io.RawIOBase):
@@ -98,7 +99,7 @@ class Output:
         """In the session, before its filter: from now on everything printed comes here."""
         file = os.memfd_create("output", os.MFD_CLOEXEC)
         fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
-        self._kept.file = os.dup2(file, _OUT_OF_THE_WAY)
+        self._kept.file = os.dup2(file, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OUT_OF_THE_WAY)
         os.close(file)
 
     def begin(self) -> None:

@@ -61,3 +61,9 @@ def test_an_error_in_a_worker_is_the_codes_own(session: Session) -> None:
 def test_what_threads_cannot_do_is_said(session: Session) -> None:
     code = "import multiprocessing as mp, time\np = mp.Process(target=time.sleep, args=(1,))\np.start(); p.terminate()"
     assert "the sandbox starts no processes" in (session.run(code).error or "")
+
+
+def test_who_asks_for_a_fork_is_told_that_there_is_none(session: Session) -> None:
+    error = session.run("import multiprocessing as mp\nmp.get_context('fork').Pool(2)").error
+    assert error is not None
+    assert error.startswith("OSError: the sandbox starts no processes, so none is forked: multiprocessing.Pool runs in")
