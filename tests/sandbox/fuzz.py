@@ -76,12 +76,12 @@ def check_code(bench: Bench, group: Group, number: int, random: Random) -> Findi
     bench.plain.put(plain)
     for index, (observation, outcome) in enumerate(zip(seen, outcomes, strict=True)):
         bench.counts[observation.status] += 1
-        if found := _difference(observation, outcome, f"T{number}."):
+        if found := difference(observation, outcome, f"T{number}."):
             return Finding(found[0], f"round {index}: {found[1]}", json.dumps(rounds, indent=1).encode())
     return None
 
 
-def _difference(observation: Observation, plain: PlainRound, token: str) -> tuple[str, str] | None:
+def difference(observation: Observation, plain: PlainRound, token: str) -> tuple[str, str] | None:
     if any(not each.startswith(token) for each in _TOKEN.findall(observation.text)):
         return "foreign", f"the answer of other code: {observation.text!r}"
     if observation.status == "timeout":
