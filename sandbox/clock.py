@@ -5,7 +5,8 @@ of the process, or the wall clock less the time that the kernel made it wait in 
 /proc/PID/schedstat, main thread), whichever is more. Code that sleeps is charged for sleeping.
 
 The kernel adds a wait to that account when it is over. So where a process looks late but is ready to run, the verdict
-waits until it has run: by then the wait is accounted.
+waits until it has run: by then the wait is accounted. A process whose main thread waits for another thread, which waits
+for a CPU, does not sleep: meanwhile CPU time alone counts.
 """
 
 import os
@@ -51,9 +52,10 @@ class ProcessClock:
         return ran, n_runs
 
     def is_ready(self) -> bool:
-        """Whether the main thread runs or waits for a CPU. False where /proc cannot be seen."""
-        with suppress(OSError, IndexError), open(f"/proc/{self._pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] == b"R"
+        """Whether a thread of it runs or waits for a CPU. False where /proc cannot be seen."""
+        tasks = f"/proc/{self._pid}/task"
+        with suppress(OSError, IndexError):
+            return any(_state(f"{tasks}/{thread}/stat") == b"R" for thread in os.listdir(tasks))
         return False
 
     def _account(self) -> tuple[int, int, int]:
@@ -61,6 +63,11 @@ class ProcessClock:
             ran, waited, n_runs = map(int, os.pread(self._run_queue, 128, 0).split())
             return ran, waited, n_runs
         return 0, 0, 0
+
+
+def _state(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read().rpartition(b")")[2].split()[0]
 
 
 def _open_run_queue(pid: int) -> int:

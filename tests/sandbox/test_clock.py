@@ -18,6 +18,14 @@ from sandbox.frames import Channel
 BUSY = "print('ready', flush=True)\nwhile True: pass"
 SLEEPS = "import time\nprint('ready', flush=True)\ntime.sleep(600)"
 
+WAITS_FOR_A_THREAD = """
+import threading
+def work():
+    while True: pass
+threading.Thread(target=work).start()
+print('ready', flush=True)
+"""
+
 
 @contextmanager
 def started(code: str) -> Iterator[int]:
@@ -41,6 +49,12 @@ def one_cpu() -> Iterator[None]:
         os.sched_setaffinity(0, cpus)
 
 
+def yield_to_others(pid: int) -> None:
+    """Its threads run only where nothing else does."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
+
+
 def is_interrupted(pid: int, *, within: float) -> bool:
     interrupts: list[bool] = []
     clock = ProcessClock(pid)
@@ -54,7 +68,13 @@ def is_interrupted(pid: int, *, within: float) -> bool:
 
 def test_a_wait_for_a_cpu_that_is_not_over_yet_is_not_charged() -> None:
     with one_cpu(), started(BUSY) as waits, started(BUSY):
-        os.sched_setscheduler(waits, os.SCHED_IDLE, os.sched_param(0))  # runs only where the other one does not
+        yield_to_others(waits)
+        assert not is_interrupted(waits, within=1)
+
+
+def test_a_wait_for_a_thread_that_waits_for_a_cpu_is_not_charged() -> None:
+    with one_cpu(), started(WAITS_FOR_A_THREAD) as waits, started(BUSY):
+        yield_to_others(waits)
         assert not is_interrupted(waits, within=1)
 
 
