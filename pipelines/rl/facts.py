@@ -80,7 +80,7 @@ def polled(votes: Sequence[Votes]) -> Polled:
 def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[str]:
     """Candidates by the kind of their grader."""
     keys = [shard.key(candidates.ASSET) for shard in shards_with(workspace, partitions, candidates.ASSET)]
-    tables = [pq.read_table(workspace.tables.path(key), columns=["grader.kind"]) for key in keys]
+    tables = [pq.read_table(workspace.tables.path(key), columns=["grader"]) for key in keys]
     return Counter(row["grader"]["kind"] for table in tables for row in table.to_pylist())
 
 
