@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -192,6 +193,7 @@ class SavedFiles:
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.realpath(folder)
+        self._device = os.lstat(self._folder).st_dev
         self._known: dict[str, _Stamp] = {}
 
     def look(self, noticed: Container[str]) -> dict[str, int]:
@@ -206,8 +208,15 @@ class SavedFiles:
         inside = path.startswith(f"{self._folder}/")
         return os.path.relpath(path, self._folder) if inside else os.path.basename(path)
 
+    def _is_own(self, folder: str) -> bool:
+        """Not where a library that lies below the host's /tmp is shown."""
+        with suppress(OSError):
+            return os.lstat(folder).st_dev == self._device
+        return False
+
     def _walk(self) -> Iterable[tuple[str, _Stamp]]:
-        for folder, _, names in os.walk(self._folder):
+        for folder, folders, names in os.walk(self._folder):
+            folders[:] = [name for name in folders if self._is_own(os.path.join(folder, name))]
             for name in names:
                 path = os.path.join(folder, name)
                 try:

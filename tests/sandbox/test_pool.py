@@ -301,13 +301,14 @@ def test_tmp_is_writable_where_the_library_lies_below_it(full_tier: None) -> Non
             with SandboxPool(tier="full") as pool, pool.group() as group, group.session() as session:
                 code = "open('/tmp/a.txt', 'w').write('kept'); print(open('/tmp/a.txt').read(), os.listdir('/tmp'))"
                 observation = session.run(code)
-                print(observation.text, observation.error)
+                print(observation.text, observation.error, [file.name for file in observation.artefacts])
                 print(session.run("open('/tmp/" + {os.path.basename(folder)!r} + "/a.txt', 'w')").error)
         """)
         out, errors = host.communicate(timeout=120)
     assert errors == ""
     assert out.startswith("kept [")
     assert os.path.basename(folder) in out
+    assert "None ['.tmp/a.txt']" in out
     assert "Read-only file system" in out or "Permission denied" in out
 
 
