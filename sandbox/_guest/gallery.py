@@ -193,7 +193,6 @@ class SavedFiles:
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.realpath(folder)
-        self._device = os.lstat(self._folder).st_dev
         self._known: dict[str, _Stamp] = {}
 
     def look(self, noticed: Container[str]) -> dict[str, int]:
@@ -208,15 +207,11 @@ class SavedFiles:
         inside = path.startswith(f"{self._folder}/")
         return os.path.relpath(path, self._folder) if inside else os.path.basename(path)
 
-    def _is_own(self, folder: str) -> bool:
-        """Not where a library that lies below the host's /tmp is shown."""
-        with suppress(OSError):
-            return os.lstat(folder).st_dev == self._device
-        return False
-
     def _walk(self) -> Iterable[tuple[str, _Stamp]]:
+        own = _device_of(self._folder)
         for folder, folders, names in os.walk(self._folder):
-            folders[:] = [name for name in folders if self._is_own(os.path.join(folder, name))]
+            # not where a library that lies below the host's /tmp is shown
+            folders[:] = [name for name in folders if _device_of(os.path.join(folder, name)) == own]
             for name in names:
                 path = os.path.join(folder, name)
                 try:
@@ -225,6 +220,12 @@ class SavedFiles:
                     continue  # removed by a thread of the code since the listing
                 if stat.S_ISREG(status.st_mode):
                     yield path, _Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def _device_of(folder: str) -> int | None:
+    with suppress(OSError):
+        return os.lstat(folder).st_dev
+    return None
 
 
 def read_image(path: str, name: str, budget: Budget) -> Pixels:
