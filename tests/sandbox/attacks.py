@@ -201,10 +201,13 @@ def _faults_of_host(arena: Arena, case: dict, before: _Host) -> list[str]:
 
 
 def _look_at_host(arena: Arena) -> _Host:
-    files = {"victim": arena.folder / "victim.txt", "image": arena.image, "library": LIBRARY / "__init__.py"}
+    files = {"victim": arena.folder / "victim.txt", "image": arena.image}
+    # without the number of its links: an installer of packages links the same file into other environments
+    *library, _links, changed_at = _snapshot(LIBRARY / "__init__.py")
     return _Host(
         files={
             **{name: _snapshot(path) for name, path in files.items()},
+            "library": (*library, changed_at),
             "the folder of the canary": tuple(sorted(os.listdir(arena.folder))),
         },
         null_device=_metadata(Path("/dev/null")),
