@@ -21,9 +21,9 @@ class Slots:
             self._changed.wait_for(lambda: self._n_free > 0 or is_over())
             if is_over():
                 self._changed.notify()  # the slot that woke us is for another
-                return Turn(self, computes=False)
+                return Turn(self, False)
             self._n_free -= 1
-            return Turn(self, computes=True)
+            return Turn(self, True)
 
     def change(self, n_free: int) -> None:
         with self._changed:
@@ -40,16 +40,16 @@ class Slots:
 class Turn:
     """One call's, from its admission to its end."""
 
-    def __init__(self, slots: Slots, *, computes: bool) -> None:
+    def __init__(self, slots: Slots, computes: bool) -> None:
         self._slots, self._computes = slots, computes
 
-    def note(self, *, computes: bool) -> None:
+    def note(self, computes: bool) -> None:
         if computes is not self._computes:
             self._computes = computes
             self._slots.change(-1 if computes else 1)
 
     def end(self) -> None:
-        self.note(computes=False)
+        self.note(False)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from sandbox.admission import Turn
 from sandbox.limits import Limits
 
 _NANOSECONDS = 1e9
@@ -84,11 +83,17 @@ class Starved(TimeoutError):
 class Deadline:
     """When to interrupt a call, which starts now, and when to give it up. Called for the seconds to the next look.
 
-    `turn` hears at each look whether the call computes or sleeps.
+    `interrupt` is called at its end; `note` hears at each look whether the call computes, or sleeps.
     """
 
-    def __init__(self, process: ProcessClock, limits: Limits, turn: Turn, interrupt: Callable[[], None]) -> None:
-        self._process, self._limits, self._turn, self._interrupt = process, limits, turn, interrupt
+    def __init__(
+        self,
+        process: ProcessClock,
+        limits: Limits,
+        interrupt: Callable[[], None] = lambda: None,
+        note: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        self._process, self._limits, self._interrupt, self._note = process, limits, interrupt, note
         self._started = time.monotonic()
         self._cpu, self._waited = process.cpu_seconds(), process.waited_seconds()
         self._phase, self._phase_wall, self._phase_charged = limits.seconds, 0.0, 0.0
@@ -128,7 +133,7 @@ class Deadline:
         waited = max(self._process.waited_seconds() - self._waited, 0.0)
         computed = self._process.cpu_seconds() - self._cpu
         if (passed := wall - self._looked) >= _LEAST_NAP:
-            self._turn.note(computes=computed + waited - self._busy >= _BUSY * passed)
+            self._note(computed + waited - self._busy >= _BUSY * passed)
             self._looked, self._busy = wall, computed + waited
         return max(wall - waited, computed)
 

@@ -11,15 +11,14 @@ from pathlib import Path
 
 from sandbox.cgroups import reason_for_none
 from sandbox.errors import SandboxError
+from sandbox.libraries import NINE
 from sandbox.pool import SandboxPool
-from sandbox.process import BOOTSTRAP, LIBRARIES
+from sandbox.process import BOOTSTRAP
 from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY, OPTIONAL, Tier, remedy
 
 _PROBE_SECONDS = 60
 _PROBE = BOOTSTRAP + "from sandbox._guest.probe import main; main()"
 _LANDLOCK_ABI = BOOTSTRAP + "from sandbox._guest.probe import print_landlock_abi; print_landlock_abi()"
-
-
 _SESSIONS: dict[Tier, str] = {"full": "a session of the full tier", "lite": "a session of the lite tier"}
 
 
@@ -53,7 +52,7 @@ def diagnose() -> list[Finding]:
     """Try every protection, in processes of their own. Takes less than a second."""
     if not sys.platform.startswith("linux"):
         return [Finding("Linux", f"this is {sys.platform}")]
-    missing = [name for name in LIBRARIES if importlib.util.find_spec(name) is None]
+    missing = [name for name in NINE.values() if importlib.util.find_spec(name) is None]
     libraries = Finding("warm libraries", f"not installed: {', '.join(missing)}" if missing else None)
     return [*_kernel_findings(), libraries, _cgroup_finding()]
 

@@ -177,7 +177,7 @@ class _Edits:
     """Makes edits of the rows of one reply; those of the whole code follow one after another from the code."""
 
     def __init__(self, code: str) -> None:
-        self._code, self._shown = code, ""
+        self._code, self._shown_code = code, ""
         self._n_repairs = 0
         self._n_chars = 0
 
@@ -186,10 +186,10 @@ class _Edits:
         if before is not None:
             return Edit(name, _shown(before, MAX_PART_CHARS), _shown(after, MAX_PART_CHARS))
         if self._n_repairs == 0:
-            self._shown = _shown(self._code, len(self._code))
-        shown = self._shown
+            self._shown_code = _shown(self._code, len(self._code))
+        before_it = self._shown_code
         self._repair(after)
-        return Edit(name, shown, self._shown)
+        return Edit(name, before_it, self._shown_code)
 
     def _repair(self, difference: object) -> None:
         if not isinstance(difference, list) or self._n_repairs == MAX_REPAIRS:
@@ -203,7 +203,7 @@ class _Edits:
             self._code = apply_difference(self._code, items)
         except DoesNotApply as error:
             raise ProtocolViolation(str(error)) from error
-        self._shown = _shown(self._code, len(self._code))
+        self._shown_code = _shown(self._code, len(self._code))
 
 
 def _artefact(name: object, n_bytes: object, note: object) -> Artefact:

@@ -29,7 +29,6 @@ _SYSTEM_FOLDERS = (
     *("/usr", "/lib", "/lib64", "/bin"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/fonts", "/etc/alternatives"),
 )
-LIBRARIES = ("numpy", "PIL", "cv2", "matplotlib", "sympy", "scipy", "skimage", "autopep8")
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -130,7 +129,7 @@ def read_only_paths() -> list[str]:
 def _library_folders() -> set[str]:
     """Folders on the path that hold the libraries; usually the one below sys.prefix."""
     told, _ = importable_modules(added_libraries())
-    specs = [importlib.util.find_spec(name) for name in {*LIBRARIES, *told}]
+    specs = [importlib.util.find_spec(name) for name in told]
     origins = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
     folders = {str(origin.parent.parent if origin.name == "__init__.py" else origin.parent) for origin in origins}
     return folders - {sysconfig.get_path("stdlib")}

@@ -223,7 +223,7 @@ class Session(Closing):
         if len(request) > MAX_CODE_BYTES:
             return _lost("blocked", f"ValueError: the code is larger than {MAX_CODE_BYTES} bytes", 0.0, broken=False)
         self._channel.expect_silence()
-        deadline = Deadline(self._clock, self._limits, turn, lambda: self._signal(INTERRUPT))
+        deadline = Deadline(self._clock, self._limits, lambda: self._signal(INTERRUPT), turn.note)
         self._signal(signal.SIGCONT)
         self._channel.send(request, deadline)
         length = parse_header(self._channel.read(HEADER.size, deadline), nonce=nonce, cap=reply_cap(self._limits))

@@ -20,7 +20,6 @@ from sandbox._guest.config import IMAGE_FOLDER, DecodedImage
 from sandbox._guest.decoder import MAX_REASON, MAX_SIDE, SHARED_MODES, Target, decode_in_child
 from sandbox._guest.proc import Proc
 from sandbox._kernel import syscalls
-from sandbox.admission import Slots, Turn
 from sandbox.clock import Deadline, ProcessClock
 
 _SUFFIXES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif", "BMP": "bmp", "TIFF": "tif", "MPO": "jpg"}
@@ -91,7 +90,7 @@ def _ask_child(cage: lockdown.Cage, proc: Proc, targets: list[Target]) -> list[_
     limits = cage.limits.for_decoding(len(targets))
     clock = ProcessClock(pid, proc.open_run_queue(pid))
     try:
-        report = _read_all(reading, Deadline(clock, limits, Turn(Slots(1), computes=True), lambda: None))
+        report = _read_all(reading, Deadline(clock, limits))
     except TimeoutError:
         raise exhausted(f"decoding took more than {limits.seconds:.0f} s") from None
     finally:

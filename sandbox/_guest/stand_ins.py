@@ -90,11 +90,9 @@ def _image_of(data: Any = None, url: Any = None, filename: Any = None, **_: Any)
     if data is None and filename is None:
         raise OSError(errno.ENETUNREACH, f"{url!r}: {_NO_NETWORK}")
     source = filename if data is None else data
-    return (
-        source
-        if isinstance(source, Image.Image)
-        else Image.open(io.BytesIO(source) if type(source) is bytes else source)
-    )
+    if isinstance(source, Image.Image):
+        return source
+    return Image.open(io.BytesIO(source) if type(source) is bytes else source)
 
 
 def _nothing(*_: Any, **_options: Any) -> None:

@@ -1,6 +1,6 @@
 """Runs the case lists on an idle machine and on a busy one: `python -m tests.sandbox.busy_machine --every 5`.
 
-Prints each case whose status or faults are not the same under load; exit status 1 where there is one. The load is
+Prints each case whose status or effects are not the same under load; exit status 1 where there is one. The load is
 eight processes per CPU that compute without an end. `--every 1`, the whole of both lists, takes an hour on two CPUs.
 """
 

@@ -31,9 +31,9 @@ def narrow(full_tier: None) -> Iterator[SandboxPool]:
 def test_a_sleeper_lends_its_slot_and_takes_it_back_without_waiting() -> None:
     slots = Slots(1)
     sleeper = slots.wait(lambda: False)
-    sleeper.note(computes=False)
+    sleeper.note(False)
     guest = slots.wait(lambda: False)
-    sleeper.note(computes=True)
+    sleeper.note(True)
     guest.end()
     over = threading.Event()
     with ThreadPoolExecutor(1) as thread:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import pytest
 
 from sandbox import Limits, SandboxPool
-from sandbox.admission import Slots, Turn
 from sandbox.clock import Deadline, ProcessClock
 from sandbox.frames import Channel
 
@@ -58,7 +57,7 @@ def yield_to_others(pid: int) -> None:
 def is_interrupted(pid: int, *, within: float) -> bool:
     interrupts: list[bool] = []
     clock = ProcessClock(pid)
-    deadline = Deadline(clock, Limits(seconds=0.2), Turn(Slots(1), computes=True), lambda: interrupts.append(True))
+    deadline = Deadline(clock, Limits(seconds=0.2), lambda: interrupts.append(True))
     end = time.monotonic() + within
     while not interrupts and time.monotonic() < end:
         time.sleep(deadline())

@@ -1,4 +1,4 @@
-"""A prompt's images and videos: what the machine lacks is never an image's fault, and a group has a budget."""
+"""A prompt's images and videos: what the machine lacks is never blamed on an image, and a group has a budget."""
 
 import os
 import resource

@@ -153,8 +153,9 @@ class SandboxEnvironment:
         edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in observation.edits)
         images = tuple(pixel_ref(image.pixels) for image in observation.images)
         self.pixels.update((ref.sha256, image.pixels) for ref, image in zip(images, observation.images, strict=True))
-        text, error = (neutralise(said or "", self.special_tokens) for said in (observation.text, observation.error))
-        return viewable(Observation(observation.status, text, images, error or observation.error, edits))
+        text = neutralise(observation.text, self.special_tokens)
+        error = observation.error and neutralise(observation.error, self.special_tokens)
+        return viewable(Observation(observation.status, text, images, error, edits))
 
     def _end(self) -> None:
         ahead, self._ahead = self._ahead, None
