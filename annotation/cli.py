@@ -4,7 +4,7 @@ import typer
 
 from annotation.commands.campaign import guide, init, record, report, sync, take_in
 from annotation.commands.queues import review, suitability, verify
-from annotation.commands.server import down, status, up, users
+from annotation.commands.server import down, service, status, up, users
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -12,6 +12,6 @@ app = typer.Typer(
     "`up` starts a server, `users add` creates accounts, `init` writes an example campaign, `sync` hands out tasks and "
     "pulls submissions, `report` shows progress and quality.",
 )
-for command in (up, down, status, init, sync, review, verify, suitability, record, take_in, report, guide):
+for command in (up, down, status, service, init, sync, review, verify, suitability, record, take_in, report, guide):
     app.command()(command)
 app.add_typer(users, name="users")
