@@ -3,6 +3,7 @@
 import typer
 
 from annotation.cli import app as annotation_app
+from assets.commands.annotation import finish
 from assets.commands.build import demo, home, materialize_command, rl_command
 from assets.commands.policies import calibrate, pre_annotate
 from assets.commands.sources import app as sources_app
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; show what this kernel protects.")
 annotation_app.command(name="pre-annotate")(pre_annotate)
+annotation_app.command()(finish)
 app.add_typer(annotation_app, name="annotate")
 app.add_typer(sources_app, name="sources")
 app.command()(serve)

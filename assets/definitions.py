@@ -25,7 +25,8 @@ if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job`
 
 SFT, DATASETS, TRAIN = "sft_trajectories", "datasets", "train"
 RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
-RECORDED_ANNOTATIONS = "recorded_annotations"
+ANNOTATION, RECORDED_ANNOTATIONS = annotation.JOB, "recorded_annotations"
+FINISHED_ANNOTATIONS = "finished_annotations"
 BUNDLED_RECORDING = {step: {"recording": "bundled"} for step in ("annotation_pool", "annotation_rounds")}
 """Settings with which these steps read the bundled recording."""
 _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(encoding="utf-8"))
@@ -71,7 +72,8 @@ def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
         RL: groups("rl") | assets("samples"),
         RL_DATASET: assets("rl_dataset"),
         TRAIN: groups("train"),
-        annotation.JOB: assets(*rounds),
+        ANNOTATION: assets(*rounds),
+        FINISHED_ANNOTATIONS: assets(*rounds, "rl_dataset"),
         RECORDED_ANNOTATIONS: assets("/".join(POOL.asset), *rounds),
     }
     bundled = {"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}}

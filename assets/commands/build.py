@@ -51,7 +51,7 @@ def materialize_command(
         from pipelines.generation.recipes import load_recipes
 
         families = _checked_families(family or [])
-        quotas = _quotas(quota or [], "FAMILY", load_recipes())
+        quotas = quotas_of(quota or [], "FAMILY", load_recipes())
         build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas)
 
 
@@ -76,7 +76,7 @@ def rl_command(
     with errors_as_messages():
         from assets.runs.build import build_rl
 
-        build_rl(CONSOLE, source, n_rows=rows, source_quotas=_quotas(quota or [], "SOURCE"))
+        build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"))
 
 
 def home() -> None:
@@ -97,7 +97,7 @@ def _checked_families(families: list[str]) -> list[str]:
     return families
 
 
-def _quotas(options: Sequence[str], kind: str, names: Collection[str] | None = None) -> dict[str, int]:
+def quotas_of(options: Sequence[str], kind: str, names: Collection[str] | None = None) -> dict[str, int]:
     """``["crop=200"]`` as a mapping. ``names``: those that exist; None: any name."""
     quotas: dict[str, int] = {}
     for option in options:

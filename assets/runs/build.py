@@ -10,7 +10,11 @@ from typing import Any
 import dagster as dg
 from rich.console import Console
 
+from annotation import AnnotationError
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.tables import ACCEPTED
 from assets.definitions import (
+    ANNOTATION,
     BUNDLED_RECORDING,
     DATASETS,
     RECORDED_ANNOTATIONS,
@@ -23,12 +27,12 @@ from assets.definitions import (
 from assets.graph.families import stage_key
 from assets.graph.resources import PolicyResource
 from assets.runs.instance import MaterializationFailed, close_abandoned_runs, materialize, prepare_dagster_home
-from assets.terminal.summary import print_rl_summary, print_summary
+from assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Yield, next_limit
 from pipelines.generation.recipes import Recipe, load_recipes, quotas
 from pipelines.generation.stage import SAMPLES
-from pipelines.publishing.rl_dataset import rl_folder
+from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from pipelines.publishing.sft_dataset import ASSET
 from pipelines.sources import SourceError
 from pipelines.sources.catalog import Catalog
@@ -87,6 +91,28 @@ def build_rl(
             _build_rl_stages(jobs, partitions, mix=mix)
 
 
+def build_annotated(
+    console: Console, *, n_rows: int | None = None, source_quotas: Mapping[str, int] | None = None
+) -> None:
+    """The annotation tables from the journal, then the RL dataset with the accepted records. Finished work is skipped.
+
+    Prints the summary. Raises ``AnnotationError`` while no record is accepted, ``MaterializationFailed`` with the
+    asset's message.
+    """
+    with Workspace.from_environment() as workspace, _jobs(console, workspace) as jobs:
+        if not workspace.tables.exists(POOL):
+            raise AnnotationError("the campaign has handed out nothing yet: `darkroom annotate sync`")
+        jobs.run(ANNOTATION)
+        if not workspace.tables.n_rows(ACCEPTED):
+            raise AnnotationError(
+                f"no record is accepted yet, of {workspace.tables.n_rows(POOL):,} images; `darkroom annotate sync` "
+                "shows the rounds they wait for"
+            )
+        mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
+        jobs.run(RL_DATASET, settings={"rl_dataset": mix})
+        print_annotated_summary(console, workspace)
+
+
 class _Jobs:
     def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance) -> None:
         self.console, self.workspace, self._instance = console, workspace, instance
@@ -134,6 +160,8 @@ def _partitions(workspace: Workspace) -> dict[str, str]:
 
 def _partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
     partitions = [partition for partition, name in catalog.items() if name == source]
+    if source == ANNOTATED and not partitions:
+        raise SourceError("people's accepted records are no source; `darkroom annotate finish` builds their RL rows")
     if not partitions:
         names = sorted(set(catalog.values()))
         raise SourceError(f"there is no source {source!r}; choose from {names}, or add one (`darkroom sources --help`)")

@@ -19,7 +19,7 @@ from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.publishing.text_charts import columns, sparkline
-from pipelines.records import RLRow
+from pipelines.records import Reject, RLRow
 from pipelines.rl import pass_rates, suitability
 from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
 from pipelines.storage.stage import reason_of
@@ -69,18 +69,33 @@ def print_rl_summary(
         console.print(Text(f"Done in {seconds:.0f} s"))
 
 
+def print_annotated_summary(console: Console, workspace: Workspace) -> None:
+    """Prints how many accepted records became RL rows, why others did not, and what to do with their boxes."""
+    rejects = [reject for reject in workspace.tables.read_rejects(RL_ROWS) if reject.source.startswith("annotation/")]
+    rows = [row for row in workspace.tables.read(RL_ROWS, RLRow) if row.origin == "annotated"]
+    console.print(f"accepted records: {len(rows):,} RL rows, {len(rejects):,} rejected", highlight=False)
+    print_rejects(console, rejects, workspace.tables.rejects_path(RL_ROWS))
+    _print_mix(console, workspace)
+    console.print("SFT from their boxes: `darkroom materialize accepted_annotations --family crop`", soft_wrap=True)
+
+
 def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey]) -> None:
     """Prints how many rows of a source became samples, then its rejects with their reasons."""
     n_in, n_out = _totals(workspace, keys)
     console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} rejects", highlight=False)
     rejects = [reject for key in keys for reject in workspace.tables.read_rejects(key)]
+    print_rejects(console, rejects, workspace.tables.rejects_path(keys[0]))
+
+
+def print_rejects(console: Console, rejects: Sequence[Reject], path: Path) -> None:
+    """Prints the first rejects with their reasons, and that ``path`` has the others."""
     table = _table("", "row", "reason", "disposition", "evidence")
     for reject in rejects[:_N_LISTED]:
         table.add_row(reject.source_row, reason_of(reject), reject.disposition, reject.evidence)
     if rejects:
         console.print(table)
     if len(rejects) > _N_LISTED:
-        console.print(f"… and {len(rejects) - _N_LISTED:,} more: {workspace.tables.rejects_path(keys[0])}")
+        console.print(f"… and {len(rejects) - _N_LISTED:,} more: {path}")
 
 
 def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:

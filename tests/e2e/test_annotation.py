@@ -10,14 +10,16 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dagster as dg
+import datasets
 import httpx
 import pytest
 from PIL import Image, ImageDraw
@@ -47,6 +49,8 @@ from assets.graph.annotation import annotation_sync
 from assets.graph.resources import WorkspaceResource
 from pipelines.generation.recipes import load_recipes
 from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.rl_dataset import KEY as RL_ROWS
+from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Annotated, ImageRef, PoolImage, Sample, Trajectory, Truth
 from pipelines.storage.tables import TableKey
@@ -116,10 +120,20 @@ def image(number: int) -> Image.Image:
     return image
 
 
-def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_puller_was_killed(
-    home: Path, server: LabelStudioServer, clean_environment: dict[str, str]
-) -> None:
-    environment = {**clean_environment, "DARKROOM_HOME": str(home)}
+class Played(NamedTuple):
+    """A campaign that has ended, and what its people did."""
+
+    environment: dict[str, str]
+    numbers: dict[str, int]
+    room: Room
+
+
+@pytest.fixture(scope="module")
+def played(home: Path, server: LabelStudioServer) -> Played:
+    """Eight people work at the same time, and the puller is killed now and then."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DARKROOM_", "DAGSTER_"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    environment = {**kept, "PATH": path, "DARKROOM_HOME": str(home)}
     subprocess.run(["darkroom", "annotate", "sync"], env=environment, check=True, timeout=300)
     with Workspace.from_environment(environment) as workspace:
         pool = workspace.tables.read(POOL, PoolImage)
@@ -140,8 +154,47 @@ def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_pul
                 thread.join(60)
         assert not room.errors, room.errors
         finish(workspace, studio, room, pool)
-        check_results(workspace, studio, numbers, room)
         studio.close()
+    return Played(environment, numbers, room)
+
+
+def test_a_campaign_ends_as_planned_whoever_was_faster_and_however_often_the_puller_was_killed(played: Played) -> None:
+    with Workspace.from_environment(played.environment) as workspace, connect(workspace, {}) as studio:
+        check_results(workspace, studio, played.numbers, played.room)
+
+
+def test_what_people_accepted_becomes_rows_to_train_on_also_after_a_kill(played: Played) -> None:
+    with Workspace.from_environment(played.environment) as workspace:
+        check_rows_to_train_on(workspace, played.environment)
+
+
+def check_rows_to_train_on(workspace: Workspace, environment: dict[str, str]) -> None:
+    """RL rows of all records, and SFT rows of some boxes."""
+    killed = subprocess.Popen(["darkroom", "annotate", "finish"], env=environment, start_new_session=True)
+    deadline = time.monotonic() + 300
+    while not workspace.tables.exists(RL_ROWS):
+        assert killed.poll() is None, "it was to be killed between its table and its files"
+        assert time.monotonic() < deadline, "no RL rows in 300 s"
+        time.sleep(0.02)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    said = run_darkroom(environment, "annotate", "finish")
+    assert f"accepted records: {N_IMAGES - 2} RL rows, 0 rejected" in said
+    rows = [row for split in datasets.load_dataset(str(rl_folder(workspace))).values() for row in split]
+    assert {row["answer"] for row in rows} == {answer_of(number) for number in range(N_IMAGES)} - {
+        answer_of(7),
+        answer_of(17),
+    }
+    assert all(row["origin"] == "annotated" for row in rows)
+    run_darkroom(environment, "materialize", "accepted_annotations", "--family", "crop", "--quota", "crop=3")
+    sft = datasets.load_dataset(str(workspace.dataset("sft", "crop")))
+    assert sum(len(split) for split in sft.values()) == 3
+
+
+def run_darkroom(environment: dict[str, str], *words: str) -> str:
+    done = subprocess.run(["darkroom", *words], env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def everybody(studio: LabelStudioClient, room: Room) -> list[Person]:
@@ -274,25 +327,12 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: LabelStudioClient
             assert set(keys) == journal.demanded(keys), f"{round} has tasks that nobody demanded"
 
 
-def test_a_killed_server_comes_back_at_its_address_with_everything_and_everybodys_login(
-    server: LabelStudioServer, home: Path
-) -> None:
-    started, admin = server.find(), server.admin
-    assert started is not None
-    with (
-        Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace,
-        httpx.Client(base_url=started.url, trust_env=False, timeout=60) as tab,
-    ):
-        tab.get("/user/login/")
-        body = {"email": admin.email, "password": admin.password, "csrfmiddlewaretoken": tab.cookies["csrftoken"]}
-        assert tab.post("/user/login/", data=body, headers={"Referer": started.url}).status_code == 302
+def test_the_server_keeps_everything_over_a_restart(server: LabelStudioServer, home: Path) -> None:
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         with connect(workspace, {}) as studio:
             before = studio.people()
-        os.kill(started.process.pid, signal.SIGKILL)
-        again = server.start()
-        assert again.url == started.url
-        wait_until_ready(again, report=lambda seconds: None)
-        assert tab.get("/api/current-user/whoami").json()["email"] == admin.email
+        assert server.stop()
+        wait_until_ready(server.start(), report=lambda seconds: None)
         with connect(workspace, {}) as studio:
             assert studio.people() == before
 

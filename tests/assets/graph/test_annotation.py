@@ -5,17 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+import datasets
 import pytest
+from typer.testing import CliRunner
 
+from annotation.rounds.accepted_source import AcceptedSource
 from annotation.rounds.campaign import EXAMPLE
 from annotation.rounds.image_pool import POOL
 from annotation.rounds.tables import read_accepted
-from assets.definitions import BUNDLED_RECORDING, RECORDED_ANNOTATIONS, definitions
+from assets.cli import app
+from assets.definitions import BUNDLED_RECORDING, FINISHED_ANNOTATIONS, RECORDED_ANNOTATIONS, definitions
 from assets.graph.annotation import JOB, annotation_sync
 from assets.graph.resources import WorkspaceResource
 from pipelines.demo.images.charts import charts
 from pipelines.demo.images.photographs import photographs
+from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.records import PoolImage
+from pipelines.sources import SourceRow
+from pipelines.sources.catalog import Catalog
 from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, box, record
 from tests.assets.graph.test_families import metadata
@@ -125,3 +132,64 @@ def test_pre_annotations_without_a_policy_say_what_to_set(pool: list[PoolImage],
     )
     assert not result.success
     assert "DARKROOM_POLICY_URL" in str(result.failure_data_for_node("pre_annotations"))
+
+
+@pytest.fixture
+def accepted(pool: list[PoolImage], workspace: Workspace) -> PoolImage:
+    """The one of two images whose record has been accepted."""
+    desk = Desk(workspace.annotation, item=pool[0].image.sha256, size=SIZE)
+    results = (frameless([box(), box(x=30), *record()[1:]]), frameless(accepts()[:-1]), frameless(accepts()[:-1]))
+    for person, result in zip((ANN, BOB, EVE), results, strict=True):
+        desk.submit(desk.hand_out(), person, result)
+    return pool[0]
+
+
+def darkroom(*words: str) -> tuple[int, str]:
+    said = CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})
+    return said.exit_code, said.output
+
+
+def test_what_people_accepted_is_an_rl_dataset_with_one_command(accepted: PoolImage, workspace: Workspace) -> None:
+    code, said = darkroom("annotate", "finish")
+    assert code == 0, said
+    assert "accepted records: 1 RL rows, 0 rejected" in said
+    [row] = datasets.load_dataset(str(rl_folder(workspace)), split="train")
+    assert (row["question"], row["answer"], row["origin"]) == ("What does the sign say?", "42", "annotated")
+    code, said = darkroom("annotate", "finish")
+    assert (code, said.count("(unchanged)")) == (0, 5), said
+
+
+def test_the_job_of_the_graph_does_what_the_command_does(
+    accepted: PoolImage, workspace: Workspace, instance: dg.DagsterInstance
+) -> None:
+    result = definitions().resolve_job_def(FINISHED_ANNOTATIONS).execute_in_process(instance=instance)
+    assert metadata(result, "accepted_annotations")["rows_out"] == metadata(result, "rl_dataset")["rows_out"] == 1
+
+
+def test_a_campaign_without_an_accepted_record_is_told_what_it_waits_for(pool: list[PoolImage]) -> None:
+    code, said = darkroom("annotate", "finish")
+    assert (code, "no record is accepted yet, of 2 images" in said) == (1, True), said
+
+
+def test_a_workspace_without_a_campaign_is_told_where_to_begin(workspace: Workspace) -> None:
+    for words, remedy in ((("annotate", "finish"), "annotate sync"), (("rl", "annotated"), "annotate finish")):
+        code, said = darkroom(*words)
+        assert (code, f"`darkroom {remedy}`" in said) == (1, True), said
+
+
+def test_accepted_boxes_are_a_source_once_there_are_any(accepted: PoolImage, workspace: Workspace) -> None:
+    catalog = Catalog(workspace.sources)
+    assert "accepted_annotations-0000" not in catalog.partitions()
+    darkroom("annotate", "finish")
+    assert catalog.partitions()["accepted_annotations-0000"] == ("accepted_annotations", 0)
+    [row] = AcceptedSource(workspace).rows(0)
+    assert isinstance(row, SourceRow)
+    assert (row.question, row.answer, row.category, row.license) == (
+        "What does the sign say?",
+        "42",
+        "ocr",
+        accepted.license,
+    )
+    [around] = row.truth.boxes
+    assert tuple(around.box) == (240, 320, 816, 368), "a crop shows both boxes"
+    assert "example.com" not in repr(row)

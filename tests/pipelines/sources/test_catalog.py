@@ -54,7 +54,7 @@ def test_a_name_that_cannot_be_a_partition_is_refused(catalog, name):
 
 def test_a_source_that_is_not_there_says_which_are(catalog):
     catalog.add("streets", SourceConfig(kind="parquet", path="/data"))
-    with pytest.raises(SourceError, match="no source 'roads'; there are demo, demo_rl, streets"):
+    with pytest.raises(SourceError, match="no source 'roads'; there are accepted_annotations, demo, demo_rl, streets"):
         catalog.open("roads")
 
 
