@@ -153,6 +153,12 @@ class _PoolBuilder:
         self.rejects.append(reject_item(item, error, stage=POOL.asset[0]))
 
 
+def left_out(workspace: Workspace) -> list[Reject]:
+    """The campaign's unsuitable images, those over the limit of pixels first; images not sampled are no part of it."""
+    rejects = [entry for entry in workspace.tables.read_rejects(POOL) if entry.reason != Reason.NOT_CHOSEN]
+    return sorted(rejects, key=lambda entry: entry.reason != Reason.TOO_LARGE_IMAGE)
+
+
 def require_size(image: ImageRef, campaign: Campaign) -> None:
     """Raises ``RowError`` for an image that is too small for the campaign."""
     if max(image.width, image.height) <= campaign.min_side:

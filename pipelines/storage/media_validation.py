@@ -70,7 +70,7 @@ def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
         except RowError:
             raise
         except Exception as error:  # whatever a broken file makes a decoder raise
-            raise _error(error, data) from error
+            raise _error(error, data, max_pixels) from error
     return Probed(image.width, image.height, image.mode, image.format or "", plain, ";".join(steps))
 
 
@@ -90,9 +90,10 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _error(error: Exception, data: bytes) -> RowError:
+def _error(error: Exception, data: bytes, max_pixels: int) -> RowError:
     if isinstance(error, Image.DecompressionBombError):
-        return RowError(Reason.TOO_LARGE_IMAGE, str(error))
+        pixels = int(next(iter(re.findall(r"\d+", str(error))), 0))  # Pillow names a limit of its own
+        return RowError(Reason.TOO_LARGE_IMAGE, _too_large(f"{pixels:,} pixels", max_pixels))
     if isinstance(error, UnidentifiedImageError):
         return RowError(Reason.UNREADABLE_IMAGE, f"{len(data)} bytes are no image in a known format")
     reason = Reason.TRUNCATED_IMAGE if _CUT_OFF.search(str(error)) else Reason.UNREADABLE_IMAGE
@@ -102,10 +103,8 @@ def _error(error: Exception, data: bytes) -> RowError:
 def _check_header(image: Image.Image, max_pixels: int) -> None:
     pixels = image.width * image.height
     if pixels > max_pixels:
-        raise RowError(
-            Reason.TOO_LARGE_IMAGE,
-            f"{image.width}x{image.height} = {pixels:,} pixels, the limit is {max_pixels:,}; scale it down first",
-        )
+        size = f"{image.width}x{image.height} = {pixels:,} pixels"
+        raise RowError(Reason.TOO_LARGE_IMAGE, _too_large(size, max_pixels))
     # the further frames of an MPO are depth or gain maps that telephones add to a photograph
     frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
     if frames > 1:
@@ -113,6 +112,10 @@ def _check_header(image: Image.Image, max_pixels: int) -> None:
             Reason.ANIMATED_IMAGE,
             f"{image.format} with {frames} frames; save the frame that the question is about as a file of its own",
         )
+
+
+def _too_large(size: str, max_pixels: int) -> str:
+    return f"{size}, the limit is {max_pixels:,}; scale it down first"
 
 
 def _plain(image: Image.Image) -> tuple[Image.Image | None, list[str]]:

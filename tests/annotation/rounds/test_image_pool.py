@@ -8,7 +8,7 @@ from PIL import Image
 
 from annotation import AnnotationError
 from annotation.rounds.campaign import Campaign, ImageFolder
-from annotation.rounds.image_pool import POOL, materialize_pool
+from annotation.rounds.image_pool import POOL, left_out, materialize_pool
 from pipelines.records import PoolImage
 from pipelines.storage.workspace import Workspace
 from tests.conftest import textured
@@ -64,6 +64,19 @@ def test_what_does_not_decode_is_quarantined(workspace: Workspace, folder: Path)
     rows, rejects = build(workspace, folder)
     assert rows == ["a.jpg"]
     assert rejects == {"cut.jpg": "truncated_image", "empty.jpg": "empty_image", "text.png": "unreadable_image"}
+
+
+@pytest.mark.parametrize("size", [(9000, 6000), (20_000, 10_000)], ids=["over the limit", "what Pillow calls a bomb"])
+def test_an_image_over_the_limit_is_named_first_with_its_size_and_the_limit(
+    workspace: Workspace, folder: Path, size: tuple[int, int]
+) -> None:
+    image(folder, "a.png", 1)
+    image(folder, "b.png", 2, (20, 20))
+    Image.new("1", size).save(folder / "images" / "z.png")
+    build(workspace, folder)
+    first, second = left_out(workspace)
+    assert (first.source_row, first.reason, second.source_row) == ("z.png", "too_large_image", "b.png")
+    assert f"{size[0] * size[1]:,} pixels, the limit is 50,000,000; scale it down first" in first.evidence
 
 
 def test_twins_are_left_out(workspace: Workspace, folder: Path) -> None:
