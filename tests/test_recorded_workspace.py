@@ -216,7 +216,7 @@ class Studio:
     def blocked_submissions(self, after: int) -> list[Any]:
         return []
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         raise AssertionError(f"the project of the round {round} is there")
 
     def check_project(self, project_id: int, round: str) -> bool:

@@ -60,7 +60,7 @@ class LabelStudioClient:
         entries: list[dict[str, Any]] = self._plugin("GET", "hits", params={"after": after})["hits"]
         return entries
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         description = f"darkroom {round} {campaign}"
         for project in self._retry(lambda: list(self._sdk.projects.list(request_options=ONCE))):
             if project.description == description:
@@ -70,7 +70,7 @@ class LabelStudioClient:
                 title=f"{campaign} · {ROUND_FORMS[round].title}",
                 description=description,
                 label_config=form(round),
-                expert_instruction=instructions(round),
+                expert_instruction=instructions(round, language),
                 show_instruction=True,
                 maximum_annotations=1 + n_excluded,
                 sampling="Sequential sampling",
@@ -95,11 +95,14 @@ class LabelStudioClient:
             )
         return True
 
-    def reset_form(self, project_id: int, round: str) -> None:
+    def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
         """Raises ``AnnotationError`` when submitted annotations do not fit the form."""
         self._retry(
             lambda: self._sdk.projects.update(
-                id=project_id, label_config=form(round), expert_instruction=instructions(round), request_options=ONCE
+                id=project_id,
+                label_config=form(round),
+                expert_instruction=instructions(round, language),
+                request_options=ONCE,
             )
         )
 

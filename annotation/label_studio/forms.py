@@ -28,7 +28,8 @@ from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError, storable
 
 _HERE = Path(__file__).parent
-GUIDE = _HERE / "GUIDE.md"
+GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}
+"""The guide by language (ISO 639-1): a new file adds one."""
 _SLACK = 1e-6
 """Of the longer side: 59.8828125 % of 2,560 is 1,533, not 1,532.9999."""
 _HEADING = re.compile(r"(?m)(?<=^## )(.*) \(`\w+`\)$")
@@ -91,9 +92,9 @@ def form(round: str) -> str:
     return template.render(round=round, quantity=quantity, **options).strip()
 
 
-def instructions(round: str) -> str:
+def instructions(round: str, language: str = "en") -> str:
     """The guide for one round as HTML: its introduction, for rounds that write or judge records, and its sections."""
-    introduction, *sections = GUIDE.read_text().split("\n## ")
+    introduction, *sections = GUIDES[language].read_text(encoding="utf-8").split("\n## ")
     if round in ("review", "verify", "suitability"):
         introduction = introduction.partition("\n")[0]
     rounds = ("annotate", "rework") if round == "rework" else (round,)

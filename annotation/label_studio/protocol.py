@@ -41,14 +41,14 @@ class TaskServer(Protocol):
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         """The server's log of submissions that its validation blocked, from entry ``after`` on."""
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
-        """The project of a round; an existing one is reused."""
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
+        """The project of a round, with the guide in a language; an existing one is reused."""
 
     def check_project(self, project_id: int, round: str) -> bool:
         """Whether the project exists. Raises ``AnnotationError`` when its form differs from ours."""
 
-    def reset_form(self, project_id: int, round: str) -> None:
-        """Replaces the project's form with ours."""
+    def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
+        """Replaces the project's form and guide with ours."""
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
         """The numbers of the new tasks, in order. Not retried: the caller searches for its keys first."""

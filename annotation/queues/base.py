@@ -219,7 +219,9 @@ class SourceQueue(ABC):
 
     def hand_out(self, server: TaskServer, items: Mapping[str, MakeTask]) -> SyncCounts:
         """Pulls verdicts and hands out exactly these items. Raises ``AnnotationError``."""
-        return sync_queue(TaskExchange(self.journal, server, self.campaign.name), self.round, items)
+        return sync_queue(
+            TaskExchange(self.journal, server, self.campaign.name, self.campaign.language), self.round, items
+        )
 
     def materialize(self) -> StageReport:
         """The source's table; samples without a verdict are not in it."""

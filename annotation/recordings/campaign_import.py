@@ -125,14 +125,14 @@ class RecordedServer:
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         return [dict(entry) for entry in self._recording.hits[after:]]
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         """Numbers the projects by round: recorded ones may be of several servers."""
         return ROUNDS.index(round) + 1
 
     def check_project(self, project_id: int, round: str) -> bool:
         return True
 
-    def reset_form(self, project_id: int, round: str) -> None:
+    def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
         pass
 
     def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -9,10 +9,11 @@ import pydantic
 import yaml
 
 from annotation import AnnotationError
+from annotation.label_studio.forms import GUIDES
 from pipelines.storage.stage import code_digest
 
 FILE = "campaign.yaml"
-EXAMPLE = Path(__file__).with_name("example_campaign.yaml")
+EXAMPLE, TRIAL = (Path(__file__).with_name(name) for name in ("example_campaign.yaml", "trial_campaign.yaml"))
 
 
 def field_errors(error: pydantic.ValidationError, most: int | None = None) -> str:
@@ -48,7 +49,16 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     pre_annotate: Literal["no", "pixels", "thousandths"] = "no"
     """Whether a policy writes records for people to correct, and the unit of its boxes: pixels of the image it receives
     (Qwen2.5-VL), or thousandths of its sides (Qwen3-VL)."""
+    language: str = "en"
+    """Of the guide that people see; those of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
+
+    @pydantic.field_validator("language")
+    @classmethod
+    def _is_known(cls, language: str) -> str:
+        if language not in GUIDES:
+            raise ValueError(f"there is no guide in {language!r}; choose from {', '.join(GUIDES)}")
+        return language
 
     @classmethod
     def load(cls, folder: Path) -> Campaign:

@@ -38,7 +38,7 @@ class Sync:
         """Raises ``AnnotationError``; what was pulled before is kept."""
         counts = SyncCounts()
         with self.journal.lock():
-            exchange = TaskExchange(self.journal, self.server, self.campaign.name)
+            exchange = TaskExchange(self.journal, self.server, self.campaign.name, self.campaign.language)
             exchange.pull_accounts()
             for round in ROUNDS:
                 counts.n_revisions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)

@@ -40,6 +40,8 @@ class TaskExchange:
     journal: Journal
     server: TaskServer
     campaign: str
+    language: str = "en"
+    """Of the guide that projects show."""
 
     def pull_accounts(self) -> None:
         """Stores the server's accounts and its log of blocked submissions."""
@@ -72,7 +74,7 @@ class TaskExchange:
         project = self.journal.project(round)
         if project is not None:
             if reset_form:
-                self.server.reset_form(project.project_id, round)
+                self.server.reset_form(project.project_id, round, language=self.language)
             if self.server.check_project(project.project_id, round):
                 return
             if not recreate:
@@ -82,7 +84,7 @@ class TaskExchange:
                     "work is kept, unfinished work is handed out again"
                 )
             self.journal.forget_project(round)
-        created = self.server.create_project(self.campaign, round, n_excluded=N_EXCLUDED[round])
+        created = self.server.create_project(self.campaign, round, n_excluded=N_EXCLUDED[round], language=self.language)
         self.journal.set_project(round, created)
 
     def _recover_tasks(self, round: str) -> None:

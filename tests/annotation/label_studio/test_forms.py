@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from annotation.label_studio import forms
-from annotation.label_studio.forms import ROUND_FORMS, form, instructions
+from annotation.label_studio.forms import GUIDES, ROUND_FORMS, form, instructions
 from annotation.rounds.submissions import FIELDS
 
 ROUNDS = sorted(ROUND_FORMS)
@@ -79,3 +80,22 @@ def test_the_instructions_are_about_the_round_alone(round: str, there: str, else
     assert there in html
     assert elsewhere not in html
     assert "(`" not in html
+
+
+@pytest.mark.parametrize("round", ROUNDS)
+def test_a_guide_in_another_language_has_the_same_parts(round: str) -> None:
+    english = instructions(round)
+    for language in GUIDES:
+        html = instructions(round, language)
+        assert (language == "en") == (html == english)
+        for tag in ("<h2>", "<tr>", "<strong>", "<li>"):
+            assert html.count(tag) == english.count(tag), (language, tag)
+
+
+@pytest.mark.parametrize("language", GUIDES)
+def test_a_new_annotator_reads_the_guide_of_a_round_in_five_minutes(language: str) -> None:
+    per_minute = 200  # words; in Chinese characters
+    for round in ROUNDS:
+        text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", instructions(round, language), flags=re.DOTALL)
+        n = len(re.sub(r"\s", "", text)) if language == "zh" else len(text.split())
+        assert n <= 5 * per_minute, (round, n)

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from typer.testing import CliRunner
 
 from annotation import AnnotationError
+from annotation.cli import app
 from annotation.rounds.campaign import EXAMPLE, Campaign
+from annotation.rounds.image_pool import list_files
+from pipelines.storage.workspace import Workspace
 
 
 def test_without_a_file_the_papers_rules_hold(tmp_path: Path) -> None:
@@ -18,6 +24,18 @@ def test_the_example_is_a_campaign(tmp_path: Path) -> None:
     assert Campaign.load(tmp_path).images[0].path == "images"
 
 
+def test_a_campaign_to_try_out_has_20_images_that_it_accepts(workspace: Workspace) -> None:
+    said = CliRunner().invoke(app, ["init", "--example"])
+    assert (said.exit_code, "and 20 images" in said.output) == (0, True), said.output
+    campaign = Campaign.load(workspace.annotation)
+    files = list(list_files(campaign, workspace.annotation))
+    sizes = [Image.open(io.BytesIO(file.path.read_bytes())).size for file in files]
+    assert len(sizes) == 20
+    assert all(max(size) > campaign.min_side for size in sizes)
+    again = CliRunner().invoke(app, ["init", "--example"])
+    assert (again.exit_code, "exists already" in again.output) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -25,6 +43,7 @@ def test_the_example_is_a_campaign(tmp_path: Path) -> None:
         ("max_shares: 0.05", "max_shares: Extra inputs are not permitted"),
         ("images: [{path: x}]", "images.0.source: Field required"),
         ("name: 'a/b'", "name: String should match pattern"),
+        ("language: xx", "there is no guide in 'xx'; choose from en, de, es, zh"),
         ("name: [", "is not YAML"),
         ("- 1", "Input should be a valid dictionary"),
     ],

@@ -26,7 +26,7 @@ class Studio(Server):
     def blocked_submissions(self, after: int) -> list[Any]:
         return []
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         number = len(self.projects) + 1
         self.projects.add(number)
         return number

@@ -29,9 +29,11 @@ class Server:
         self.overlaps: dict[int, int] = {}
         self.projects: set[int] = set()
         self.fails: dict[str, str] = {}
+        self.guide = ""
 
-    def create_project(self, campaign: str, round: str, *, n_excluded: int) -> int:
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
         self.projects.add(1)
+        self.guide = language
         return 1
 
     def check_project(self, project_id: int, round: str) -> bool:
@@ -163,3 +165,8 @@ def test_a_pull_again_brings_nothing_new(exchange: TaskExchange, server: Server)
     exchange.push(outgoing(1))
     server.annotations[1] = [{"id": 5, "completed_by": 2, "result": [1]}]
     assert [exchange.pull("annotate") for _ in range(3)] == [1, 0, 0]
+
+
+def test_a_project_shows_the_guide_in_the_campaigns_language(tmp_path: Path, server: Server) -> None:
+    TaskExchange(Journal(tmp_path), server, "c", "de").pull("annotate")  # type: ignore[arg-type]
+    assert server.guide == "de"
