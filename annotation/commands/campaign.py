@@ -1,23 +1,42 @@
-"""Commands of a campaign: init, sync, report, guide, record, take-in."""
+"""Commands of a campaign: init, sync, guide, record, take-in."""
+
+from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
 
+if TYPE_CHECKING:
+    from pipelines.storage.workspace import Workspace
 
-def init() -> None:
+MAX_NAMED = 20
+"""Unsuitable images in a message of ``sync``; the report lists more."""
+
+
+def init(
+    example: Annotated[
+        bool, typer.Option("--example", help="With 20 images, to try everything out without images of your own.")
+    ] = False,
+) -> None:
     """Write an example campaign to edit."""
-    from annotation.rounds.campaign import EXAMPLE, FILE
+    from annotation.rounds.campaign import EXAMPLE, FILE, TRIAL
+    from annotation.rounds.trial import write_trial_images
 
     with open_workspace() as workspace:
         path = workspace.annotation / FILE
         if path.exists():
             raise typer.BadParameter(f"{path} exists already")
         path.parent.mkdir(parents=True, exist_ok=True)
+        if example:
+            with CONSOLE.status("images …"):
+                n_images = write_trial_images(workspace)
+            path.write_text(TRIAL.read_text())
+            CONSOLE.print(f"wrote {path} and {n_images} images; next: `darkroom annotate sync`", soft_wrap=True)
+            return
         path.write_text(EXAMPLE.read_text())
         CONSOLE.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
 
@@ -56,7 +75,6 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     from annotation.label_studio.server import connect
     from annotation.rounds.image_pool import POOL, materialize_pool
     from annotation.rounds.pre_annotations import read_predictions
-    from annotation.rounds.received import last_revision, received_since
     from annotation.rounds.sync import Sync
     from pipelines.records import PoolImage
 
@@ -67,40 +85,46 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         )
     if not report.reused:
         CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} rejected")
+        _print_left_out(workspace)
     pool = workspace.tables.read(POOL, PoolImage)
-    before = last_revision(journal)
     with connect(workspace) as studio:
         run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
         counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
     imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
-    CONSOLE.print(f"received: {received_since(journal, before)}; handed out: {imported}", highlight=False)
+    CONSOLE.print(f"received: {counts.n_revisions:,} submissions; handed out: {imported}", highlight=False)
     print_progress(opened.stages())
 
 
-def report(
-    out: Annotated[Path | None, typer.Option(help="Default: DARKROOM_HOME/annotation/report.html.")] = None,
+def _print_left_out(workspace: Workspace) -> None:
+    """Names the first unsuitable images, and where all of them are."""
+    from annotation.rounds.image_pool import POOL, left_out
+
+    rejects = left_out(workspace)
+    for entry in rejects[:MAX_NAMED]:
+        line = f"  {entry.source_row}: {entry.reason}, {entry.evidence}"
+        CONSOLE.print(line, highlight=False, markup=False, soft_wrap=True)
+    if len(rejects) > MAX_NAMED:
+        path = workspace.tables.rejects_path(POOL)
+        CONSOLE.print(f"  … and {len(rejects) - MAX_NAMED:,} more: {path}", highlight=False, soft_wrap=True)
+
+
+def guide(
+    out: Annotated[Path | None, typer.Option(help="Write it to this file instead.")] = None,
+    language: Annotated[str | None, typer.Option(help="en, de, es or zh; default: the campaign's.")] = None,
 ) -> None:
-    """Write an HTML report: progress, agreement, planted errors, and figures per annotator."""
-    from annotation.quality.metrics import measure
-    from annotation.quality.report import write_report
-
-    with open_campaign() as opened:
-        workspace, campaign, journal = opened
-        states = [row.state for row in opened.stages().read().records]
-        quality = measure(states, blocked=journal.blocked_submissions(), people=journal.people().values())
-        path = write_report(quality, out or workspace.annotation / "report.html", title=campaign.name)
-        CONSOLE.print(f"wrote {path}", highlight=False, soft_wrap=True)
-
-
-def guide(out: Annotated[Path | None, typer.Option(help="Write it to this file instead.")] = None) -> None:
     """Print the guide for annotators and experts (Markdown), which projects show as instructions."""
-    from annotation.label_studio.forms import GUIDE
+    from annotation.label_studio.forms import GUIDES
+    from annotation.rounds.campaign import Campaign
 
-    text = GUIDE.read_text()
+    with open_workspace() as workspace:
+        chosen = language or Campaign.load(workspace.annotation).language
+        if chosen not in GUIDES:
+            raise typer.BadParameter(f"there is no guide in {chosen!r}; choose from {', '.join(GUIDES)}")
+        text = GUIDES[chosen].read_text(encoding="utf-8")
     if out is None:
         typer.echo(text)
     else:
-        out.write_text(text)
+        out.write_text(text, encoding="utf-8")
 
 
 def record(

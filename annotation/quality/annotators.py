@@ -180,6 +180,16 @@ MEASURES = ("first_pass", "blind", "upheld", "planted_errors")
 _SIGNIFICANCE = 1 / 40
 
 
+def is_below(share: Proportion, others: Proportion) -> bool:
+    """Whether a share is significantly below the other (Fisher's exact test, one-sided)."""
+    from scipy.stats import hypergeom  # takes a second
+
+    if not share.of or not others.of:
+        return False
+    p_value = hypergeom.cdf(share.n, share.of + others.of, share.n + others.n, share.of)
+    return bool(p_value < _SIGNIFICANCE)
+
+
 class Outlier(NamedTuple):
     """A person's share, and the others' together."""
 
@@ -197,16 +207,14 @@ class Outlier(NamedTuple):
 def find_outliers(people: Sequence[AnnotatorQuality]) -> list[Outlier]:
     """Measures in which a person is significantly below their peers, the widest gap first.
 
-    Fisher's exact test, one-sided: of 40 equal shares, at most one is expected here by chance.
+    Of 40 equal shares, at most one is expected here by chance (``is_below``).
     """
-    from scipy.stats import hypergeom  # takes a second
-
     outliers = []
     for measure in MEASURES:
         shares: list[Proportion] = [getattr(person, measure) for person in people]
         total = Proportion(sum(share.n for share in shares), sum(share.of for share in shares))
         for person, share in zip(people, shares, strict=True):
             others = Proportion(total.n - share.n, total.of - share.of)
-            if share.of and others.of and hypergeom.cdf(share.n, total.of, total.n, share.of) < _SIGNIFICANCE:
+            if is_below(share, others):
                 outliers.append(Outlier(person, measure, share, others))
     return sorted(outliers, key=lambda outlier: (outlier.gap, outlier.person.email, outlier.measure))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from annotation.label_studio.protocol import Person
 from annotation.quality.agreement import Agreement, alpha, mean_iou
 from annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
+from annotation.quality.drift import Drift, Period, find_drifts, periods
 from annotation.quality.versions import Version, versions
 from annotation.rounds.state_machine import CHECKING, ROUNDS, RecordState
 from pipelines.records import AnnotationEvent, FieldChange
@@ -41,6 +42,8 @@ class CategoryMix(NamedTuple):
     n_written: int
     n_accepted: int
     blind: Proportion
+    disputed: Proportion
+    """Of checks and acceptances, those that fixed or rejected."""
 
 
 class Day(NamedTuple):
@@ -95,7 +98,11 @@ class Quality:
     blocked: Mapping[str, int]
     """Errors of submissions that the server blocked, without their numbers."""
     categories: tuple[CategoryMix, ...]
+    recategorised: Mapping[tuple[str, str], int]
+    """How often a check changed the category: (before, after)."""
     days: tuple[Day, ...]
+    periods: tuple[Period, ...]
+    drifts: tuple[Drift, ...]
     skipped: tuple[Skipped, ...]
 
     @property
@@ -148,7 +155,12 @@ def measure(
         invalid=by_frequency(Counter(entry.reason.value for state in states for entry in state.invalid)),
         blocked=by_frequency(Counter(_without_numbers(text) for entry in blocked for text in entry["problems"])),
         categories=_categories(states),
+        recategorised=dict(
+            Counter((c.before, c.after) for e in checks for c in e.changes if c.name == "category").most_common()
+        ),
         days=_days(events),
+        periods=periods(states),
+        drifts=find_drifts(states),
         skipped=_skipped(states),
     )
 
@@ -203,6 +215,12 @@ def _categories(states: Sequence[RecordState]) -> tuple[CategoryMix, ...]:
             len(members),
             sum(state.stage == "accepted" for state in members),
             proportion_of(e.blind_match for state in members for e in state.history if e.blind_match is not None),
+            proportion_of(
+                e.verdict != "accept"
+                for state in members
+                for e in state.history
+                if e.round in CHECKING and e.verdict != "void"
+            ),
         )
         for category, members in by_category.items()
     ]

@@ -19,6 +19,7 @@ from annotation.rounds.state_machine import ROUNDS
 from annotation.rounds.submissions import VERDICT_NAMES
 from pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
 from pipelines.publishing.html_page import html_page
+from pipelines.records import Reject
 from pipelines.storage.atomic_write import write_whole
 from pipelines.verification.proportion import Proportion
 
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 _TEMPLATES = Path(__file__).with_name("templates")
 
 
-def write_report(quality: Quality, path: Path, *, title: str = "annotation") -> Path:
-    """Writes the page atomically; ``title`` is the campaign's name."""
-    write_whole(path, render(quality, title=title))
+def write_report(quality: Quality, path: Path, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> Path:
+    """Writes the page atomically. ``title`` is the campaign's name, ``left_out`` its unsuitable images."""
+    write_whole(path, render(quality, title=title, left_out=left_out))
     return path
 
 
-def render(quality: Quality, *, title: str = "annotation") -> str:
+def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> str:
     environment = templates(_TEMPLATES)
     environment.filters |= {"plain": plain, "percent": str, "range": interval, "number": number, "nice": nice}
     outliers = find_outliers(quality.people)
@@ -48,6 +49,8 @@ def render(quality: Quality, *, title: str = "annotation") -> str:
         outliers=outliers,
         flagged=flagged,
         writers=_writers(quality, flagged),
+        left_out=left_out,
+        checkers=_checkers(quality, flagged),
         planted_errors=[(error, share, False) for error, share in quality.planted_errors.items()],
         paces=[(row.name, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
         reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
@@ -63,6 +66,12 @@ def _writers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str,
     rows = [row for row in quality.people if row.first_pass.of]
     rows.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
     return [(row.name, row.first_pass, (row.email, "first_pass") in flagged) for row in rows]
+
+
+def _checkers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str, Proportion, bool]]:
+    """Who was shown planted errors, and whether they are flagged."""
+    rows = [row for row in quality.people if row.planted_errors.of]
+    return [(row.name, row.planted_errors, (row.email, "planted_errors") in flagged) for row in rows]
 
 
 def plain(name: str) -> str:

@@ -46,6 +46,8 @@ class PlantedErrorCheck(NamedTuple):
     error: str
     person: str
     caught: bool
+    at: str = ""
+    """When, as in ``AnnotationEvent``."""
 
 
 @dataclass(slots=True)
@@ -213,7 +215,7 @@ class StateMachine:
                     state.invalid.append(invalid_submission(work, first, error, self._people))
                     continue
                 person, caught = self._email(submission.person_id), submission.verdict != "accept"
-                state.planted_checks.append(PlantedErrorCheck(error_kind, person, caught))
+                state.planted_checks.append(PlantedErrorCheck(error_kind, person, caught, _time_of(first)))
 
     def _event(
         self,
@@ -228,7 +230,7 @@ class StateMachine:
             round=work.demand.round,
             attempt=work.demand.attempt,
             person=self._email(raw.get("completed_by")),
-            at=str(raw.get("created_at") or ""),
+            at=_time_of(settled.revision),
             lead_seconds=raw.get("lead_time"),
             verdict=verdict,
             reasons=submission.reasons if submission else (settled.evidence,),
@@ -256,6 +258,10 @@ def frozen_revision(revisions: Sequence[Revision], frozen: Mapping[int, str]) ->
     """The base of a later round, or the latest revision; ``frozen`` are the digests of bases by annotation."""
     base = frozen.get(revisions[0].annotation_id)
     return next((revision for revision in revisions if revision.digest == base), revisions[-1])
+
+
+def _time_of(revision: Revision) -> str:
+    return str(revision.raw.get("created_at") or "")
 
 
 def _is_exclusion(revision: Revision, state: RecordState) -> bool:

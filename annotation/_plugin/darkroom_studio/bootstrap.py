@@ -1,7 +1,6 @@
-"""Before the server answers: migrates the database, if it must be, and creates the admin account. Idempotent.
+"""``python -m darkroom_studio.bootstrap [--migrate-only]``: migrates the database and creates the admin account.
 
-``darkroom_studio.serve`` calls it in gunicorn's first process; ``python -m darkroom_studio.bootstrap --migrate-only``
-makes the template of a database. Each step is a line of the log, which ``darkroom annotate up`` shows.
+Idempotent: a second run resets only the admin's password and token.
 """
 
 from __future__ import annotations
@@ -11,31 +10,14 @@ import sys
 
 import django
 
-STEP = "darkroom step: "
 
-
-def main(*, migrate_only: bool = False) -> None:
+def main() -> None:
     django.setup()
-    _migrate()
-    if not migrate_only:
-        say_step("accounts")
-        _admin()
-
-
-def say_step(name: str) -> None:
-    print(f"{STEP}{name}", flush=True)
-
-
-def _migrate() -> None:
-    """Django's command looks at every model even when nothing is to be done, for seconds."""
     from django.core.management import call_command
-    from django.db import connection
-    from django.db.migrations.executor import MigrationExecutor
 
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        say_step("migrate")
-        call_command("migrate", verbosity=0, interactive=False)
+    call_command("migrate", verbosity=0, interactive=False)
+    if "--migrate-only" not in sys.argv:
+        _admin()
 
 
 def _admin() -> None:
@@ -45,8 +27,7 @@ def _admin() -> None:
 
     email = os.environ["STUDIO_ADMIN_EMAIL"]
     user = User.objects.filter(email=email).first() or User.objects.create_user(email=email)
-    if not user.check_password(os.environ["STUDIO_ADMIN_PASSWORD"]):  # a password that is set anew ends its sessions
-        user.set_password(os.environ["STUDIO_ADMIN_PASSWORD"])
+    user.set_password(os.environ["STUDIO_ADMIN_PASSWORD"])
     user.is_staff = user.is_superuser = True
     organization = Organization.objects.first()
     if organization is None:
@@ -65,4 +46,4 @@ def _admin() -> None:
 
 
 if __name__ == "__main__":
-    main(migrate_only="--migrate-only" in sys.argv)
+    main()

@@ -14,6 +14,7 @@ from PIL import Image
 from annotation.label_studio.protocol import Person
 from annotation.quality.metrics import measure
 from annotation.quality.report import figures, nice, people_rows, plots, render, summary, write_report
+from pipelines.records.reject_reasons import Reason, reject
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
 VOID = {"meta", "link", "img", "br", "input", "hr"}
@@ -56,7 +57,7 @@ def test_every_element_is_closed(quality):
 
 def test_charts_are_well_formed_and_inside_their_frames(quality):
     charts = re.findall(r"<svg.*?</svg>", render(quality), re.DOTALL)
-    assert len(charts) == 7
+    assert len(charts) == 8
     for chart in map(ElementTree.fromstring, charts):
         width, height = map(float, chart.get("viewBox").split()[2:])
         for rect in chart.iter("rect"):
@@ -94,6 +95,16 @@ def test_hostile_texts_stay_texts(event, state):
     )
     assert "img" not in page.tags
     assert page.tags.count("script") == 1
+
+
+def test_images_left_out_are_named_with_what_was_found(quality):
+    evidence = "12000x8000 = 96,000,000 pixels, the limit is 50,000,000"
+    file = {"source": "ours", "source_row": f"{HOSTILE}.tif"}
+    wide = reject(Reason.TOO_LARGE_IMAGE, evidence, stage="annotation_pool", row={}, **file)
+    text = render(quality, left_out=[wide])
+    assert "12000x8000 = 96,000,000 pixels, the limit is 50,000,000" in text
+    assert "img" not in parsed(text).tags
+    assert "Images left out" not in render(quality)
 
 
 def test_the_page_names_everybody(quality):

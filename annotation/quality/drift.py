@@ -1,0 +1,122 @@
+"""Quality over time: the figures of every day or week, and people who got worse.
+
+A first version counts on the day it was written, once its checks are finished; a blind answer and a check of a planted
+error on the day of the check. Times are UTC.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date, timedelta
+from statistics import median
+from typing import NamedTuple
+
+from annotation.quality.annotators import MEASURES, is_below
+from annotation.quality.versions import versions
+from annotation.rounds.state_machine import WRITING, RecordState
+from pipelines.records import AnnotationEvent
+from pipelines.verification.proportion import Proportion, proportion_of
+
+MAX_DAYS = 21
+"""A longer campaign is shown by week."""
+
+
+class Case(NamedTuple):
+    """One outcome of one person's work in one of ``MEASURES``."""
+
+    at: str
+    person: str
+    measure: str
+    is_good: bool
+
+
+class Period(NamedTuple):
+    """A day, or a week from its Monday on."""
+
+    start: str
+    n_submissions: int
+    first_pass: Proportion
+    blind: Proportion
+    planted_errors: Proportion
+    writing_seconds: float | None
+    """Median time that the page was open for a record."""
+
+
+class Drift(NamedTuple):
+    """A person's share in the first half of their work and in the second, which is significantly lower."""
+
+    email: str
+    measure: str
+    before: Proportion
+    after: Proportion
+
+
+def periods(states: Sequence[RecordState]) -> tuple[Period, ...]:
+    """Every day or week with submissions, oldest first; submissions without a time are left out."""
+    events = [e for state in states for e in state.history if _has_day(e.at) and e.verdict != "void"]
+    cases = [case for case in _cases(states) if _has_day(case.at)]
+    days = {at[:10] for at in [*(event.at for event in events), *(case.at for case in cases)]}
+    start_of = _starts(days)
+    events_of: dict[str, list[AnnotationEvent]] = {start: [] for start in sorted(set(start_of.values()))}
+    cases_of: dict[str, list[Case]] = {start: [] for start in events_of}
+    for event in events:
+        events_of[start_of[event.at[:10]]].append(event)
+    for case in cases:
+        cases_of[start_of[case.at[:10]]].append(case)
+    return tuple(_period(start, events_of[start], cases_of[start]) for start in events_of)
+
+
+def _has_day(at: str) -> bool:
+    try:
+        date.fromisoformat(at[:10])
+    except ValueError:
+        return False
+    return True
+
+
+def _starts(days: Collection[str]) -> dict[str, str]:
+    """The start of each day's period."""
+    dates = {day: date.fromisoformat(day) for day in days}
+    if not dates or (max(dates.values()) - min(dates.values())).days < MAX_DAYS:
+        return {day: day for day in days}
+    return {day: (at - timedelta(days=at.weekday())).isoformat() for day, at in dates.items()}
+
+
+def _period(start: str, events: Sequence[AnnotationEvent], cases: Sequence[Case]) -> Period:
+    leads = [e.lead_seconds for e in events if e.round in WRITING and e.lead_seconds is not None]
+    first_pass, blind, planted_errors = (
+        proportion_of(case.is_good for case in cases if case.measure == name)
+        for name in ("first_pass", "blind", "planted_errors")
+    )
+    return Period(start, len(events), first_pass, blind, planted_errors, median(leads) if leads else None)
+
+
+def find_drifts(states: Sequence[RecordState]) -> tuple[Drift, ...]:
+    """Who got significantly worse in the second half of their cases (Fisher's exact test), the widest gap first."""
+    by_person: dict[tuple[str, str], list[Case]] = {}
+    for case in sorted(_cases(states), key=lambda case: case.at):
+        by_person.setdefault((case.person, case.measure), []).append(case)
+    drifts = []
+    for (person, measure), cases in by_person.items():
+        middle = len(cases) // 2
+        before, after = (proportion_of(case.is_good for case in half) for half in (cases[:middle], cases[middle:]))
+        if is_below(after, before):
+            drifts.append(Drift(person, measure, before, after))
+    return tuple(sorted(drifts, key=lambda drift: (_gap(drift), drift.email, MEASURES.index(drift.measure))))
+
+
+def _gap(drift: Drift) -> float:
+    return (drift.after.value or 0.0) - (drift.before.value or 0.0)
+
+
+def _cases(states: Sequence[RecordState]) -> Iterator[Case]:
+    for state in states:
+        for version in versions(state):
+            author, check = version.author, version.check
+            if author.attempt == 0 and version.outcome != "waiting":
+                yield Case(author.at, author.person, "first_pass", version.outcome == "unchanged")
+            if check is not None and version.acceptance is not None:
+                yield Case(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
+        for event in state.history:
+            if event.verdict != "void" and event.blind_match is not None:
+                yield Case(event.at, event.person, "blind", event.blind_match)
+        for planted in state.planted_checks:
+            yield Case(planted.at, planted.person, "planted_errors", planted.caught)
