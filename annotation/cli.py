@@ -5,7 +5,7 @@ import typer
 from annotation.commands.campaign import guide, init, record, sync, take_in
 from annotation.commands.figures import payments, report
 from annotation.commands.queues import review, suitability, verify
-from annotation.commands.server import down, status, up, users
+from annotation.commands.server import down, service, status, up, users
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -13,6 +13,9 @@ app = typer.Typer(
     "`up` starts a server, `users add` creates accounts, `init` writes an example campaign, `sync` hands out tasks and "
     "pulls submissions, `report` shows progress and quality.",
 )
-for command in (up, down, status, init, sync, review, verify, suitability, record, take_in, report, payments, guide):
+for command in (
+    *(up, down, status, service, init, sync, review, verify, suitability),
+    *(record, take_in, report, payments, guide),
+):
     app.command()(command)
 app.add_typer(users, name="users")

@@ -75,6 +75,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     from annotation.label_studio.server import connect
     from annotation.rounds.image_pool import POOL, materialize_pool
     from annotation.rounds.pre_annotations import read_predictions
+    from annotation.rounds.received import last_revision, received_since
     from annotation.rounds.sync import Sync
     from pipelines.records import PoolImage
 
@@ -87,11 +88,12 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         CONSOLE.print(f"pool: {report.n_out:,} images, {report.n_rejected + report.n_quarantined:,} rejected")
         _print_left_out(workspace)
     pool = workspace.tables.read(POOL, PoolImage)
+    before = last_revision(journal)
     with connect(workspace) as studio:
         run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
         counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
     imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
-    CONSOLE.print(f"received: {counts.n_revisions:,} submissions; handed out: {imported}", highlight=False)
+    CONSOLE.print(f"received: {received_since(journal, before)}; handed out: {imported}", highlight=False)
     print_progress(opened.stages())
 
 

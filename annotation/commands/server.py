@@ -1,19 +1,36 @@
-"""Commands of the annotation server and its accounts: up, down, status, users."""
+"""Commands of the annotation server and its accounts: up, down, status, service, users."""
+
+from __future__ import annotations
 
 import secrets
-from typing import Annotated
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from annotation.commands import CONSOLE, open_workspace
+from annotation.commands.steps import step_lines
+from pipelines.storage.atomic_write import write_whole
+
+if TYPE_CHECKING:
+    from annotation.label_studio.server import LabelStudioServer, ServerInfo
 
 users = typer.Typer(no_args_is_help=True, help="Accounts of annotators and experts.")
 
 
 def up(
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: a free one.")] = None,
-    host: Annotated[str, typer.Option(help="0.0.0.0 makes it reachable from other machines.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Default: the last start's, at first a free one.")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Default: the last start's, at first 127.0.0.1. 0.0.0.0: reachable from other machines."),
+    ] = None,
     postgres: Annotated[
         str | None,
         typer.Option(
@@ -21,21 +38,58 @@ def up(
             "the same task."
         ),
     ] = None,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay until it ends, and stop it on Ctrl-C or SIGTERM (for systemd).")
+    ] = False,
 ) -> None:
     """Start Label Studio (installed on first use) and wait until it answers.
 
-    It runs until `darkroom annotate down`. Telemetry is off and sign-up is closed.
+    It runs until `darkroom annotate down`. After a crash, `up` keeps its address and everybody's login: open
+    pages live on. Telemetry is off and sign-up is closed.
     """
-    from annotation.label_studio.server import server_of, wait_until_ready
+    from annotation.label_studio.server import current_step, server_of, wait_until_ready
 
     with open_workspace() as workspace:
         server = server_of(workspace)
-        info = server.start(host=host, port=port, postgres=postgres)
-        with CONSOLE.status("Label Studio starts …") as status:
-            wait_until_ready(info, report=lambda seconds: status.update(f"Label Studio starts … {seconds:.0f} s"))
-        CONSOLE.print(f"[bold]{info.url}[/bold]  database: {info.database}", highlight=False)
-        admin = server.admin
-        CONSOLE.print(f"log in as {admin.email}, password {admin.password}", highlight=False, soft_wrap=True)
+        with _stopped_at_the_end(server) if foreground else nullcontext():
+            with step_lines(CONSOLE) as show:
+                info = server.start(host=host, port=port, postgres=postgres, progress=show)
+                wait_until_ready(info, report=lambda seconds: show(current_step(info)))
+            CONSOLE.print(f"[bold]{info.url}[/bold]  database: {info.database}", highlight=False)
+            admin = server.admin
+            CONSOLE.print(f"log in as {admin.email}, password {admin.password}", highlight=False, soft_wrap=True)
+            if foreground:
+                _follow(server, info)
+
+
+@contextmanager
+def _stopped_at_the_end(server: LabelStudioServer) -> Iterator[None]:
+    """Stops the server when the block ends, on SIGTERM and Ctrl-C as well."""
+
+    def end(number: int, frame: object) -> None:
+        raise typer.Exit(0)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        server.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _follow(server: LabelStudioServer, info: ServerInfo) -> None:
+    """Until `darkroom annotate down`. Raises ``AnnotationError`` when the server ends by itself."""
+    from annotation import AnnotationError
+    from annotation.label_studio.server import log_tail
+
+    while info.process.is_running:
+        time.sleep(1)
+    for _ in range(5):  # `down` removes the record after the process has ended
+        if server.find() != info:
+            return
+        time.sleep(1)
+    raise AnnotationError(f"Label Studio has ended. {log_tail(info)}")
 
 
 def down() -> None:
@@ -56,6 +110,21 @@ def status() -> None:
         name = f"{info.url} ({info.database})" if info else "no server was started"
         CONSOLE.print(f"{name}: {'answers' if running else 'does not answer'}", highlight=False)
         raise typer.Exit(0 if running else 1)
+
+
+def service(
+    folder: Annotated[Path, typer.Argument(help="Folder for the units.")] = Path("."),
+) -> None:
+    """Write systemd units of this workspace: the server, and the sync.
+
+    `darkroom annotate service /etc/systemd/system && systemctl daemon-reload`
+    """
+    from annotation.label_studio.service import service_units
+
+    with open_workspace() as workspace:
+        for name, text in service_units(workspace).items():
+            write_whole(folder / name, text)
+            CONSOLE.print(f"wrote {folder / name}", highlight=False, soft_wrap=True)
 
 
 @users.command(name="add")

@@ -1,8 +1,10 @@
 """The server of a workspace: Label Studio with the plug-in, in its own environment, served by gunicorn.
 
-    <home>/environments/label-studio/     the installation, and a migrated database to copy
+    <home>/environments/label-studio/     the installation; beside it a migrated database, and the installer's log
     <home>/annotation/studio/             data: database (unless PostgreSQL), media, log of blocked submissions
-    <home>/annotation/server.json         address and process
+    <home>/annotation/server.json         the last start: URL, log and process
+    <home>/annotation/address.json        host and port, which later starts keep, so that open pages live on
+    <home>/annotation/secret_key          signs sessions (readable by its owner only)
     <home>/annotation/postgres.url        the PostgreSQL of the first start, if any
     <home>/annotation/admin.json          the toolkit's own account (readable by its owner only)
 
@@ -12,26 +14,34 @@ client of this server, or of the one that the environment names.
 
 import json
 import os
-import secrets
 import shlex
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import cattrs
 import httpx
-import sqlalchemy as sa
 import yaml
 
 from annotation import AnnotationError, ServerUnreachable
 from annotation.label_studio.client import LabelStudioClient
+from annotation.label_studio.database import (
+    SQLITE,
+    database_variables,
+    make_template,
+    select_database,
+    without_password,
+)
+from annotation.label_studio.server_identity import Address, AdminAccount, admin_account, secret_key, select_address
 from pipelines.models.serving.lifecycle import tail
-from pipelines.models.serving.processes import PausedProcess, ProcessMark, VirtualEnvironment, stop_session
-from pipelines.models.serving.servers import free_port, url_of
+from pipelines.models.serving.processes import (
+    PausedProcess,
+    ProcessMark,
+    VirtualEnvironment,
+    stop_session,
+)
+from pipelines.models.serving.servers import url_of
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.workspace import Workspace
 
@@ -39,17 +49,12 @@ REQUIREMENTS = tuple(
     line for line in (Path(__file__).parent / "label_studio.lock").read_text().splitlines() if not line.startswith("#")
 )
 PLUGIN = Path(__file__).parents[1] / "_plugin"
-DATABASE = "label_studio.sqlite3"
 GRACE_SECONDS = 20.0
 SETTINGS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("server.yaml").read_text(encoding="utf-8"))
-
-
-class AdminAccount(NamedTuple):
-    """The toolkit's own account."""
-
-    email: str
-    password: str
-    token: str
+Progress = Callable[[str], None]
+"""Called with the step that is under way: install, migrate, load, accounts, serve."""
+STEP = "darkroom step: "
+"""Starts a line of the server's log (``darkroom_studio/bootstrap.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,45 +87,40 @@ class LabelStudioServer:
     @property
     def admin(self) -> AdminAccount:
         """The account; created at the first call."""
-        path = self.folder / "admin.json"
-        if not path.exists():
-            account = AdminAccount("admin@darkroom.local", secrets.token_urlsafe(18), secrets.token_hex(20))
-            write_whole(path, json.dumps(account._asdict(), indent=1), mode=0o600)
-        return AdminAccount(**json.loads(path.read_text()))
+        return admin_account(self.folder)
 
     def find(self) -> ServerInfo | None:
         """The last started server, whether it still runs or not."""
         path = self.folder / "server.json"
         return cattrs.structure(json.loads(path.read_text()), ServerInfo) if path.exists() else None
 
-    def start(self, *, host: str = "127.0.0.1", port: int | None = None, postgres: str | None = None) -> ServerInfo:
+    def start(
+        self,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+        postgres: str | None = None,
+        progress: Progress = lambda step: None,
+    ) -> ServerInfo:
         """Installs what is missing and starts the server, without waiting; returns a running server unchanged.
 
-        ``postgres`` is stored for later starts. Raises ``AnnotationError`` when the data are in another database,
-        ``ServingError`` when the port is taken or the installation fails.
+        ``host``, ``port`` and ``postgres`` are stored for later starts. Raises ``AnnotationError`` when the data are in
+        another database, ``ServingError`` when the port is taken or the installation fails.
         """
-        postgres = self._select_database(postgres)
-        running = self.find()
-        if running is not None and running.process.is_running:
-            return running
-        self.environment.ensure()
+        postgres = select_database(self.folder, postgres)
+        last = self.find()
+        if last is not None and last.process.is_running:
+            return last
+        if last is not None:  # workers that outlive a killed server hold its port
+            stop_session(last.process, grace_seconds=GRACE_SECONDS)
+        address = select_address(self.folder, host, port, last_url=last.url if last else None)
+        self._install(progress)
         data = self.folder / "studio"
         data.mkdir(parents=True, exist_ok=True)
-        if postgres is None and not (data / DATABASE).exists():
-            write_whole(data / DATABASE, self._template().read_bytes())
-        port = free_port(host, port)
-        log = self.folder / "server.log"
-        held = PausedProcess(
-            _command(self.environment, data, host, port, postgres), environment=self._variables(postgres), log=log
-        )
-        server = ServerInfo(url_of(host, port), _without_password(postgres), str(log), held.mark)
-        try:
-            write_whole(self.folder / "server.json", json.dumps(asdict(server), indent=1))
-        except OSError:
-            held.drop()
-            raise
-        held.release()
-        return server
+        if postgres is None and not (data / SQLITE).exists():
+            write_whole(data / SQLITE, self._template(progress).read_bytes())
+        progress("load")
+        return self._launch(address, postgres)
 
     def stop(self) -> bool:
         """Returns False when no server was running."""
@@ -132,39 +132,33 @@ class LabelStudioServer:
         (self.folder / "server.json").unlink(missing_ok=True)
         return was_running
 
-    def _select_database(self, postgres: str | None) -> str | None:
-        """The database of the first start; a silent change would show an empty server."""
-        stored = self.folder / "postgres.url"
-        if stored.exists():
-            url = stored.read_text()
-            if postgres not in (None, url):
-                raise AnnotationError(
-                    f"this campaign's accounts and projects are in {_without_password(url)}; to use another database, "
-                    f"move them there and remove {stored}"
-                )
-            return url
-        if postgres is None:
-            return None
-        _parse_url(postgres)
-        if (self.folder / "studio" / DATABASE).exists():
-            raise AnnotationError(
-                f"this campaign's accounts and projects are in SQLite; to start over on PostgreSQL, move "
-                f"{self.folder / 'studio'} and {self.folder / 'journal.sqlite'} away"
-            )
-        write_whole(stored, postgres, mode=0o600)
-        return postgres
+    def _install(self, progress: Progress) -> None:
+        if not self.environment.is_installed:
+            progress("install")
+        self.environment.ensure(log=self.environments / "label-studio.log")
 
-    def _template(self) -> Path:
-        """A migrated, empty database to copy, since a migration takes a minute."""
+    def _launch(self, address: Address, postgres: str | None) -> ServerInfo:
+        """Starts the server; its process is recorded before it does anything."""
+        log = self.folder / "server.log"
+        if log.exists():  # the end of a server that crashed
+            log.replace(self.folder / "server.previous.log")
+        command = _command(self.environment, self.folder / "studio", address, postgres)
+        held = PausedProcess(command, environment=self._variables(postgres), log=log)
+        server = ServerInfo(url_of(*address), without_password(postgres), str(log), held.mark)
+        try:
+            write_whole(self.folder / "server.json", json.dumps(asdict(server), indent=1))
+        except OSError:
+            held.drop()
+            raise
+        held.release()
+        return server
+
+    def _template(self, progress: Progress) -> Path:
+        """A migrated, empty database to copy."""
         template = self.environments / f"label-studio-{REQUIREMENTS[0].partition('==')[2]}.sqlite3"
         if not template.exists():
-            with tempfile.TemporaryDirectory(dir=self.environments, prefix=".label-studio-") as part:
-                variables = self._variables(None) | {"LABEL_STUDIO_BASE_DATA_DIR": part}
-                command = [str(_python(self.environment)), "-m", "darkroom_studio.bootstrap", "--migrate-only"]
-                migrated = subprocess.run(command, cwd=part, env=variables, capture_output=True, text=True, check=False)
-                if migrated.returncode:
-                    raise AnnotationError(f"migrating Label Studio's database failed: {migrated.stderr[-2000:]}")
-                write_whole(template, (Path(part) / DATABASE).read_bytes())
+            progress("migrate")
+            make_template(template, _python(self.environment), self._variables(None))
         return template
 
     def _variables(self, postgres: str | None) -> dict[str, str]:
@@ -174,11 +168,12 @@ class LabelStudioServer:
             **SETTINGS,
             "PYTHONPATH": str(PLUGIN),
             "LABEL_STUDIO_BASE_DATA_DIR": str(self.folder / "studio"),
+            "SECRET_KEY": secret_key(self.folder),
             "STUDIO_IMAGES": self.images_url,
             "STUDIO_ADMIN_EMAIL": admin.email,
             "STUDIO_ADMIN_PASSWORD": admin.password,
             "STUDIO_ADMIN_TOKEN": admin.token,
-            **_database(postgres),
+            **database_variables(postgres),
         }
 
 
@@ -195,6 +190,12 @@ def wait_until_ready(server: ServerInfo, *, report: Callable[[float], None], pat
         time.sleep(0.5)
 
 
+def current_step(server: ServerInfo) -> str:
+    """What the server is doing before it answers, from its log."""
+    lines = Path(server.log).read_text(errors="replace").splitlines()
+    return next((line.removeprefix(STEP) for line in reversed(lines) if line.startswith(STEP)), "load")
+
+
 def is_ready(server: ServerInfo) -> bool:
     try:
         return httpx.get(f"{server.url}/health", timeout=10, trust_env=False).status_code == 200
@@ -206,51 +207,23 @@ def log_tail(server: ServerInfo) -> str:
     return f"End of {server.log}:\n" + "\n".join(tail(Path(server.log)))
 
 
-def _command(environment: VirtualEnvironment, data: Path, host: str, port: int, postgres: str | None) -> list[str]:
+def _command(environment: VirtualEnvironment, data: Path, address: Address, postgres: str | None) -> list[str]:
     # SQLite has one writer: threads of one process wait for it more gently than processes do
     workers, threads = (1, 8) if postgres is None else (3, 4)
     python = shlex.quote(str(_python(environment)))  # not the scripts: their first line names a folder that may move
-    steps = (
-        f"cd {shlex.quote(str(data))}",  # Label Studio writes a file into its working directory
-        f"{python} -m darkroom_studio.bootstrap",
-        f"exec {python} -m gunicorn --workers {workers} --threads {threads} --bind {host}:{port} "
-        "--timeout 600 --graceful-timeout 10 'django.core.wsgi:get_wsgi_application()'",
-    )
-    return ["sh", "-c", " && ".join(steps)]
+    return [
+        "sh",
+        "-c",
+        f"cd {shlex.quote(str(data))} && "  # Label Studio writes a file into its working directory
+        # the application is loaded and prepared once, then the workers are forked
+        f"exec {python} -m gunicorn --preload --workers {workers} --threads {threads} "
+        f"--bind {shlex.quote(address.text)} --timeout 600 --graceful-timeout 10 --no-control-socket "
+        "darkroom_studio.serve:application",
+    ]
 
 
 def _python(environment: VirtualEnvironment) -> Path:
     return environment.folder / "bin" / "python"
-
-
-def _database(postgres: str | None) -> Mapping[str, str]:
-    if postgres is None:
-        return {"DJANGO_DB": "sqlite"}
-    url = _parse_url(postgres)
-    return {
-        "DJANGO_DB": "default",
-        "POSTGRE_NAME": url.database or "",
-        "POSTGRE_USER": url.username or "",
-        "POSTGRE_PASSWORD": url.password or "",
-        "POSTGRE_HOST": url.host or "",
-        "POSTGRE_PORT": str(url.port or 5432),
-    }
-
-
-def _parse_url(postgres: str) -> sa.URL:
-    try:
-        url = sa.make_url(postgres)
-    except sa.exc.ArgumentError as error:
-        raise AnnotationError("expected postgresql://USER:PASSWORD@HOST:PORT/NAME, found no URL") from error
-    if not url.drivername.startswith("postgresql") or not url.database or not url.host:
-        raise AnnotationError(
-            f"expected postgresql://USER:PASSWORD@HOST:PORT/NAME, found {_without_password(postgres)}"
-        )
-    return url
-
-
-def _without_password(postgres: str | None) -> str:
-    return "sqlite" if postgres is None else sa.make_url(postgres).render_as_string(hide_password=True)
 
 
 URL, TOKEN = "DARKROOM_STUDIO_URL", "DARKROOM_STUDIO_TOKEN"

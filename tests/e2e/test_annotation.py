@@ -327,12 +327,25 @@ def check_nothing_is_there_twice(workspace: Workspace, studio: LabelStudioClient
             assert set(keys) == journal.demanded(keys), f"{round} has tasks that nobody demanded"
 
 
-def test_the_server_keeps_everything_over_a_restart(server: LabelStudioServer, home: Path) -> None:
-    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+def test_a_killed_server_comes_back_at_its_address_with_everything_and_everybodys_login(
+    server: LabelStudioServer, home: Path
+) -> None:
+    started, admin = server.find(), server.admin
+    assert started is not None
+    with (
+        Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace,
+        httpx.Client(base_url=started.url, trust_env=False, timeout=60) as tab,
+    ):
+        tab.get("/user/login/")
+        body = {"email": admin.email, "password": admin.password, "csrfmiddlewaretoken": tab.cookies["csrftoken"]}
+        assert tab.post("/user/login/", data=body, headers={"Referer": started.url}).status_code == 302
         with connect(workspace, {}) as studio:
             before = studio.people()
-        assert server.stop()
-        wait_until_ready(server.start(), report=lambda seconds: None)
+        os.kill(started.process.pid, signal.SIGKILL)
+        again = server.start()
+        assert again.url == started.url
+        wait_until_ready(again, report=lambda seconds: None)
+        assert tab.get("/api/current-user/whoami").json()["email"] == admin.email
         with connect(workspace, {}) as studio:
             assert studio.people() == before
 

@@ -1,6 +1,7 @@
-"""``python -m darkroom_studio.bootstrap [--migrate-only]``: migrates the database and creates the admin account.
+"""Before the server answers: migrates the database, if it must be, and creates the admin account. Idempotent.
 
-Idempotent: a second run resets only the admin's password and token.
+``darkroom_studio.serve`` calls it in gunicorn's first process; ``python -m darkroom_studio.bootstrap --migrate-only``
+makes the template of a database. Each step is a line of the log, which ``darkroom annotate up`` shows.
 """
 
 from __future__ import annotations
@@ -10,14 +11,31 @@ import sys
 
 import django
 
+STEP = "darkroom step: "
 
-def main() -> None:
+
+def main(*, migrate_only: bool = False) -> None:
     django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0, interactive=False)
-    if "--migrate-only" not in sys.argv:
+    _migrate()
+    if not migrate_only:
+        say_step("accounts")
         _admin()
+
+
+def say_step(name: str) -> None:
+    print(f"{STEP}{name}", flush=True)
+
+
+def _migrate() -> None:
+    """Django's command looks at every model even when nothing is to be done, for seconds."""
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        say_step("migrate")
+        call_command("migrate", verbosity=0, interactive=False)
 
 
 def _admin() -> None:
@@ -27,7 +45,8 @@ def _admin() -> None:
 
     email = os.environ["STUDIO_ADMIN_EMAIL"]
     user = User.objects.filter(email=email).first() or User.objects.create_user(email=email)
-    user.set_password(os.environ["STUDIO_ADMIN_PASSWORD"])
+    if not user.check_password(os.environ["STUDIO_ADMIN_PASSWORD"]):  # a password that is set anew ends its sessions
+        user.set_password(os.environ["STUDIO_ADMIN_PASSWORD"])
     user.is_staff = user.is_superuser = True
     organization = Organization.objects.first()
     if organization is None:
@@ -46,4 +65,4 @@ def _admin() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(migrate_only="--migrate-only" in sys.argv)

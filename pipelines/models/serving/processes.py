@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -198,33 +198,48 @@ class VirtualEnvironment:
         marker = self.folder / MARKER
         return marker.is_file() and marker.read_text() == " ".join(self.requirements) and self.program.exists()
 
-    def ensure(self) -> None:
-        """Installs the requirements unless they are there; uv shows its progress on stderr. Raises ``ServingError``."""
+    def ensure(self, *, log: Path | None = None) -> None:
+        """Installs the requirements unless they are there. Raises ``ServingError``.
+
+        uv's output goes to ``log``, or to stderr as its progress.
+        """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.folder.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self.is_installed:
-                self._install()
+                self._install(log)
 
     def activate(self, environment: Mapping[str, str]) -> dict[str, str]:
         """``environment`` with this virtual environment active."""
         path = f"{self.folder / 'bin'}{os.pathsep}{environment.get('PATH', os.defpath)}"
         return {**_without_ours(environment), "VIRTUAL_ENV": str(self.folder), "PATH": path}
 
-    def _install(self) -> None:
+    def _install(self, log: Path | None) -> None:
         uv = _find_uv()
-        print(f"installing {self.requirements[0]} into {self.folder}: {self.size}, once", file=sys.stderr)
+        if log is None:
+            print(f"installing {self.requirements[0]} into {self.folder}: {self.size}, once", file=sys.stderr)
+        else:
+            log.unlink(missing_ok=True)
         python = str(self.folder / "bin" / "python")
         shutil.rmtree(self.folder, ignore_errors=True)  # uv clears only what is a whole environment
-        self._run(uv, "venv", *self.interpreter, str(self.folder))
-        self._run(uv, "pip", "install", "--python", python, *self.requirements)
+        self._run(uv, "venv", *self.interpreter, str(self.folder), log=log)
+        self._run(uv, "pip", "install", "--python", python, *self.requirements, log=log)
         (self.folder / MARKER).write_text(" ".join(self.requirements))
 
-    def _run(self, *command: str) -> None:
+    def _run(self, *command: str, log: Path | None) -> None:
         # 2: stdout is for `eval`, uv's progress is not
-        if subprocess.run(command, env=_without_ours(os.environ), stdout=2, check=False).returncode:
+        with nullcontext(2) if log is None else log.open("a") as output:
+            done = subprocess.run(
+                command,
+                env=_without_ours(os.environ),
+                stdout=output,
+                stderr=subprocess.STDOUT if log else None,
+                check=False,
+            )
+        if done.returncode:
+            tool, where = " ".join(command[:3]), "above" if log is None else str(log)
             raise ServingError(
-                f"could not install {self.requirements[0]} into {self.folder}: `{' '.join(command)}` failed, see above."
+                f"could not install {self.requirements[0]} into {self.folder}: `{tool} …` failed, see {where}."
                 " The next start tries again; what was downloaded is kept in uv's cache"
             )
 

@@ -2,22 +2,25 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 from pathlib import Path
 
 import pytest
 
 from annotation import AnnotationError
+from annotation.label_studio.database import database_variables, parse_url, select_database
 from annotation.label_studio.server import (
     REQUIREMENTS,
     LabelStudioServer,
     _command,
-    _database,
-    _parse_url,
     connect,
     find_task_url,
     server_of,
 )
+from annotation.label_studio.server_identity import Address, secret_key, select_address
+from pipelines.models.serving.processes import ServingError
+from pipelines.models.serving.servers import free_port
 from pipelines.storage.workspace import Workspace
 
 
@@ -46,7 +49,7 @@ def test_the_server_is_told_to_keep_quiet_and_closed(home: LabelStudioServer) ->
 
 def test_sqlite_has_one_process_and_postgresql_several(home: LabelStudioServer) -> None:
     sqlite, postgres = (
-        " ".join(_command(home.environment, home.folder, "127.0.0.1", 8080, url))
+        " ".join(_command(home.environment, home.folder, Address("127.0.0.1", 8080), url))
         for url in (None, "postgresql://u:p@h/d")
     )
     assert "--workers 1 " in sqlite
@@ -55,7 +58,7 @@ def test_sqlite_has_one_process_and_postgresql_several(home: LabelStudioServer) 
 
 
 def test_a_database_url_is_taken_apart() -> None:
-    found = _database("postgresql://ann:s%40crt@db.example.com:5433/studio")
+    found = database_variables("postgresql://ann:s%40crt@db.example.com:5433/studio")
     assert found["POSTGRE_USER"] == "ann"
     assert found["POSTGRE_PASSWORD"] == "s@crt"
     assert (found["POSTGRE_HOST"], found["POSTGRE_PORT"], found["POSTGRE_NAME"]) == ("db.example.com", "5433", "studio")
@@ -64,7 +67,7 @@ def test_a_database_url_is_taken_apart() -> None:
 @pytest.mark.parametrize("url", ["mysql://u:p@h/d", "postgresql://u:secret@h", "no url", "postgresql:///d"])
 def test_another_database_is_refused_without_saying_its_password(url: str) -> None:
     with pytest.raises(AnnotationError, match="postgresql://USER:PASSWORD@HOST:PORT/NAME") as caught:
-        _parse_url(url)
+        parse_url(url)
     assert "secret" not in str(caught.value)
 
 
@@ -94,20 +97,62 @@ def test_a_server_elsewhere_is_taken(workspace: Workspace) -> None:
 
 def test_the_database_of_the_first_start_is_kept(home: LabelStudioServer) -> None:
     url = "postgresql://ann:secret@db.example.com/studio"
-    assert home._select_database(url) == url
-    assert home._select_database(None) == url
+    assert select_database(home.folder, url) == url
+    assert select_database(home.folder, None) == url
     assert stat.S_IMODE((home.folder / "postgres.url").stat().st_mode) == 0o600
     with pytest.raises(AnnotationError, match="are in postgresql://ann:") as caught:
-        home._select_database("postgresql://ann:secret@db.example.com/other")
+        select_database(home.folder, "postgresql://ann:secret@db.example.com/other")
     assert "secret" not in str(caught.value)
 
 
 def test_data_in_sqlite_are_not_left_behind_unseen(home: LabelStudioServer) -> None:
-    assert home._select_database(None) is None
+    assert select_database(home.folder, None) is None
     (home.folder / "studio").mkdir(parents=True)
     (home.folder / "studio" / "label_studio.sqlite3").touch()
     with pytest.raises(AnnotationError, match="are in SQLite"):
-        home._select_database("postgresql://ann:secret@db.example.com/studio")
+        select_database(home.folder, "postgresql://ann:secret@db.example.com/studio")
+
+
+def test_a_later_start_keeps_the_address_and_an_option_changes_it(home: LabelStudioServer) -> None:
+    first = select_address(home.folder, None, None)
+    assert first.host == "127.0.0.1"
+    assert select_address(home.folder, None, None) == first
+    other = free_port("127.0.0.1")
+    assert select_address(home.folder, None, other) == Address("127.0.0.1", other)
+    assert select_address(home.folder, "0.0.0.0", None) == Address("0.0.0.0", other)
+    assert select_address(home.folder, None, None) == Address("0.0.0.0", other)
+
+
+def test_a_start_of_an_older_version_gives_its_port(home: LabelStudioServer) -> None:
+    port = free_port("127.0.0.1")
+    assert select_address(home.folder, None, None, last_url=f"http://127.0.0.1:{port}").port == port
+    assert Address("::1", 8080).text == "[::1]:8080"
+
+
+def test_another_program_on_the_servers_port_is_told_as_such(home: LabelStudioServer) -> None:
+    kept = select_address(home.folder, None, None)
+    with socket.socket() as other:
+        other.bind(kept)
+        other.listen()
+        with pytest.raises(ServingError, match=rf"another program listens on port {kept.port}.*open pages.*--port"):
+            select_address(home.folder, None, None)
+    assert select_address(home.folder, None, None) == kept
+
+
+def test_the_secret_key_is_made_once_and_an_older_campaigns_is_taken_over(home: LabelStudioServer) -> None:
+    key = secret_key(home.folder)
+    assert secret_key(home.folder) == key
+    assert stat.S_IMODE((home.folder / "secret_key").stat().st_mode) == 0o600
+    old = home.folder / "old"
+    (old / "studio").mkdir(parents=True)
+    (old / "studio" / ".env").write_text("\nSECRET_KEY=an-old=one#(\n")
+    assert secret_key(old) == secret_key(old) == "an-old=one#("
+
+
+def test_a_key_that_label_studio_cannot_read_back_is_replaced(home: LabelStudioServer) -> None:
+    (home.folder / "studio").mkdir(parents=True)
+    (home.folder / "studio" / ".env").write_text("SECRET_KEY=$changes-at-each-start\n")
+    assert "$" not in secret_key(home.folder)
 
 
 def test_stopping_what_never_ran_says_so(home: LabelStudioServer) -> None:
@@ -120,4 +165,4 @@ def test_a_template_that_cannot_be_made_says_why(home: LabelStudioServer, tmp_pa
     python.write_text("#!/bin/sh\necho no such module >&2\nexit 3\n")
     os.chmod(python, 0o755)
     with pytest.raises(AnnotationError, match="no such module"):
-        home._template()
+        home._template(lambda step: None)

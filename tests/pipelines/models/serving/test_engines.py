@@ -160,6 +160,18 @@ def test_an_installation_that_failed_or_has_another_version_is_done_again(stand_
     assert not environment.is_installed
 
 
+def test_an_installers_output_goes_to_the_log_that_its_error_names(
+    stand_in_uv: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    uv = stand_in_uv.parent / "bin" / "uv"
+    uv.write_text(uv.read_text() + "echo 160 packages; echo no space left >&2; exit 1\n")
+    log = stand_in_uv.parent / "install.log"
+    with pytest.raises(ServingError, match=rf"failed, see {log}"):
+        vllm_environment(stand_in_uv.parent / "vllm").ensure(log=log)
+    assert log.read_text() == "160 packages\nno space left\n"
+    assert capfd.readouterr() == ("", "")
+
+
 COMMIT, OTHER = "a1" * 20, "b2" * 20
 
 
