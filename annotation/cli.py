@@ -11,7 +11,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Human annotation in Label Studio: write, cross-check, accept.\n\n"
     "`up` starts a server, `users add` creates accounts, `init` writes an example campaign, `sync` hands out tasks and "
-    "pulls submissions, `report` shows progress and quality.",
+    "pulls submissions, `report` shows progress and quality, `finish` builds the RL dataset from what was accepted.",
 )
 for command in (
     *(up, down, status, service, init, sync, review, verify, suitability),

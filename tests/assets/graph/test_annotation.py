@@ -21,7 +21,7 @@ from pipelines.demo.images.charts import charts
 from pipelines.demo.images.photographs import photographs
 from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.records import PoolImage
-from pipelines.sources import SourceRow
+from pipelines.sources import BadRow, SourceRow
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, box, record
@@ -193,3 +193,7 @@ def test_accepted_boxes_are_a_source_once_there_are_any(accepted: PoolImage, wor
     [around] = row.truth.boxes
     assert tuple(around.box) == (240, 320, 816, 368), "a crop shows both boxes"
     assert "example.com" not in repr(row)
+    (workspace.home / "images" / accepted.image.sha256[:2] / accepted.image.sha256).unlink()
+    [lost] = AcceptedSource(workspace).rows(0)
+    assert isinstance(lost, BadRow)
+    assert lost.reason == "missing_image"
