@@ -27,8 +27,10 @@ def measure_latency(clock: CpuClock, photo: Path, *, quick: bool) -> list[Row]:
         group = stack.enter_context(pool.group())
         rows = [count_row("start of a pool, wall", time.perf_counter() - started, "s")]
         session = stack.enter_context(group.session())
-        empty, _ = _timed(partial(session.run, "pass"), 2 * n_calls)
-        rows.append(median_row("empty call, wall", empty[n_calls:], "ms"))
+        plain = stack.enter_context(PlainProcess("print()", photo))
+        for name, call in {"session": partial(session.run, "pass"), "plain process": plain.run}.items():
+            # the first half warms up, while the pool starts further sessions ahead
+            rows.append(median_row(f"{name}: empty call, wall", _timed(call, 10 * n_calls)[0][5 * n_calls :], "ms"))
         rows += [_transfer_row(clock, session, sides, n_calls) for sides in _SIDES]
     rows += [_wall_row(photo, library, n_calls // 20, 20) for library in LIBRARIES]
     return rows + [row for n_callers in (1, 2, 4) for row in _caller_rows(photo, n_callers, n_calls)]
