@@ -18,10 +18,10 @@ export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
 # the workers share the cores: more threads in each would only wait for one another, at full load
-test coverage: export OMP_NUM_THREADS := 1
-test coverage: export OPENBLAS_NUM_THREADS := 1
+test coverage e2e: export OMP_NUM_THREADS := 1
+test coverage e2e: export OPENBLAS_NUM_THREADS := 1
 # each worker, and each command that a test starts, would compile all modules anew where the environment forbids the cache
-test coverage: export PYTHONDONTWRITEBYTECODE :=
+test coverage e2e: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install packages demo annotate test coverage fuzz e2e lint types checks docs bench ui summary screenshots lock clean
 
@@ -45,7 +45,7 @@ packages: ## Install the Debian packages of the end-to-end tests
 demo: $(INSTALLED) ## Run the full pipeline end to end on the bundled data
 	$(BIN)/darkroom demo
 
-test: $(INSTALLED) ## Run the tests that need only Python
+test: $(INSTALLED) ## Run the quick tests, which need only Python
 	$(BIN)/pytest -m "not e2e" -n $(WORKERS)
 
 coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (takes about 1.5 times as long)
@@ -55,7 +55,7 @@ fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replie
 	$(BIN)/python -m tests.sandbox.fuzz --count $(COUNT) --seed $(SEED)
 
 # by file: the tests of a file share one demo and one server
-e2e: $(INSTALLED) packages ## Run the end-to-end tests (installs Debian packages, starts servers)
+e2e: $(INSTALLED) packages ## Run the end-to-end tests (trainings, whole pipelines; installs Debian packages, starts servers)
 	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadfile --timeout 1800 --durations 10
 
 lint: checks types ## Check format, lint, import contracts, vocabulary, Dagster definitions, types

@@ -27,7 +27,10 @@ settings.load_profile("repeatable")
 
 
 LONGEST = (
+    "tests/e2e/test_demo.py",
     "tests/sandbox/",
+    "tests/e2e/test_annotation.py",
+    "tests/e2e/test_killed_demo.py",
     "tests/train/finetuning/test_phases.py",
     "tests/train/test_",
     "tests/train/",

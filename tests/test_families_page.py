@@ -23,6 +23,7 @@ from pipelines.sources.catalog import Catalog, SourceConfig
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
+pytestmark = pytest.mark.e2e
 PAGE = Path(__file__).parents[1] / "docs" / "families.md"
 MIRROR = """\
 from PIL import Image, ImageOps

@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import SmallSource
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 

@@ -17,10 +17,13 @@ from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
 from train.runs import JudgeDown, TrainError
 
-pytestmark = pytest.mark.filterwarnings(
-    # TRL 1.16 reads the name that transformers 5.23 deprecates
-    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings(
+        # TRL 1.16 reads the name that transformers 5.23 deprecates
+        "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
+    ),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -19,9 +19,12 @@ from train.rl.rollouts.prompts import open_prompts
 from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from train.runs import JudgeDown, TrainError
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning",
-)
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings(
+        "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning",
+    ),
+]
 CLEAR = '{"reason": "it shows the sign", "match": "clear"}'
 
 

@@ -12,10 +12,13 @@ from train.finetuning.settings import SftSettings
 from train.runs import TrainError
 from train.sft import finetune, main
 
-pytestmark = pytest.mark.filterwarnings(
-    # PEFT 0.21 reads the name that transformers 5.23 deprecates
-    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings(
+        # PEFT 0.21 reads the name that transformers 5.23 deprecates
+        "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
+    ),
+]
 
 FAST = SftSettings(epochs=2, batch_size=1, learning_rate=1e-2)
 SHORT = SftSettings(max_steps=2, batch_size=2, learning_rate=1e-2)

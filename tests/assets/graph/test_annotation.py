@@ -28,6 +28,8 @@ from tests.annotation.desk import ANN, BOB, EVE, Desk, accepts, box, record
 from tests.assets.graph.test_families import metadata
 from tests.conftest import textured
 
+pytestmark = pytest.mark.e2e
+
 SIZE = (2400, 1600)
 
 

@@ -20,6 +20,8 @@ from pipelines.storage.workspace import Workspace
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
 
+pytestmark = pytest.mark.e2e
+
 PARTITION = "signs-0000"
 
 

@@ -19,6 +19,8 @@ from pipelines.records import RLRow
 from pipelines.rl.facts import STAGES
 from pipelines.storage.workspace import Workspace
 
+pytestmark = pytest.mark.e2e
+
 PARTITION = "signs-0000"
 OPS = {"suitability_labels": {"tie": "yes"}, "pass_rates": {"max_rate": 1.0}}
 

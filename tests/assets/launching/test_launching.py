@@ -35,6 +35,8 @@ from assets.launching.jobs import LaunchError, submission
 from assets.launching.order import MOST_OBSERVATIONS, _is_observed
 from train.runs.supervisor import JobDirectory
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).resolve().parents[3]
 HERE, DATA, MODEL = Path("/data/out"), Path("/data/rows"), Path("/data/model")
 NASTY = 'it\'s "here" $HOME; `x`'

@@ -24,10 +24,13 @@ from train.finetuning.settings import SftSettings
 from train.runs import TrainError
 from train.sft import finetune
 
-pytestmark = pytest.mark.filterwarnings(
-    # PEFT 0.21 reads the name that transformers 5.23 deprecates
-    "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
-)
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.filterwarnings(
+        # PEFT 0.21 reads the name that transformers 5.23 deprecates
+        "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
+    ),
+]
 COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 TURNS = 200
 

@@ -70,6 +70,7 @@ def history(output):
     return json.loads((output / "training.json").read_text())
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_trains_its_families_in_its_phases(name, families, tinies, tmp_path):
     model = tinies["qwen3_vl" if name == "codev" else "qwen2_5_vl"]
@@ -129,6 +130,7 @@ def one_phase(request, families, model, tmp_path_factory):
     return arguments, output / "out", finetune(families, model, output / "out", arguments)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("model", "one_phase"), [("qwen2_5_vl", 0)], indirect=True)
 def test_the_second_phase_starts_from_the_weights_of_the_first(one_phase, whole, families, tmp_path):
     finetune(families, one_phase[1], tmp_path / "second", SftSettings(batch_size=4, phases=TWO[1:]))
@@ -136,6 +138,7 @@ def test_the_second_phase_starts_from_the_weights_of_the_first(one_phase, whole,
     assert all(expected[name].equal(found[name]) for name in expected)
 
 
+@pytest.mark.e2e
 def test_steps_are_counted_through_and_say_their_phase(whole):
     steps = whole[1]["steps"]
     assert [(step["step"], step["phase"]) for step in steps] == [
@@ -157,6 +160,7 @@ def killed_at(found, command):
     program.communicate()
 
 
+@pytest.mark.e2e
 def test_a_restart_reads_the_weights_of_the_restart_point(one_phase, families, model, tmp_path):
     """Transformers 5.23 alone would go on with those of the base model."""
     arguments, _, unbroken = one_phase
@@ -177,6 +181,7 @@ def _interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
+@pytest.mark.e2e
 def test_a_program_that_is_killed_in_any_phase_goes_on_where_it_was(families, tiny, tmp_path):
     """Stopped in the first phase, killed in the second, whose 20 steps put the kill in its middle."""
     phases = (replace(TWO[0], max_steps=4), replace(TWO[1], max_steps=20))
@@ -212,6 +217,7 @@ def _json(phases):
     return json.dumps([{name: getattr(phase, name) for name in names} for phase in phases])
 
 
+@pytest.mark.e2e
 def test_a_second_run_has_nothing_to_do_until_a_dataset_of_a_phase_changes(whole, families, tiny, tmp_path, capsys):
     arguments = SftSettings(batch_size=4, phases=TWO)
     assert finetune(families, tiny, whole[0], arguments) == whole[1]
@@ -220,6 +226,7 @@ def test_a_second_run_has_nothing_to_do_until_a_dataset_of_a_phase_changes(whole
     assert capsys.readouterr().out.count("nothing to do") == 2
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_vision_tower_changes_unless_it_is_frozen(one_phase, families, model, tmp_path, frozen):
     arguments, output, _ = one_phase
@@ -250,6 +257,7 @@ def test_a_batch_that_cannot_be_shared_is_refused_with_the_arithmetic(batch_size
         share_of_batch(arguments, processes=processes)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("one_phase", [0], indirect=True)
 def test_a_step_is_the_same_however_its_rows_go_through_the_model(one_phase, families, model, tmp_path):
     """The rows have 7 to 28 trained tokens; the loss is the mean over tokens."""

@@ -108,7 +108,11 @@ def test_every_grader_has_its_questions_about_images(samples):
 
 
 def test_every_grader_tells_its_answer_from_corrupted_ones(samples):
-    for sample in samples:
+    """The first three questions of a kind; no row is made whose grader does not (`require_discrimination`)."""
+    kinds = [kind(sample) for sample in samples]
+    few = [sample for n, sample in enumerate(samples) if kinds[:n].count(kinds[n]) < 3]
+    assert len(few) >= 3 * len(DRAWN)
+    for sample in few:
         told = measure_discrimination(sample, grader_of(sample))
         assert told.holds, (sample.source_row, str(told))
 

@@ -269,6 +269,7 @@ def test_rows_are_checked_once_for_the_same_dataset_model_and_settings(spoiled, 
     assert n_judged == [8, 8]
 
 
+@pytest.mark.e2e
 def test_many_rows_are_shared_among_processes_with_the_same_verdicts(spoiled, tiny, tmp_path, monkeypatch):
     import train.examples.conformance.gate as module
 
