@@ -77,6 +77,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "annotation" / "images").mkdir(parents=True)
     for number in range(N_IMAGES):
         image(number).save(folder / "annotation" / "images" / f"{number:03d}.jpg", quality=80)
+    Image.new("1", (9000, 6000)).save(folder / "annotation" / "images" / "poster.png")
     (folder / "annotation" / "campaign.yaml").write_text(
         "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0.2\n"
     )
@@ -134,7 +135,8 @@ def played(home: Path, server: LabelStudioServer) -> Played:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DARKROOM_", "DAGSTER_"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
     environment = {**kept, "PATH": path, "DARKROOM_HOME": str(home)}
-    subprocess.run(["darkroom", "annotate", "sync"], env=environment, check=True, timeout=300)
+    said = run_darkroom(environment, "annotate", "sync")
+    assert "poster.png: too_large_image, 9000x6000 = 54,000,000 pixels, the limit is 50,000,000" in said
     with Workspace.from_environment(environment) as workspace:
         pool = workspace.tables.read(POOL, PoolImage)
         assert len(pool) == N_IMAGES

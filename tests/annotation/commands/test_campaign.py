@@ -49,3 +49,29 @@ def test_a_file_that_is_no_recording_is_a_message(tmp_path: Path) -> None:
     said = runner.invoke(app, ["take-in", str(tmp_path / "nowhere.json")])
     assert said.exit_code == 1
     assert not isinstance(said.exception, OSError)
+
+
+@pytest.mark.usefixtures("played")
+def test_payments_are_of_the_days_that_were_asked_for(workspace: Workspace) -> None:
+    path = workspace.annotation / "payments.csv"
+    said = runner.invoke(app, ["payments", "--since", "2026-05-01", "--until", "2026-05-02"])
+    assert (said.exit_code, f"wrote {path}: 3 people" in said.output.replace("\n", "")) == (0, True), said.output
+    assert path.read_text(encoding="utf-8-sig").splitlines()[1].startswith("ann@example.com,Ann,annotator,2026-05-01,")
+    later = runner.invoke(app, ["payments", "--since", "2026-05-02"])
+    assert "0 people" in later.output
+    assert runner.invoke(app, ["payments", "--since", "May"]).exit_code == 2
+
+
+@pytest.mark.usefixtures("played")
+def test_the_guide_is_in_the_campaigns_language_or_the_one_asked_for(workspace: Workspace) -> None:
+    (workspace.annotation / "campaign.yaml").write_text("language: de")
+    assert "Anleitung für Annotierende" in runner.invoke(app, ["guide"]).output
+    assert "标注员与专家指南" in runner.invoke(app, ["guide", "--language", "zh"]).output
+    said = runner.invoke(app, ["guide", "--language", "xx"])
+    assert (said.exit_code, "choose from en, de, es, zh" in said.output) == (2, True)
+
+
+@pytest.mark.usefixtures("played")
+def test_the_report_is_one_page(workspace: Workspace) -> None:
+    assert runner.invoke(app, ["report"]).exit_code == 0
+    assert "Over time" in (workspace.annotation / "report.html").read_text()
