@@ -18,13 +18,16 @@ from label_studio.core.settings.label_studio import *  # noqa: E402, F403  # iso
 
 MIDDLEWARE = [
     *globals()["MIDDLEWARE"],
-    "darkroom_studio.middleware.AccessMiddleware",
+    "darkroom_studio.fence.AccessMiddleware",
     "darkroom_studio.middleware.SubmissionMiddleware",
 ]
-ROOT_URLCONF = "darkroom_studio.views"
+ROOT_URLCONF = "darkroom_studio.urls"
 PROJECT_MIXIN = "darkroom_studio.mixins.ProjectMixin"
 ANNOTATION_MIXIN = "darkroom_studio.mixins.AnnotationMixin"
 USER_MIXIN = "darkroom_studio.mixins.UserMixin"
+
+TEMPLATES = globals()["TEMPLATES"]
+TEMPLATES[0]["DIRS"] = [str(Path(__file__).parent / "templates"), *TEMPLATES[0]["DIRS"]]
 
 _database = globals()["DATABASES"]["default"]
 if _database["ENGINE"].endswith("sqlite3"):

@@ -1,0 +1,141 @@
+"""The access table ``access.yaml``: who may call what, with which parameters, and what of the answer they get.
+
+Pure: it decides on names and values, and knows neither Django nor Label Studio.
+
+    - {route: "api/tasks/<int:pk>/", methods: [GET], parameters: [project], own: {pk: task}, answer: task}
+
+A route is Django's own, as its resolver names it, so that no spelling of an address is classified differently from the
+view that answers it. A route that is not in the table is closed to everybody but staff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+Owned = Literal["account", "annotation", "draft", "project", "task"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What people without staff rights may do on one route. Everything not named is refused."""
+
+    route: str
+    methods: tuple[str, ...]
+    parameters: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Query parameters, with their only values."""
+    body: tuple[str, ...] = ()
+    """Keys of the JSON body of a write."""
+    ignores_body: bool = False
+    """Whether Label Studio gets an empty body, whatever was sent."""
+    own: Mapping[str, Owned] = field(default_factory=dict)
+    """Arguments of the route (and query parameters) that number something, which must be the person's own."""
+    answer: str = ""
+    """The shape of its JSON; empty for a page or an image."""
+    constant: Any = None
+    """What is answered in Label Studio's place: a list of the Data Manager that the page needs, but not its content."""
+    public: bool = False
+    """Whether it needs no account."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The keys of an object that people see."""
+
+    keys: Mapping[str, str | None]
+    """With the shape of the value; None: as it is."""
+    owner: str = ""
+    """Of a list of these, a person sees the ones that they signed with this key."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that the pages need and whose value would tell of others' work."""
+
+
+@dataclass(frozen=True)
+class AccessTable:
+    """Rules by route, and shapes by name."""
+
+    rules: Mapping[str, tuple[Rule, ...]]
+    shapes: Mapping[str, Shape]
+
+    @classmethod
+    def load(cls, path: Path = Path(__file__).with_name("access.yaml")) -> AccessTable:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        rules: dict[str, tuple[Rule, ...]] = {}
+        for public, rows in ((True, content["public"]), (False, content["people"])):
+            for row in rows:
+                rule = _rule(row, public=public)
+                rules[rule.route] = (*rules.get(rule.route, ()), rule)
+        shapes = {name: _shape(row) for name, row in content["answers"].items()}
+        return cls(rules, shapes)
+
+    def find(self, route: str, method: str) -> Rule | None:
+        """The rule for people without staff rights; None: closed."""
+        return next((rule for rule in self.rules.get(route, ()) if method in rule.methods), None)
+
+    def shaped(self, value: Any, name: str, *, person_id: int, email: str) -> Any:
+        """What a person sees of an answer: the keys of its shape, and of lists with an owner the person's own entries.
+
+        Label Studio signs annotations with the account's number and drafts with its e-mail address.
+        """
+        shape = self.shapes[name]
+        if isinstance(value, list):
+            entries = [entry for entry in value if not shape.owner or _signer(entry, shape.owner) in (person_id, email)]
+            return [self.shaped(entry, name, person_id=person_id, email=email) for entry in entries]
+        if not isinstance(value, dict):
+            return None
+        return {
+            key: shape.constants[key]
+            if key in shape.constants
+            else inner
+            if key not in shape.keys or shape.keys[key] is None
+            else self.shaped(inner, shape.keys[key] or "", person_id=person_id, email=email)
+            for key, inner in value.items()
+            if key in shape.keys or key in shape.constants
+        }
+
+
+def refusal(rule: Rule, parameters: Mapping[str, Iterable[str]], body: Any) -> str:
+    """Why a call breaks its rule, in a sentence; empty if it does not. ``body`` is parsed JSON, None without one."""
+    for name, values in parameters.items():
+        if name not in rule.parameters:
+            return f"The parameter {name!r} is for the admin of this server only."
+        allowed = rule.parameters[name]
+        if allowed is not None and not set(values) <= set(allowed):
+            return f"The parameter {name!r} with this value is for the admin of this server only."
+    if body is None or rule.ignores_body:
+        return ""
+    if not isinstance(body, dict):
+        return "The body of this request must be a JSON object."
+    unknown = sorted(set(body) - set(rule.body))
+    return f"Only the admin of this server may set {', '.join(map(repr, unknown))}." if unknown else ""
+
+
+def _rule(row: Mapping[str, Any], *, public: bool) -> Rule:
+    parameters = row.get("parameters") or {}
+    if not isinstance(parameters, dict):
+        parameters = dict.fromkeys(parameters)
+    return Rule(
+        route=row["route"],
+        methods=tuple(row["methods"]),
+        parameters={name: None if values is None else tuple(values) for name, values in parameters.items()},
+        body=() if row.get("body") == "ignored" else tuple(row.get("body") or ()),
+        ignores_body=row.get("body") == "ignored",
+        own=row.get("own") or {},
+        answer=row.get("answer") or "",
+        constant=row.get("constant"),
+        public=public,
+    )
+
+
+def _shape(row: Mapping[str, Any]) -> Shape:
+    keys = {**dict.fromkeys(row.get("keys") or ()), **(row.get("nested") or {})}
+    return Shape(keys, row.get("owner", ""), row.get("constants") or {})
+
+
+def _signer(entry: Any, key: str) -> Any:
+    signed = entry.get(key) if isinstance(entry, dict) else None
+    return signed.get("id") if isinstance(signed, dict) else signed

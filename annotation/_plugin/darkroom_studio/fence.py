@@ -1,0 +1,140 @@
+"""The fence (Django middleware): what the access table does not open is closed to people without staff rights.
+
+Label Studio's community edition gives every member every permission (issues 742, 859): delete a project, import,
+export, read who annotated what.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from darkroom_studio.access import AccessTable, Rule, refusal
+from darkroom_studio.identity import user_of
+from darkroom_studio.ownership import is_own
+from darkroom_studio.permissions import FORBIDDEN, OPEN_TO, is_open, role_of, round_of
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from projects.models import Project
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+UNKNOWN = "Authentication credentials were not provided or are wrong."
+CLOSED_PAGE = Path(__file__).with_name("closed.html").read_text()
+TABLE = AccessTable.load()
+LABEL_STREAM = "projects/<int:pk>/data/"
+
+
+class AccessMiddleware:
+    """Decides on the route that Django has resolved, before its view runs; cuts the answer to its shape afterwards."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        rule: Rule | None = getattr(request, "darkroom_rule", None)
+        if rule is None or not rule.answer or response.status_code >= 300:
+            return response
+        return _shaped(response, rule, user_of(request))
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], arguments: Any, numbers: dict[str, Any]
+    ) -> HttpResponse | None:
+        """None: Label Studio answers."""
+        request.darkroom_rule = None
+        user = user_of(request)
+        if user is not None and user.is_staff:
+            return None
+        rule = TABLE.find(route_of(request), request.method)
+        if user is None:
+            return None if rule is not None and rule.public else _log_in_first(request)
+        if rule is None:
+            return _refused(FORBIDDEN)
+        request.darkroom_rule = rule
+        return _refuse(request, rule, user, numbers)
+
+
+def route_of(request: HttpRequest) -> str:
+    return str(request.resolver_match.route).removeprefix("^")
+
+
+def _refuse(request: HttpRequest, rule: Rule, user: Any, numbers: dict[str, Any]) -> HttpResponse | None:
+    if rule.public:
+        return None
+    if rule.own.get("pk") == "project" and not request.path.startswith("/api/"):
+        closed = _closed_page(request, rule, user, numbers["pk"])
+        if closed is not None:
+            return closed
+    try:
+        body = _body(request, rule)
+    except ValueError:
+        return _refused("The body of this request must be JSON.", status=400)
+    reason = refusal(rule, dict(request.GET.lists()), body)
+    if reason:
+        return _refused(reason)
+    for name, kind in rule.own.items():
+        values = [numbers[name]] if name in numbers else request.GET.getlist(name)
+        if not values or not all(is_own(kind, value, user) for value in values):
+            return _refused(f"This {kind} is not yours." if kind != "project" else "This project is not open to you.")
+    if rule.constant is not None:
+        request.darkroom_rule = None
+        return JsonResponse(rule.constant, safe=False)
+    if rule.ignores_body:
+        request._body = b"{}"
+    return None
+
+
+def _body(request: HttpRequest, rule: Rule) -> Any:
+    """The parsed body; None without one. Raises ``ValueError``: other encodings could carry keys unseen."""
+    if not request.body:
+        return None
+    if request.content_type != "application/json":
+        raise ValueError(request.content_type)
+    return json.loads(request.body)
+
+
+def _closed_page(request: HttpRequest, rule: Rule, user: Any, number: int) -> HttpResponse | None:
+    """The page of a project that is closed to the user; the way to the label stream for every other page of it."""
+    project = Project.objects.filter(id=number).only("description").first()
+    if project is not None and not is_open(project, user):
+        roles = " or ".join(OPEN_TO.get(round_of(project), ())) or "admin"
+        return HttpResponse(CLOSED_PAGE.format(roles=roles, role=role_of(user) or "none"), status=403)
+    if rule.route != LABEL_STREAM or refusal(rule, dict(request.GET.lists()), None) or "labeling" not in request.GET:
+        return HttpResponseRedirect(f"/projects/{number}/data?labeling=1")
+    return None
+
+
+def _shaped(response: HttpResponse, rule: Rule, user: Any) -> HttpResponse:
+    is_json = not response.streaming and response.get("Content-Type", "").startswith("application/json")
+    if not is_json:
+        logging.getLogger(__name__).error("%s answered without JSON; withheld", rule.route)
+        return _refused(FORBIDDEN)
+    if response.content:
+        content = json.loads(response.content)
+        if rule.answer == "projects":
+            content = _open_projects(content, user)
+        shaped = TABLE.shaped(content, rule.answer, person_id=user.id, email=user.email)
+        response.content = json.dumps(shaped).encode()
+        response.headers.pop("Content-Length", None)
+    return response
+
+
+def _open_projects(content: dict[str, Any], user: Any) -> dict[str, Any]:
+    """The API's list of projects, without those that are closed to the user."""
+    listed = content["results"]
+    projects = Project.objects.in_bulk([row["id"] for row in listed])
+    rows = [row for row in listed if is_open(projects[row["id"]], user)]
+    return {**content, "results": rows, "count": content["count"] - len(listed) + len(rows)}
+
+
+def _log_in_first(request: HttpRequest) -> HttpResponse:
+    if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+        return HttpResponseRedirect(f"/user/login/?next={quote(request.get_full_path())}")
+    return JsonResponse({"status_code": 401, "detail": UNKNOWN}, status=401)
+
+
+def _refused(reason: str, *, status: int = 403) -> JsonResponse:
+    return JsonResponse({"status_code": status, "detail": reason}, status=status)

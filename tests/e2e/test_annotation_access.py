@@ -1,0 +1,126 @@
+"""Every address of the installed Label Studio, called by an annotator, a checker, an expert and nobody."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from annotation._plugin.darkroom_studio.access import AccessTable
+from annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of, wait_until_ready
+from annotation.rounds.journal import Journal
+from pipelines.storage.workspace import Workspace
+from tests.e2e.access_walk import ADMIN, ANN, BOB, EVE, GOLD, HIGHEST, NOBODY, ZOE, Call, Campaign, log_in, reads, writes
+
+TABLE = AccessTable.load()
+STAFF_ROUTES = frozenset((PLUGIN / "darkroom_studio" / "staff_routes.txt").read_text().split())
+PEOPLE = {"annotator": ZOE, "checker": BOB, "expert": EVE, "anonymous": NOBODY}
+N_THREADS = 6
+ENDS_THE_WALK = {"api/current-user/reset-token/", "logout/?$"}
+"""Its caller would be nobody afterwards."""
+SHADOW = "version/"
+"""Label Studio's route for it is not anchored: it answers for every address with these letters."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[LabelStudioServer]:
+    home = tmp_path_factory.mktemp("access") / "home"
+    data = Path(os.environ.get("DARKROOM_HOME") or root / "data").absolute()
+    environments = os.environ.get("DARKROOM_ENVIRONMENTS") or str(data / "environments")
+    studio = server_of(Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}))
+    try:
+        wait_until_ready(studio.start(), report=lambda seconds: None)
+        yield studio
+    finally:
+        studio.stop()
+
+
+@pytest.fixture(scope="module")
+def campaign(server: LabelStudioServer) -> Iterator[Campaign]:
+    workspace = Workspace.from_environment({"DARKROOM_HOME": str(server.folder.parent)})
+    with Journal(server.folder) as journal, connect(workspace, {}) as studio:
+        made = Campaign(studio, journal, server.admin.token)
+        made.play()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def routes(server: LabelStudioServer, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """As this server's Django has them."""
+    path = tmp_path_factory.mktemp("routes") / "routes.txt"
+    python = server.environment.folder / "bin" / "python"
+    variables = server._variables(None) | {"LABEL_STUDIO_BASE_DATA_DIR": str(path.parent)}
+    command = [str(python), "-m", "darkroom_studio.routes", str(path)]
+    subprocess.run(command, env=variables, cwd=path.parent, check=True, capture_output=True, timeout=200)
+    return path.read_text().splitlines()
+
+
+def test_every_route_of_this_version_is_classified_once(routes: list[str]) -> None:
+    assert sorted(set(routes) - STAFF_ROUTES - set(TABLE.rules)) == [], "new: add them to access.yaml or staff_routes.txt"
+    assert sorted((STAFF_ROUTES | set(TABLE.rules)) - set(routes)) == [], "gone: take them out"
+    assert STAFF_ROUTES & set(TABLE.rules) == set()
+
+
+def test_the_canaries_can_be_found(campaign: Campaign) -> None:
+    """By the admin, at the addresses that the fence closes; a walk that finds none of them would prove nothing."""
+    with httpx.Client(base_url=campaign.studio.url, timeout=60, trust_env=False) as admin:
+        admin.headers["Authorization"] = f"Token {campaign.admin_token}"
+        paths = ["/api/tasks?fields=all&project={}&page_size=100", "/api/tasks/{}/drafts", "/darkroom/people"]
+        said = "".join(admin.get(path.format(n)).text for path in paths for n in range(1, HIGHEST))
+    said = said.replace('"ground_truth":true', GOLD)
+    assert [word for word in campaign.canaries if word not in said] == []
+    assert len(campaign.canaries) > 20
+
+
+@pytest.mark.parametrize("who", PEOPLE)
+def test_nobody_reads_of_others_anywhere(campaign: Campaign, routes: list[str], who: str) -> None:
+    project, walked = campaign.project("cross_check"), set(routes) - ENDS_THE_WALK
+    calls = [call for route in walked for call in reads(route, rules=TABLE.rules.get(route, ()), project=project)]
+    answers = walk(campaign, PEOPLE[who], calls)
+    check_walk(campaign, PEOPLE[who], answers)
+    seen = {call.path for call, response in answers if call.route == "api/tasks/<int:pk>/" and response.status_code == 200}
+    assert seen == {f"/api/tasks/{task}/" for task in campaign.given.get(PEOPLE[who], ())}
+
+
+@pytest.mark.parametrize("who", PEOPLE)
+def test_nobody_changes_what_is_not_theirs(campaign: Campaign, routes: list[str], who: str) -> None:
+    """The table does not know roles: what is closed to one is closed to all, so one of them tries the closed ones."""
+    walked = [route for route in set(routes) - ENDS_THE_WALK if who == "annotator" or route in TABLE.rules]
+    calls = [call for route in walked for call in writes(route, is_open=route in TABLE.rules)]
+    check_walk(campaign, PEOPLE[who], walk(campaign, PEOPLE[who], calls))
+
+
+def walk(campaign: Campaign, email: str, calls: list[Call]) -> list[tuple[Call, httpx.Response]]:
+    def send(call: Call) -> httpx.Response:
+        return client.request(call.method, call.path, params=call.parameters, json=call.body)
+
+    client = log_in(campaign.studio.url, email)
+    with closing(client), ThreadPoolExecutor(N_THREADS) as threads:
+        return list(zip(calls, threads.map(send, calls), strict=True))
+
+
+def check_walk(campaign: Campaign, email: str, answers: list[tuple[Call, httpx.Response]]) -> None:
+    leaks = {(c.method, str(r.url), *found) for c, r in answers if (found := campaign.leaks(email, spaced(r)))}
+    assert not leaks
+    refused = (403,) if email else (401, 403)
+    closed = [(call, response) for call, response in answers if not may(call, email) and SHADOW not in call.path]
+    open_ = [(call.method, call.path, said.status_code) for call, said in closed if said.status_code not in refused]
+    assert not open_
+    failed = [(c.method, str(r.url), r.status_code) for c, r in answers if r.status_code >= 500]
+    assert not failed
+
+
+def may(call: Call, email: str) -> bool:
+    rule = TABLE.find(call.route, call.method)
+    return rule is not None and (rule.public or bool(email))
+
+
+def spaced(response: httpx.Response) -> str:
+    """Headers and text, with JSON as Python writes it."""
+    return f"{response.headers}\n{response.text}".replace('"ground_truth":true', GOLD)
