@@ -1,6 +1,7 @@
 """A campaign's quality for people: one HTML page without network requests; the headline as numbers, markdown and plots.
 
-The page names people: it is for the team lead. The same figures give the same bytes.
+The page names people by their e-mail addresses, which only the admin sets: it is for the team lead. The same figures
+give the same bytes.
 """
 
 from __future__ import annotations
@@ -45,14 +46,13 @@ def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Re
         title=title,
         q=quality,
         rounds=ROUNDS,
-        names={row.email: row.name for row in quality.people},
         outliers=outliers,
         flagged=flagged,
         writers=_writers(quality, flagged),
         left_out=left_out,
         checkers=_checkers(quality, flagged),
         planted_errors=[(error, share, False) for error, share in quality.planted_errors.items()],
-        paces=[(row.name, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
+        paces=[(row.email, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
         reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
         verdicts=VERDICT_NAMES,
     )
@@ -65,7 +65,7 @@ def _writers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str,
     """Authors with settled versions, the best first, and whether they are flagged."""
     rows = [row for row in quality.people if row.first_pass.of]
     rows.sort(key=lambda row: (-(row.first_pass.value or 0.0), -row.first_pass.of, row.email))
-    return [(row.name, row.first_pass, (row.email, "first_pass") in flagged) for row in rows]
+    return [(row.email, row.first_pass, (row.email, "first_pass") in flagged) for row in rows]
 
 
 def _checkers(quality: Quality, flagged: set[tuple[str, str]]) -> list[tuple[str, Proportion, bool]]:
@@ -120,7 +120,7 @@ def people_rows(quality: Quality) -> list[dict[str, str | int | float | None]]:
     """The table of people, one flat row each."""
     return [
         {
-            "person": row.name,
+            "person": row.email,
             "role": row.role,
             "submissions": row.n_submissions,
             "per_hour": _rounded(row.per_hour),
@@ -188,8 +188,7 @@ def _people(quality: Quality) -> Figure:
     rows = quality.people
     figure = new_figure(0.27 * len(rows) + 0.9)
     fast, good = figure.subplots(1, 2, sharey=True)
-    names = [row.name for row in rows]
-    _name_rows(fast, names)
+    _name_rows(fast, [row.email for row in rows])
     colours = [ORANGE if row.role == "expert" else BLUE for row in rows]
     fast.barh(range(len(rows)), [row.per_hour or 0 for row in rows], color=colours, height=0.62)
     fast.set_title("submissions per active hour (orange: experts)", fontsize=9, color=INK, loc="left")

@@ -107,9 +107,18 @@ def test_images_left_out_are_named_with_what_was_found(quality):
     assert "Images left out" not in render(quality)
 
 
-def test_the_page_names_everybody(quality):
+def test_the_page_names_everybody_by_address(quality):
     text = render(quality)
-    assert all(row.name in text for row in quality.people)
+    assert all(f">{row.email}<" in text for row in quality.people)
+
+
+def test_a_name_replaces_nobodys_address(event, state):
+    """Accounts of before names were the admin's to set may hold anything."""
+    people = [Person(2, "ann@example.org", "<b>bob@example.org</b>", "annotator")]
+    quality = measure([state(event("annotate", "ann@example.org"))], people=people)
+    assert [row["person"] for row in people_rows(quality)] == ["ann@example.org"]
+    assert ">ann@example.org<" in render(quality)
+    assert "<b>bob@example.org" not in render(quality)
 
 
 @pytest.mark.parametrize("n_days", [1, 40])
