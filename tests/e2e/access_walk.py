@@ -61,6 +61,13 @@ class Call(NamedTuple):
     body: Any = None
 
 
+class Annotations(NamedTuple):
+    """Numbers of a person's annotations."""
+
+    submitted: int
+    reserved: int
+
+
 @dataclass
 class Campaign:
     """People at work: five images, three records, three checks, two acceptances, two planted errors, drafts."""
@@ -86,10 +93,16 @@ class Campaign:
             self.canaries |= {email: {email}, name: {email}, self.tokens[email]: {email}}
         self._sync()
         for number in range(3):
-            self._submit(ANN, self.take(ANN, "annotate"), self._record(f"Canaryanswer{number}", f"Canaryquestion{number}"))
+            self._submit(
+                ANN, self.take(ANN, "annotate"), self._record(f"Canaryanswer{number}", f"Canaryquestion{number}")
+            )
         self._draft(ANN, self.take(ANN, "annotate"), "Canarydraftann")
         unwritten = self.take(ZOE, "annotate")
-        gold = {"result": [*boxes(SIZE, (4.0, 3.0)), text("answer", self._canary("Canarygold"))], "ground_truth": True, "lead_time": 1.0}
+        gold = {
+            "result": [*boxes(SIZE, (4.0, 3.0)), text("answer", self._canary("Canarygold"))],
+            "ground_truth": True,
+            "lead_time": 1.0,
+        }
         self._post(self.admin_token, f"/api/tasks/{unwritten['id']}/annotations/", gold)
         self._sync()
         for number in range(2):
@@ -112,6 +125,17 @@ class Campaign:
             if word in json.dumps(answer["data"]):
                 readers.add(email)
         return answer
+
+    def annotations(self, email: str) -> Annotations:
+        """What a person submitted first, and the empty annotation that keeps a planted error from them."""
+        headers = {"Authorization": f"Token {self.admin_token}"}
+        number = next(person.person_id for person in self.studio.people() if person.email == email)
+        path = f"/api/tasks?project={self.project('cross_check')}&fields=all&page_size=100"
+        tasks = httpx.get(self.studio.url + path, headers=headers, timeout=60, trust_env=False).json()["tasks"]
+        own = [one for task in tasks for one in task["annotations"] if one["completed_by"] == number]
+        return Annotations(
+            next(one["id"] for one in own if one["result"]), next(one["id"] for one in own if not one["result"])
+        )
 
     def _sync(self) -> None:
         pool = [PoolImage(ImageRef(c * 64, *SIZE, "RGB", "JPEG"), "ours", c, "CC0-1.0") for c in "abcde"]
@@ -187,5 +211,11 @@ def addresses(route: str) -> Iterator[str]:
 def _values(name: str) -> Sequence[str]:
     if name in ("pk", "id", "task_id", "project_id"):
         return [str(number) for number in range(1, HIGHEST)]
-    words = {"format": "json", "entity_name": "task", "app_label": "tasks", "action_id": "next_task", "sha256": "a" * 64}
+    words = {
+        "format": "json",
+        "entity_name": "task",
+        "app_label": "tasks",
+        "action_id": "next_task",
+        "sha256": "a" * 64,
+    }
     return [words.get(name, "1")]

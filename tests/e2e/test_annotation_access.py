@@ -16,7 +16,23 @@ from annotation._plugin.darkroom_studio.access import AccessTable
 from annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of, wait_until_ready
 from annotation.rounds.journal import Journal
 from pipelines.storage.workspace import Workspace
-from tests.e2e.access_walk import ADMIN, ANN, BOB, EVE, GOLD, HIGHEST, NOBODY, ZOE, Call, Campaign, log_in, reads, writes
+from tests.e2e.access_walk import (
+    ANN,
+    BOB,
+    EVE,
+    FILTER,
+    GOLD,
+    HIGHEST,
+    NOBODY,
+    SIZE,
+    ZOE,
+    Call,
+    Campaign,
+    log_in,
+    reads,
+    writes,
+)
+from tests.e2e.annotators import boxes
 
 TABLE = AccessTable.load()
 STAFF_ROUTES = frozenset((PLUGIN / "darkroom_studio" / "staff_routes.txt").read_text().split())
@@ -62,7 +78,9 @@ def routes(server: LabelStudioServer, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_every_route_of_this_version_is_classified_once(routes: list[str]) -> None:
-    assert sorted(set(routes) - STAFF_ROUTES - set(TABLE.rules)) == [], "new: add them to access.yaml or staff_routes.txt"
+    assert sorted(set(routes) - STAFF_ROUTES - set(TABLE.rules)) == [], (
+        "new: add them to access.yaml or staff_routes.txt"
+    )
     assert sorted((STAFF_ROUTES | set(TABLE.rules)) - set(routes)) == [], "gone: take them out"
     assert STAFF_ROUTES & set(TABLE.rules) == set()
 
@@ -84,7 +102,9 @@ def test_nobody_reads_of_others_anywhere(campaign: Campaign, routes: list[str], 
     calls = [call for route in walked for call in reads(route, rules=TABLE.rules.get(route, ()), project=project)]
     answers = walk(campaign, PEOPLE[who], calls)
     check_walk(campaign, PEOPLE[who], answers)
-    seen = {call.path for call, response in answers if call.route == "api/tasks/<int:pk>/" and response.status_code == 200}
+    seen = {
+        call.path for call, response in answers if call.route == "api/tasks/<int:pk>/" and response.status_code == 200
+    }
     assert seen == {f"/api/tasks/{task}/" for task in campaign.given.get(PEOPLE[who], ())}
 
 
@@ -94,6 +114,47 @@ def test_nobody_changes_what_is_not_theirs(campaign: Campaign, routes: list[str]
     walked = [route for route in set(routes) - ENDS_THE_WALK if who == "annotator" or route in TABLE.rules]
     calls = [call for route in walked for call in writes(route, is_open=route in TABLE.rules)]
     check_walk(campaign, PEOPLE[who], walk(campaign, PEOPLE[who], calls))
+
+
+def test_what_was_once_possible_is_refused(campaign: Campaign) -> None:
+    number = next(person.person_id for person in campaign.studio.people() if person.email == BOB)
+    task, written, own = campaign.given[BOB][-1], campaign.given[ANN][0], campaign.annotations(BOB)
+    attempts: list[tuple[str, str, object]] = [
+        ("GET", f"/api/tasks?project={campaign.project('cross_check')}&fields=all", None),
+        ("GET", f"/api/tasks/{task}/drafts", None),
+        ("GET", f"/api/tasks/{task}?review=true", None),
+        ("PATCH", f"/api/users/{number}", {"username": EVE}),
+        ("PATCH", f"/api/users/{number}/", {"first_name": "<b>Eve</b>"}),
+        ("POST", f"/api/users/{number}/avatar", {}),
+        ("POST", "/user/account/", {"first_name": "Eve"}),
+        ("PATCH", f"/api/annotations/{own.submitted}/", {"ground_truth": True}),
+        ("PATCH", f"/api/annotations/{own.submitted}/", {"completed_by": 1}),
+        ("PATCH", f"/api/annotations/{own.reserved}/", {"result": boxes(SIZE, (4.0, 3.0))}),
+        ("POST", f"/api/tasks/{written}/annotations/", {"result": boxes(SIZE, (4.0, 3.0))}),
+        ("POST", f"/api/tasks/{written}/drafts", {"result": []}),
+    ]
+    before = campaign.studio.people()
+    with closing(log_in(campaign.studio.url, BOB)) as client:
+        found = [(*tried, client.request(tried[0], tried[1], json=tried[2]).status_code) for tried in attempts]
+    assert [row for row in found if row[-1] != 403] == []
+    assert campaign.studio.people() == before
+
+
+def test_a_filter_of_the_next_task_answers_nothing_about_others(campaign: Campaign) -> None:
+    body = {"filters": {"conjunction": "and", "items": [FILTER]}, "ordering": ["-tasks:annotators"]}
+    path = f"/api/dm/actions?id=next_task&project={campaign.project('cross_check')}"
+    with closing(log_in(campaign.studio.url, BOB)) as client:
+        assert [client.post(path, json=sent).json()["id"] for sent in ({}, body)] == [campaign.given[BOB][-1]] * 2
+
+
+def test_a_page_of_a_project_leads_to_its_label_stream(campaign: Campaign) -> None:
+    project = campaign.project("cross_check")
+    with closing(log_in(campaign.studio.url, BOB)) as client:
+        for page in ("", "data", "data?tab=1&labeling=1", "data?task=3"):
+            said = client.get(f"/projects/{project}/{page}")
+            assert (said.status_code, said.headers["location"]) == (302, f"/projects/{project}/data?labeling=1")
+        assert client.get(f"/projects/{project}/data?labeling=1").status_code == 200
+        assert client.get(f"/projects/{project}/settings/").status_code == 403
 
 
 def walk(campaign: Campaign, email: str, calls: list[Call]) -> list[tuple[Call, httpx.Response]]:

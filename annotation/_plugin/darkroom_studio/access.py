@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import yaml
 
+FILE = Path(__file__).with_name("access.yaml")
 Owned = Literal["account", "annotation", "draft", "project", "task"]
 
 
@@ -62,7 +63,7 @@ class AccessTable:
     shapes: Mapping[str, Shape]
 
     @classmethod
-    def load(cls, path: Path = Path(__file__).with_name("access.yaml")) -> AccessTable:
+    def load(cls, path: Path = FILE) -> AccessTable:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         rules: dict[str, tuple[Rule, ...]] = {}
         for public, rows in ((True, content["public"]), (False, content["people"])):
