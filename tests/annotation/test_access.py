@@ -101,7 +101,7 @@ def test_a_call_with_more_than_its_rule_names_is_refused(
 def test_a_call_that_keeps_to_its_rule_passes() -> None:
     rule = TABLE.find("api/tasks/<int:pk>/annotations/", "POST")
     assert rule is not None
-    assert refusal(rule, {"project": ["3"]}, {"result": [], "lead_time": 3.0}) == ""
+    assert refusal(rule, {"project": ["3"]}, {"result": [], "lead_time": 3.0, "unique_id": "x"}) == ""
 
 
 def test_filters_of_the_next_task_are_not_passed_on() -> None:
