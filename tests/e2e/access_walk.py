@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from annotation._plugin.darkroom_studio.access import Rule
+from annotation._plugin.darkroom_studio.access import AccessRule
 from annotation.label_studio.client import LabelStudioClient
 from annotation.rounds.campaign import Campaign as Rules
 from annotation.rounds.journal import Journal
@@ -180,7 +180,7 @@ def log_in(url: str, email: str) -> httpx.Client:
     return client
 
 
-def reads(route: str, *, rules: Sequence[Rule], project: int) -> Iterator[Call]:
+def reads(route: str, *, rules: Sequence[AccessRule], project: int) -> Iterator[Call]:
     """GET with every number and every parameter; of a closed route, and of files, one is enough."""
     paths = list(addresses(route))
     is_open = any("GET" in rule.methods and not rule.public and rule.constant is None for rule in rules)

@@ -22,7 +22,7 @@ Owned = Literal["account", "annotation", "draft", "project", "task"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class AccessRule:
     """What people without staff rights may do on one route. Everything not named is refused."""
 
     route: str
@@ -44,7 +44,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Shape:
+class AnswerShape:
     """The keys of an object that people see."""
 
     keys: Mapping[str, str | None]
@@ -59,13 +59,13 @@ class Shape:
 class AccessTable:
     """Rules by route, and shapes by name."""
 
-    rules: Mapping[str, tuple[Rule, ...]]
-    shapes: Mapping[str, Shape]
+    rules: Mapping[str, tuple[AccessRule, ...]]
+    shapes: Mapping[str, AnswerShape]
 
     @classmethod
     def load(cls, path: Path = FILE) -> AccessTable:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        rules: dict[str, tuple[Rule, ...]] = {}
+        rules: dict[str, tuple[AccessRule, ...]] = {}
         for public, rows in ((True, content["public"]), (False, content["people"])):
             for row in rows:
                 rule = _rule(row, public=public)
@@ -73,7 +73,7 @@ class AccessTable:
         shapes = {name: _shape(row) for name, row in content["answers"].items()}
         return cls(rules, shapes)
 
-    def find(self, route: str, method: str) -> Rule | None:
+    def find(self, route: str, method: str) -> AccessRule | None:
         """The rule for people without staff rights; None: closed."""
         return next((rule for rule in self.rules.get(route, ()) if method in rule.methods), None)
 
@@ -99,7 +99,7 @@ class AccessTable:
         }
 
 
-def refusal(rule: Rule, parameters: Mapping[str, Iterable[str]], body: Any) -> str:
+def refusal(rule: AccessRule, parameters: Mapping[str, Iterable[str]], body: Any) -> str:
     """Why a call breaks its rule, in a sentence; empty if it does not. ``body`` is parsed JSON, None without one."""
     for name, values in parameters.items():
         if name not in rule.parameters:
@@ -115,11 +115,11 @@ def refusal(rule: Rule, parameters: Mapping[str, Iterable[str]], body: Any) -> s
     return f"Only the admin of this server may set {', '.join(map(repr, unknown))}." if unknown else ""
 
 
-def _rule(row: Mapping[str, Any], *, public: bool) -> Rule:
+def _rule(row: Mapping[str, Any], *, public: bool) -> AccessRule:
     parameters = row.get("parameters") or {}
     if not isinstance(parameters, dict):
         parameters = dict.fromkeys(parameters)
-    return Rule(
+    return AccessRule(
         route=row["route"],
         methods=tuple(row["methods"]),
         parameters={name: None if values is None else tuple(values) for name, values in parameters.items()},
@@ -132,9 +132,9 @@ def _rule(row: Mapping[str, Any], *, public: bool) -> Rule:
     )
 
 
-def _shape(row: Mapping[str, Any]) -> Shape:
+def _shape(row: Mapping[str, Any]) -> AnswerShape:
     keys = {**dict.fromkeys(row.get("keys") or ()), **(row.get("nested") or {})}
-    return Shape(keys, row.get("owner", ""), row.get("constants") or {})
+    return AnswerShape(keys, row.get("owner", ""), row.get("constants") or {})
 
 
 def _signer(entry: Any, key: str) -> Any:

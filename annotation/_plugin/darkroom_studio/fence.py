@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from darkroom_studio.access import AccessTable, Rule, refusal
+from darkroom_studio.access import AccessRule, AccessTable, refusal
 from darkroom_studio.identity import user_of
 from darkroom_studio.ownership import is_own
 from darkroom_studio.permissions import FORBIDDEN, OPEN_TO, is_open, role_of, round_of
@@ -35,7 +35,7 @@ class AccessMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        rule: Rule | None = getattr(request, "darkroom_rule", None)
+        rule: AccessRule | None = getattr(request, "darkroom_rule", None)
         if rule is None or not rule.answer or response.status_code >= 300:
             return response
         return _shaped(response, rule, user_of(request))
@@ -61,7 +61,7 @@ def route_of(request: HttpRequest) -> str:
     return str(request.resolver_match.route).removeprefix("^")
 
 
-def _refuse(request: HttpRequest, rule: Rule, user: Any, numbers: dict[str, Any]) -> HttpResponse | None:
+def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str, Any]) -> HttpResponse | None:
     if rule.public:
         return None
     if rule.own.get("pk") == "project" and not request.path.startswith("/api/"):
@@ -87,7 +87,7 @@ def _refuse(request: HttpRequest, rule: Rule, user: Any, numbers: dict[str, Any]
     return None
 
 
-def _body(request: HttpRequest, rule: Rule) -> Any:
+def _body(request: HttpRequest, rule: AccessRule) -> Any:
     """The parsed body; None without one. Raises ``ValueError``: other encodings could carry keys unseen."""
     if not request.body:
         return None
@@ -96,7 +96,7 @@ def _body(request: HttpRequest, rule: Rule) -> Any:
     return json.loads(request.body)
 
 
-def _closed_page(request: HttpRequest, rule: Rule, user: Any, number: int) -> HttpResponse | None:
+def _closed_page(request: HttpRequest, rule: AccessRule, user: Any, number: int) -> HttpResponse | None:
     """The page of a project that is closed to the user; the way to the label stream for every other page of it."""
     project = Project.objects.filter(id=number).only("description").first()
     if project is not None and not is_open(project, user):
@@ -107,7 +107,7 @@ def _closed_page(request: HttpRequest, rule: Rule, user: Any, number: int) -> Ht
     return None
 
 
-def _shaped(response: HttpResponse, rule: Rule, user: Any) -> HttpResponse:
+def _shaped(response: HttpResponse, rule: AccessRule, user: Any) -> HttpResponse:
     is_json = not response.streaming and response.get("Content-Type", "").startswith("application/json")
     if not is_json:
         logging.getLogger(__name__).error("%s answered without JSON; withheld", rule.route)
