@@ -5,7 +5,8 @@ import typer
 from annotation.commands.campaign import guide, init, record, sync, take_in
 from annotation.commands.figures import payments, report
 from annotation.commands.queues import review, suitability, verify
-from annotation.commands.server import down, service, status, up, users
+from annotation.commands.server import down, service, status, up
+from annotation.commands.users import users
 
 app = typer.Typer(
     no_args_is_help=True,

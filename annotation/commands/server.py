@@ -1,8 +1,7 @@
-"""Commands of the annotation server and its accounts: up, down, status, service, users."""
+"""Commands of the annotation server: up, down, status, service."""
 
 from __future__ import annotations
 
-import secrets
 import signal
 import time
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from annotation.commands import CONSOLE, open_workspace
 from annotation.commands.steps import step_lines
@@ -19,8 +17,6 @@ from pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from annotation.label_studio.server import LabelStudioServer, ServerInfo
-
-users = typer.Typer(no_args_is_help=True, help="Accounts of annotators and experts.")
 
 
 def up(
@@ -125,40 +121,3 @@ def service(
         for name, text in service_units(workspace).items():
             write_whole(folder / name, text)
             CONSOLE.print(f"wrote {folder / name}", highlight=False, soft_wrap=True)
-
-
-@users.command(name="add")
-def add_users(
-    emails: Annotated[list[str], typer.Argument(help="E-mail addresses.")],
-    role: Annotated[str, typer.Option(help="annotator (writes and checks) or expert (accepts and reviews).")] = (
-        "annotator"
-    ),
-    password: Annotated[str | None, typer.Option(help="Default: a new one for each account, which is printed.")] = None,
-) -> None:
-    """Create accounts, or change the role of existing ones (their password is kept).
-
-    `darkroom annotate users add ann@example.com bob@example.com`
-
-    `darkroom annotate users add eve@example.com --role expert`
-    """
-    from annotation.label_studio.server import connect
-
-    with open_workspace() as workspace, connect(workspace) as studio:
-        existing = {person.email for person in studio.people()}
-        for email in emails:
-            new_password = password or secrets.token_urlsafe(9)
-            account = studio.add_person(email, role=role, password=new_password)
-            line = f"{account['email']}: {role}"
-            CONSOLE.print(line if email.lower() in existing else f"{line}, password {new_password}", highlight=False)
-
-
-@users.command(name="list")
-def list_users() -> None:
-    """Show the accounts."""
-    from annotation.label_studio.server import connect
-
-    with open_workspace() as workspace, connect(workspace) as studio:
-        table = Table("account", "name", "role")
-        for person in studio.people():
-            table.add_row(person.email, person.name, person.role or "none")
-        CONSOLE.print(table)

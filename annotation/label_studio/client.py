@@ -48,13 +48,24 @@ class LabelStudioClient:
         self._http.close()
 
     def people(self) -> list[Person]:
-        rows = self._plugin("GET", "people")["people"]
-        return [Person(row["id"], row["email"], row["name"], row["role"]) for row in rows]
+        return [Person(row["id"], row["email"], row["name"], row["role"]) for row in self.accounts()]
+
+    def accounts(self) -> list[dict[str, Any]]:
+        """Every account, removed ones too (``is_active``)."""
+        rows: list[dict[str, Any]] = self._plugin("GET", "people")["people"]
+        return [{"is_active": True, **row} for row in rows]  # an earlier version has no such field
 
     def add_person(self, email: str, *, role: str, password: str, name: str = "") -> dict[str, Any]:
-        """Creates an account or changes its role; returns id, email, role and token."""
+        """Creates an account, changes its role, or lets it come back; returns id, email, role and token."""
         body = {"email": email, "role": role, "password": password, "name": name}
         return self._plugin("POST", "people", json=body)
+
+    def remove_person(self, email: str) -> int:
+        """Closes an account and keeps what it submitted; returns how many tasks it had open, which others get."""
+        return int(self._plugin("POST", "people/remove", json={"email": email})["n_released"])
+
+    def set_password(self, email: str, password: str) -> None:
+        self._plugin("POST", "people/password", json={"email": email, "password": password})
 
     def blocked_submissions(self, after: int) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self._plugin("GET", "hits", params={"after": after})["hits"]

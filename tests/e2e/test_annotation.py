@@ -57,7 +57,7 @@ from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.judges.labels import read_labels
 from scripts.postgres import postgres
-from tests.e2e.annotators import Person, Room, answer_of, choice, plan_of, question_of, text
+from tests.e2e.annotators import SMALL, Person, Room, answer_of, boxes, choice, plan_of, question_of, text
 
 N_IMAGES = 60
 OTHER_FORM = '<View><Image name="image" value="$image"/></View>'
@@ -489,6 +489,70 @@ def test_a_project_that_was_deleted_and_a_form_that_was_changed_are_said_and_men
             sync.run(pool)
         assert sync.run(pool, recreate=True).imported == {"annotate": 3}
         assert sync.run(pool).imported == {}
+
+
+def test_who_leaves_in_the_middle_of_a_round_hands_their_task_on_and_may_come_back(
+    server: LabelStudioServer, workspace: Workspace, clean_environment: dict[str, str]
+) -> None:
+    started, pool = server.find(), small_pool(workspace)
+    assert started is not None
+    secret, headers = "a secret of theirs", {}
+    environment = {**clean_environment, URL: started.url, TOKEN: server.admin.token}
+    with (
+        Journal(workspace.annotation) as journal,
+        connect(workspace, {URL: started.url, TOKEN: server.admin.token}) as studio,
+        httpx.Client(base_url=started.url, timeout=60, trust_env=False) as client,
+    ):
+        sync = Sync(journal, studio, Campaign(name="leaving"), say=lambda text: None)
+        sync.run(pool)
+        known = journal.project("annotate")
+        assert known is not None
+        for name in ("leaver", "stayer"):
+            made = studio.add_person(f"{name}@example.com", role="annotator", password=secret)
+            headers[name] = {"Authorization": f"Token {made['token']}"}
+
+        def next_task(name: str) -> httpx.Response:
+            ask = {"id": "next_task", "project": known.project_id}
+            return client.post("/api/dm/actions", params=ask, json={}, headers=headers[name])
+
+        record = [
+            *boxes((4000, 3000), SMALL),
+            *(choice("category", "ocr"), text("question", question_of(0)), text("answer", "EXIT 7")),
+        ]
+        written = f"/api/tasks/{next_task('leaver').json()['id']}/annotations/"
+        submitted = client.post(written, json={"result": record, "lead_time": 9.0}, headers=headers["leaver"])
+        assert submitted.status_code == 201, submitted.text[:300]
+        first, second = next_task("leaver").json()["id"], next_task("stayer").json()["id"]
+        assert second != first, "a task that somebody has open is nobody else's"
+        said = run_darkroom(environment, "annotate", "users", "remove", "Leaver@example.com")
+        assert "leaver@example.com: removed, 1 open task handed on" in said
+        assert next_task("leaver").status_code in (401, 403)
+        assert not logs_in(started.url, "leaver@example.com", secret)
+        answer = client.post(
+            f"/api/tasks/{second}/annotations/", json={"result": [], "was_cancelled": True}, headers=headers["stayer"]
+        )
+        assert answer.status_code == 201
+        assert next_task("stayer").json()["id"] == first
+        assert sync.run(pool).imported == {"cross_check": 1}, "what was submitted counts"
+        assert {p.email: p.role for p in journal.people().values()}["leaver@example.com"] == "annotator"
+        assert "removed" in run_darkroom(environment, "annotate", "users", "list")
+        said = run_darkroom(
+            environment, "annotate", "users", "add", "leaver@example.com", "--password", "another secret"
+        )
+        assert "leaver@example.com: annotator, password another secret" in said
+        run_darkroom(environment, "annotate", "users", "password", "stayer@example.com", "--password", "a third secret")
+    assert logs_in(started.url, "leaver@example.com", "another secret")
+    assert logs_in(started.url, "stayer@example.com", "a third secret")
+    assert not logs_in(started.url, "stayer@example.com", secret)
+    with pytest.raises(AssertionError, match="no annotator or expert has the account nobody"):
+        run_darkroom(environment, "annotate", "users", "remove", "nobody@example.com")
+
+
+def logs_in(url: str, email: str, password: str) -> bool:
+    with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        client.get("/user/login/")
+        body = {"email": email, "password": password, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+        return client.post("/user/login/", data=body, headers={"Referer": url}).status_code == 302
 
 
 def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(

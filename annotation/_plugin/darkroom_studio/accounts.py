@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from darkroom_studio.administration import staff_only
+from darkroom_studio.departures import activate
 from darkroom_studio.permissions import ROLES, role_of
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
@@ -43,6 +44,8 @@ def _save_account(body: dict[str, Any]) -> Any:
         organization = Organization.objects.first()
         organization.add_user(user)
         user.active_organization = organization
+    elif not user.is_active:
+        activate(user, body["password"])
     if body.get("name"):
         user.first_name = body["name"]
     user.save()
@@ -56,5 +59,6 @@ def _account_row(user: Any) -> dict[str, Any]:
         "email": user.email,
         "name": user.get_full_name().strip() or user.email,
         "role": "admin" if user.is_staff else role_of(user),
+        "is_active": user.is_active,
         "token": user.auth_token.key,
     }

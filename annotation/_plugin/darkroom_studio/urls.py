@@ -1,6 +1,8 @@
 """The plug-in's routes below ``/darkroom/``, in front of Label Studio's own. Who may use them: ``access.yaml``.
 
-people        GET lists accounts; POST {"email", "role", "password", "name"} creates one or changes its role (staff)
+people        GET lists accounts; POST {"email", "role", "password", "name"} creates one, changes its role, or lets a
+              removed one come back (staff)
+people/remove, people/password  POST {"email"}, {"email", "password"} (staff)
 hits          GET ?after=N: submissions that validation blocked, and the number to continue from (staff)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
@@ -11,11 +13,14 @@ from __future__ import annotations
 from core.urls import urlpatterns as studio_urlpatterns
 from darkroom_studio.accounts import accounts
 from darkroom_studio.administration import blocked_submissions, overlaps
+from darkroom_studio.departures import password, remove
 from darkroom_studio.images import image
 from django.urls import path
 
 urlpatterns = [
     path("darkroom/people", accounts),
+    path("darkroom/people/remove", remove),
+    path("darkroom/people/password", password),
     path("darkroom/hits", blocked_submissions),
     path("darkroom/overlaps", overlaps),
     path("darkroom/images/<str:sha256>", image),

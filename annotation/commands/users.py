@@ -1,0 +1,109 @@
+"""Commands of accounts: users add, list, remove, password."""
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from annotation import AnnotationError
+from annotation.commands import CONSOLE, open_workspace
+
+users = typer.Typer(no_args_is_help=True, help="Accounts of annotators and experts.")
+LEAST = {"annotator": 3, "expert": 1}
+"""A rejected record goes to an annotator who has not worked on it: author, checker and another."""
+
+EmailsArgument = Annotated[list[str], typer.Argument(help="E-mail addresses.")]
+PasswordOption = Annotated[
+    str | None, typer.Option(help="Default: a new one for each account, which is printed.", show_default=False)
+]
+
+
+@users.command(name="add")
+def add_users(
+    emails: EmailsArgument,
+    role: Annotated[str, typer.Option(help="annotator (writes and checks) or expert (accepts and reviews).")] = (
+        "annotator"
+    ),
+    password: PasswordOption = None,
+) -> None:
+    """Create accounts, change the role of existing ones (their password is kept), or let removed ones come back.
+
+    `darkroom annotate users add ann@example.com bob@example.com`
+
+    `darkroom annotate users add eve@example.com --role expert`
+    """
+    from annotation.label_studio.server import connect
+
+    with open_workspace() as workspace, connect(workspace) as studio:
+        existing = {account["email"] for account in studio.accounts() if account["is_active"]}
+        for email in emails:
+            new_password = password or secrets.token_urlsafe(9)
+            account = studio.add_person(email, role=role, password=new_password)
+            line = f"{account['email']}: {role}"
+            known = email.strip().lower() in existing
+            CONSOLE.print(line if known else f"{line}, password {new_password}", highlight=False, soft_wrap=True)
+
+
+@users.command(name="list")
+def list_users() -> None:
+    """Show the accounts, removed ones too."""
+    from annotation.label_studio.server import connect
+
+    with open_workspace() as workspace, connect(workspace) as studio:
+        table = Table("account", "name", "role", "")
+        for account in studio.accounts():
+            state = "" if account["is_active"] else "removed"
+            table.add_row(account["email"], account["name"], account["role"] or "none", state)
+        CONSOLE.print(table)
+
+
+@users.command(name="remove")
+def remove_users(emails: EmailsArgument) -> None:
+    """Close accounts, also in the middle of a round.
+
+    They cannot log in any more, and tasks that they had open go to others at once. What they submitted is kept and
+    counts. `darkroom annotate users add` lets them come back.
+
+    `darkroom annotate users remove bob@example.com`
+    """
+    from annotation.label_studio.server import connect
+
+    with open_workspace() as workspace, connect(workspace) as studio:
+        accounts = _members(studio.accounts(), emails)
+        for email in accounts:
+            n_released = studio.remove_person(email)
+            tasks = f", {n_released} open task{'s' * (n_released != 1)} handed on" if n_released else ""
+            CONSOLE.print(f"{email}: removed{tasks}", highlight=False, soft_wrap=True)
+        left = Counter(account["role"] for account in studio.accounts() if account["is_active"])
+        for role, least in LEAST.items():
+            if left[role] < least:
+                few = f"{left[role]} {role}{'s' * (left[role] != 1)} left; a campaign needs at least {least}"
+                CONSOLE.print(f"[bold red]too few:[/bold red] {few}", highlight=False)
+
+
+@users.command(name="password")
+def new_password(
+    email: Annotated[str, typer.Argument(help="E-mail address.")],
+    password: PasswordOption = None,
+) -> None:
+    """Set a new password and print it; whoever is logged in with the old one is logged out."""
+    from annotation.label_studio.server import connect
+
+    with open_workspace() as workspace, connect(workspace) as studio:
+        [found] = _members(studio.accounts(), [email])
+        chosen = password or secrets.token_urlsafe(9)
+        studio.set_password(found, chosen)
+        CONSOLE.print(f"{found}: password {chosen}", highlight=False, soft_wrap=True)
+
+
+def _members(accounts: Sequence[Mapping[str, Any]], emails: Sequence[str]) -> list[str]:
+    """The addresses as the server has them. Raises ``AnnotationError`` for one that is no annotator's or expert's."""
+    known = [account["email"] for account in accounts if account["role"] != "admin" and account["is_active"]]
+    wanted = list(dict.fromkeys(email.strip().lower() for email in emails))
+    for email in wanted:
+        if email not in known:
+            raise AnnotationError(f"no annotator or expert has the account {email}; there are {', '.join(known)}")
+    return wanted
