@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from PIL import Image
 
 from annotation.label_studio.server import connect, server_of, wait_until_ready
 from annotation.rounds.campaign import Campaign
@@ -25,6 +26,7 @@ from tests.e2e.labelling import Labelling, pool_of, write_campaign
 from tests.e2e.visitor import Point, visitor
 
 SIZE = (1400, 740)
+START_SIZE = (1400, 445)
 SCENE = 11
 AUTHOR, CHECKER, PASSWORD = "mara@example.com", "jonas@example.com", "for the pictures 1"
 QUESTION, ANSWER = "Which street is named on the red sign to the right of the pagoda?", "Canal Walk"
@@ -35,7 +37,7 @@ ZOOMED = Box(40, 180, 1000, 800)
 
 
 def main(folder: Annotated[Path, typer.Argument(help="Folder for the images.")] = Path("docs/images")) -> None:
-    """Writes annotate_refused.png, annotate.png and cross_check.png into ``folder``."""
+    """Writes start.png, annotate_refused.png, annotate.png and cross_check.png into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     environments = Workspace.from_environment().environments
     with tempfile.TemporaryDirectory() as home, serving(Path(home), environments) as workspace, browser() as port:
@@ -81,6 +83,8 @@ def _project(workspace: Workspace, round: str) -> int:
 def _write(page: Labelling, workspace: Workspace, folder: Path) -> None:
     (item,) = pool_of(workspace).values()
     page.log_in(AUTHOR, PASSWORD)
+    page.visitor.until_said("Your tasks")
+    _write_image(page.visitor.image().crop((0, 0, *START_SIZE)), folder / "start.png")
     page.open_round(_project(workspace, "annotate"))
     page.draw(LARGE, item.image)
     page.choose("OCR")
@@ -112,7 +116,12 @@ def _check(page: Labelling, workspace: Workspace, folder: Path) -> None:
 def _save(page: Labelling, path: Path) -> None:
     page.visitor.point(Point(1, 1))
     page.frame()
-    page.visitor.image().save(path, optimize=True)
+    _write_image(page.visitor.image(), path)
+
+
+def _write_image(image: Image.Image, path: Path) -> None:
+    """With 256 colours: a third of the size."""
+    image.quantize(256).save(path, optimize=True)
     print(path)
 
 

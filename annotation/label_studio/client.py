@@ -17,6 +17,8 @@ from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 
 T = TypeVar("T")
 PAGE = 200
+MOST_TITLE = 50
+"""Characters in the title of a project (Label Studio)."""
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between attempts of idempotent requests."""
 IMPORT_SECONDS = 600.0
@@ -78,7 +80,7 @@ class LabelStudioClient:
                 return int(project.id)
         created = self._retry(
             lambda: self._sdk.projects.create(
-                title=f"{campaign} · {ROUND_FORMS[round].title}",
+                title=project_title(campaign, round),
                 description=description,
                 label_config=form(round),
                 expert_instruction=instructions(round, language),
@@ -209,7 +211,7 @@ class LabelStudioClient:
             raise ServerUnreachable(f"Label Studio at {self.url} answered with invalid JSON: {error}") from error
 
     def _error(self, error: ApiError) -> AnnotationError:
-        status, body = error.status_code or 0, str(error.body)[:500]
+        status, body = error.status_code or 0, error_sentence(error.body)
         if status == 401:
             return AnnotationError(
                 f"Label Studio at {self.url} rejects the token (401): it was changed or has expired. Set "
@@ -220,6 +222,39 @@ class LabelStudioClient:
         if status >= 500 or status in (408, 429):
             return ServerUnreachable(f"Label Studio at {self.url} fails ({status}): {body}")
         return AnnotationError(f"Label Studio at {self.url} rejects the request ({status}): {body}")
+
+
+def project_title(campaign: str, round: str) -> str:
+    """As its page and the start page show it: "Streets: write questions"."""
+    return f"{campaign[:1].upper()}{campaign[1:]}: {ROUND_FORMS[round].title}"[:MOST_TITLE]
+
+
+def error_sentence(body: Any) -> str:
+    """What an error of the server says, from its JSON; its text without any."""
+    if isinstance(body, str):
+        try:
+            body = json.loads(body)
+        except ValueError:
+            return " ".join(body.split())[:500]
+    if not isinstance(body, Mapping):
+        return str(body)[:500]
+    detail = str(body.get("detail") or "").strip()
+    found = [] if detail in ("", "Validation error") else [detail]
+    found += _messages(body.get("validation_errors"))
+    return " ".join(message if message[-1:] in ".!?" else f"{message}." for message in found)[:500] or "no reason given"
+
+
+def _messages(errors: Any) -> list[str]:
+    """Label Studio's validation errors: lists by field, at any depth."""
+    if isinstance(errors, Mapping):
+        return [
+            message if field == "non_field_errors" else f"{field}: {message}"
+            for field, inner in errors.items()
+            for message in _messages(inner)
+        ]
+    if isinstance(errors, list | tuple):
+        return [message for inner in errors for message in _messages(inner)]
+    return [str(errors)] if errors else []
 
 
 class _NotFound(AnnotationError):

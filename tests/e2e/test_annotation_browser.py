@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -25,7 +26,8 @@ from pipelines.records import PoolImage
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
-from tests.e2e.labelling import REGIONS, Labelling, pool_of, write_campaign
+from tests.e2e.annotators import SMALL, boxes, choice, text
+from tests.e2e.labelling import REGIONS, SHOWN, Labelling, pool_of, write_campaign
 from tests.e2e.visitor import visitor
 
 SIZE = (1400, 900)
@@ -110,8 +112,48 @@ def test_a_round_for_experts_tells_an_annotator_so(page: Labelling, campaign: Ca
     page.visitor.until_said("This round is not open to you")
     assert "It is for the role expert; your account has the role annotator." in page.visitor.text()
     page.visitor.click("a[href='/projects/']")
-    page.visitor.until_said("2 Check records")
-    assert "3 Accept records" not in page.visitor.text()
+    page.visitor.until_said("Streets: check questions")
+    assert "accept questions" not in page.visitor.text()
+
+
+def test_from_the_login_the_first_task_is_two_clicks_away_and_nothing_else_is_offered(
+    page: Labelling, campaign: Campaigning
+) -> None:
+    page.log_in(THIRD, PASSWORD, "/")
+    page.visitor.until_said("0 of 4 today")
+    titles = ["Streets: write questions", "Streets: check questions", "Streets: rewrite questions"]
+    shown = page.visitor.text()
+    assert sorted(titles, key=shown.rindex) == titles
+    page.visitor.click("a.next")
+    page.visitor.until_said("Labeling Instructions")
+    page.close("Labeling Instructions")
+    page.visitor.until(SHOWN)
+    assert page.visitor.run("location.pathname") == f"/projects/{campaign.project('annotate')}/data"
+    page.visitor.until_said("0 of 4 today")
+    page.visitor.until_said("Ctrl + Enter")
+    for control in ("Settings", "Create", "Import", "Export"):
+        assert control not in page.visitor.text().split()
+    page.visitor.click(".lsf-breadcrumbs__item:first-child a")
+    page.visitor.until_said("Log out")
+    assert page.visitor.run("location.pathname") == "/projects/"
+
+
+def test_an_empty_round_leads_back_to_the_other_tasks(page: Labelling, campaign: Campaigning) -> None:
+    page.log_in(EXPERT, PASSWORD)
+    page.visitor.until_said("Nothing waits for you at the moment.")
+    page.visitor.open(f"{page.url}/projects/{campaign.project('accept')}/data?labeling=1")
+    page.visitor.until_said("No More Tasks")
+    page.visitor.click("[aria-label='Close modal']")
+    page.visitor.click("#darkroom-done")
+    page.visitor.until_said("Nothing waits for you at the moment.")
+
+
+def test_what_is_closed_says_so_in_a_sentence(page: Labelling) -> None:
+    page.log_in(THIRD, PASSWORD)
+    page.visitor.until_said("Your tasks")
+    page.visitor.open(f"{page.url}/api/webhooks/")
+    page.visitor.until_said("Only the admin of this server may do that.")
+    assert "status_code" not in page.visitor.text()
 
 
 def test_the_image_is_shown_pixel_by_pixel_below_the_boxes(page: Labelling, campaign: Campaigning) -> None:
@@ -256,3 +298,42 @@ def accept(page: Labelling, campaign: Campaigning, item: PoolImage) -> None:
     page.choose("Accept")
     page.submit()
     page.until_saved()
+
+
+def test_a_record_that_came_back_is_offered_first_and_shows_the_reasons(page: Labelling, campaign: Campaigning) -> None:
+    send_back(campaign)
+    page.log_in(THIRD, PASSWORD)
+    page.visitor.until_said("1 sent back to you")
+    page.visitor.click("a.next")
+    page.visitor.until_said("Labeling Instructions")
+    page.close("Labeling Instructions")
+    page.visitor.until(SHOWN)
+    page.visitor.until_said("0 of 1 today, 1 sent back to you")
+    shown = page.visitor.text()
+    assert "This record was rejected:" in shown
+    assert "two signs" in shown
+
+
+def send_back(campaign: Campaigning) -> None:
+    """A record of the third annotator, which a checker rejects, both over the API."""
+    size = next((item.image.width, item.image.height) for item in pool_of(campaign.workspace).values())
+    record = [*boxes(size, SMALL), choice("category", "ocr"), text("question", "Which?"), text("answer", "a")]
+    verdict = [text("blind_answer", "b"), choice("verdict", "reject"), choice("reason", "ambiguous")]
+    for email, round, result in (
+        (THIRD, "annotate", record),
+        (CHECKER, "cross_check", [*verdict, text("comment", "two signs")]),
+    ):
+        account = campaign.studio.add_person(email, role="annotator", password=PASSWORD)
+        headers = {"Authorization": f"Token {account['token']}"}
+        with httpx.Client(base_url=campaign.studio.url, headers=headers, trust_env=False, timeout=60) as client:
+            query = {"id": "next_task", "project": campaign.project(round)}
+            task = client.post("/api/dm/actions", params=query, json={}).json()
+            image = pool_of(campaign.workspace)[task["data"]["image"].rpartition("/")[2]].image
+            frame = {"original_width": image.width, "original_height": image.height}
+            body = {
+                "result": [{**entry, **(frame if entry["id"] == "b" else {})} for entry in result],
+                "lead_time": 9.0,
+            }
+            said = client.post(f"/api/tasks/{task['id']}/annotations/", json=body)
+            assert said.status_code == 201, said.text
+        campaign.sync()

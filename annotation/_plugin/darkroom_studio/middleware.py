@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from darkroom_studio.identity import user_of
+from darkroom_studio.pages import finish_page
 from darkroom_studio.validation import find_errors, log_blocked
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from tasks.models import Annotation, Task
@@ -19,19 +19,10 @@ from tasks.models import Annotation, Task
 GetResponse = Callable[[HttpRequest], HttpResponse]
 SUBMIT = re.compile(r"^/api/tasks/(\d+)/annotations/?$")
 EDIT = re.compile(r"^/api/annotations/(\d+)/?$")
-_STYLE, _SIDE_PANELS, _BOX_SIZE, _LABEL_STREAM = (
-    Path(__file__).with_name(name).read_text()
-    for name in ("page.css", "side_panels.js", "box_size.js", "label_stream.js")
-)
-INSERTS = {  # what goes into pages, by the tag that follows
-    "</head>": f"<style>{_STYLE}</style><script>{_SIDE_PANELS}</script>",
-    "</body>": f"<script>{_BOX_SIZE}</script>",
-}
-PEOPLES_INSERTS = {**INSERTS, "</head>": f"{INSERTS['</head>']}<script>{_LABEL_STREAM}</script>"}
 
 
 class SubmissionMiddleware:
-    """Blocks submissions that break the rules; adds the plug-in's style and scripts to pages.
+    """Blocks submissions that break the rules; adds the plug-in's part to pages.
 
     Runs last, when the user is known.
     """
@@ -46,12 +37,7 @@ class SubmissionMiddleware:
             log_blocked(user.email if user else "", task.id, errors)
             return _rejection(errors)
         response = self.get_response(request)
-        # every page is the same single-page app: a project can be opened from any of them without another page load
-        if request.user.is_authenticated and response.get("Content-Type", "").startswith("text/html"):
-            for tag, insert in (INSERTS if request.user.is_staff else PEOPLES_INSERTS).items():
-                response.content = response.content.replace(tag.encode(), (insert + tag).encode(), 1)
-            response.headers.pop("Content-Length", None)
-        return response
+        return finish_page(request, response)
 
 
 def _submitted_task(request: HttpRequest) -> Any:

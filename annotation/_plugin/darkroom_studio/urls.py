@@ -15,6 +15,7 @@ from darkroom_studio.accounts import accounts
 from darkroom_studio.administration import blocked_submissions, overlaps
 from darkroom_studio.departures import password, remove
 from darkroom_studio.images import image
+from darkroom_studio.start import urlpatterns as start_urlpatterns
 from django.urls import path
 
 urlpatterns = [
@@ -24,5 +25,6 @@ urlpatterns = [
     path("darkroom/hits", blocked_submissions),
     path("darkroom/overlaps", overlaps),
     path("darkroom/images/<str:sha256>", image),
+    *start_urlpatterns,
     *studio_urlpatterns,
 ]

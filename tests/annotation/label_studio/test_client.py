@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from annotation import AnnotationError, ServerUnreachable
-from annotation.label_studio.client import LabelStudioClient
+from annotation.label_studio.client import MOST_TITLE, LabelStudioClient, error_sentence, project_title
+from annotation.label_studio.forms import ROUND_FORMS
 
 Answer = tuple[int, Any]
 
@@ -153,3 +154,38 @@ def test_a_refusal_is_passed_on_with_its_reason(server: Scripted) -> None:
     server.answers = [(400, {"detail": "This password is too common."})]
     with studio_at(server.url) as studio, pytest.raises(AnnotationError, match="too common"):
         studio.add_person("a@example.com", role="annotator", password="password")
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ('{"detail": "The name \\u2013 too short"}', "The name \u2013 too short."),
+        ({"detail": "Only the admin may do that."}, "Only the admin may do that."),
+        (
+            {"detail": "Validation error", "validation_errors": {"title": ["Too long."], "non_field_errors": ["No."]}},
+            "title: Too long. No.",
+        ),
+        ({"detail": "Not saved", "validation_errors": {"non_field_errors": ["a", "b"]}}, "Not saved. a. b."),
+        ("<html>\n  502 Bad Gateway", "<html> 502 Bad Gateway"),
+        ({}, "no reason given"),
+        (None, "None"),
+    ],
+)
+def test_an_error_of_the_server_is_a_sentence(body: Any, sentence: str) -> None:
+    assert error_sentence(body) == sentence
+
+
+def test_no_json_reaches_the_terminal(server: Scripted) -> None:
+    server.answers = [(400, {"detail": "a role is one of annotator \u2013 expert; found 'boss'"})]
+    with (
+        LabelStudioClient(server.url, "x", pauses=()) as studio,
+        pytest.raises(AnnotationError, match=r"\(400\): a role is one of annotator \u2013 expert; found 'boss'\.$"),
+    ):
+        studio.people()
+
+
+@pytest.mark.parametrize("round", sorted(ROUND_FORMS))
+def test_a_project_has_the_title_that_a_person_would_give_it(round: str) -> None:
+    title = project_title("streets", round)
+    assert title == f"Streets: {ROUND_FORMS[round].title}"
+    assert len(project_title("x" * 31, round)) <= MOST_TITLE
