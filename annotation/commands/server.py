@@ -51,7 +51,7 @@ def up(
             with step_lines(CONSOLE) as show:
                 info = server.start(host=host, port=port, postgres=postgres, progress=show)
                 wait_until_ready(info, report=lambda seconds: show(current_step(info)))
-            CONSOLE.print(f"[bold]{info.url}[/bold]  database: {info.database}", highlight=False)
+            CONSOLE.print(f"[bold]{info.url}[/bold]  database: {info.database}", highlight=False, soft_wrap=True)
             admin = server.admin
             CONSOLE.print(f"log in as {admin.email}, password {admin.password}", highlight=False, soft_wrap=True)
             if foreground:

@@ -1,0 +1,55 @@
+"""`darkroom annotate up --foreground`: what a service manager learns of the server's end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import asdict
+
+import pytest
+import typer
+
+from annotation import AnnotationError
+from annotation.commands import server as commands
+from annotation.label_studio.server import LabelStudioServer, ServerInfo, server_of
+from pipelines.models.serving.processes import PausedProcess
+from pipelines.storage.workspace import Workspace
+
+
+@pytest.fixture
+def server(workspace: Workspace) -> LabelStudioServer:
+    return server_of(workspace)
+
+
+@pytest.fixture
+def running(server: LabelStudioServer) -> ServerInfo:
+    """A process in the server's place."""
+    log = server.folder / "server.log"
+    process = PausedProcess(["sleep", "600"], environment=os.environ, log=log)
+    info = ServerInfo("http://127.0.0.1:1", "sqlite", str(log), process.mark)
+    (server.folder / "server.json").write_text(json.dumps(asdict(info)))
+    process.release()
+    return info
+
+
+def test_a_server_that_dies_is_an_error_so_that_it_is_started_again(
+    server: LabelStudioServer, running: ServerInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands.time, "sleep", lambda seconds: None)
+    os.kill(running.process.pid, signal.SIGKILL)
+    with pytest.raises(AnnotationError, match=r"Label Studio has ended\. End of .*server\.log"):
+        commands._follow(server, running)
+
+
+def test_a_server_that_was_stopped_is_none(server: LabelStudioServer, running: ServerInfo) -> None:
+    assert server.stop()
+    commands._follow(server, running)
+
+
+def test_sigterm_stops_the_server_and_is_no_error(server: LabelStudioServer, running: ServerInfo) -> None:
+    with pytest.raises(typer.Exit) as ended, commands._stopped_at_the_end(server):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert ended.value.exit_code == 0
+    assert not running.process.is_running
+    assert server.find() is None
