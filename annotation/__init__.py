@@ -10,5 +10,9 @@ class AnnotationError(UserError):
     """The server, the campaign or the journal is not as it must be: what was found, and what to do."""
 
 
+class FormChanged(AnnotationError):
+    """The form of a project is not ours."""
+
+
 class ServerUnreachable(AnnotationError):
     """The server does not answer, or answers 5xx: what is done is kept, and the next sync goes on."""

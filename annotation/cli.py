@@ -3,6 +3,7 @@
 import typer
 
 from annotation.commands.campaign import guide, init, record, sync, take_in
+from annotation.commands.doctor import doctor
 from annotation.commands.figures import payments, report
 from annotation.commands.queues import review, suitability, verify
 from annotation.commands.server import down, service, status, up
@@ -15,7 +16,7 @@ app = typer.Typer(
     "pulls submissions, `report` shows progress and quality, `finish` builds the RL dataset from what was accepted.",
 )
 for command in (
-    *(up, down, status, service, init, sync, review, verify, suitability),
+    *(up, down, status, service, init, sync, doctor, review, verify, suitability),
     *(record, take_in, report, payments, guide),
 ):
     app.command()(command)

@@ -222,6 +222,9 @@ class Studio:
     def check_project(self, project_id: int, round: str) -> bool:
         return True
 
+    def n_tasks(self, project_id: int) -> int:
+        return sum(project == project_id for project, _ in self.tasks.values())
+
     def now(self) -> datetime:
         return datetime(2026, 5, 1, tzinfo=UTC)
 

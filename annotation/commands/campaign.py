@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
+from annotation.commands.dry_run import print_sync_preview
 
 if TYPE_CHECKING:
     from pipelines.storage.workspace import Workspace
@@ -45,12 +46,18 @@ def sync(
     every: Annotated[float | None, typer.Option(min=1, help="Repeat after this many seconds.")] = None,
     reset_forms: Annotated[bool, typer.Option("--reset-forms", help="Restore the forms of the projects.")] = False,
     recreate: Annotated[bool, typer.Option("--recreate", help="Recreate projects that the server lost.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would change, and change nothing.")] = False,
 ) -> None:
     """Pull submissions and hand out the next tasks.
 
     Can be interrupted at any time; nothing is imported twice. Dagster's sensor does the same. With --every it also adds
-    new images, and waits for a server that is down.
+    new images, and waits for a server that is down. Changed rules of the campaign apply to tasks handed out afterwards;
+    --dry-run counts them.
     """
+    if dry_run:
+        with open_campaign() as opened:
+            print_sync_preview(opened)
+        return
     from annotation import ServerUnreachable
     from annotation.rounds.campaign import Campaign
     from annotation.rounds.journal import Journal

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from annotation import AnnotationError
 from annotation.commands import CONSOLE, open_workspace
+from annotation.commands.dry_run import print_role_preview
 
 users = typer.Typer(no_args_is_help=True, help="Accounts of annotators and experts.")
 LEAST = {"annotator": 3, "expert": 1}
@@ -28,8 +29,11 @@ def add_users(
         "annotator"
     ),
     password: PasswordOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would change, and change nothing.")] = False,
 ) -> None:
     """Create accounts, change the role of existing ones (their password is kept), or let removed ones come back.
+
+    Another role applies to tasks handed out afterwards; what was submitted keeps counting.
 
     `darkroom annotate users add ann@example.com bob@example.com`
 
@@ -38,6 +42,9 @@ def add_users(
     from annotation.label_studio.server import connect
 
     with open_workspace() as workspace, connect(workspace) as studio:
+        if dry_run:
+            print_role_preview(workspace, studio.people(), emails, role)
+            return
         existing = {account["email"] for account in studio.accounts() if account["is_active"]}
         for email in emails:
             new_password = password or secrets.token_urlsafe(9)

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 from label_studio_sdk.core.api_error import ApiError
 
-from annotation import AnnotationError, ServerUnreachable
+from annotation import AnnotationError, FormChanged, ServerUnreachable
 from annotation.label_studio.forms import ROUND_FORMS, form, instructions
 from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 
@@ -102,11 +102,15 @@ class LabelStudioClient:
         except _NotFound:
             return False
         if (project.label_config or "").strip() != form(round):
-            raise AnnotationError(
+            raise FormChanged(
                 f"the form of {self.url}/projects/{project_id}/settings/labeling was changed or belongs to another "
                 "version of Darkroom; restore it with `darkroom annotate sync --reset-forms`"
             )
         return True
+
+    def n_tasks(self, project_id: int) -> int:
+        project = self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE))
+        return int(project.task_number or 0)
 
     def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
         """Raises ``AnnotationError`` when submitted annotations do not fit the form."""
@@ -130,7 +134,9 @@ class LabelStudioClient:
 
     def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
         for task in self._tasks(project_id, "task_only", [("tasks:id", "greater", "Number", task_id)]):
-            yield TaskListing(int(task.id), str((task.data or {}).get("key", "")), int(task.total_annotations or 0))
+            data = task.data or {}
+            n_annotations, overlap = int(task.total_annotations or 0), int(task.overlap or 0)
+            yield TaskListing(int(task.id), str(data.get("key", "")), n_annotations, data, overlap)
 
     def now(self) -> datetime:
         response = self._retry(lambda: self._http.get("/health"))

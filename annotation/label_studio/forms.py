@@ -13,10 +13,9 @@ Rectangles are in percent 0..100 of the image as the browser shows it, from its 
 upright and without EXIF, so that the browser shows the stored pixels.
 """
 
-import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,18 +23,15 @@ import jinja2
 import yaml
 from markdown_it import MarkdownIt
 
+from annotation._plugin.darkroom_studio.content import to_corners
 from pipelines.records.geometry import Box
-from pipelines.records.reject_reasons import Reason, RowError, storable
+from pipelines.records.reject_reasons import Reason, RowError
 
 _HERE = Path(__file__).parent
 GUIDES = {"en": _HERE / "GUIDE.md", **{path.stem.partition(".")[2]: path for path in sorted(_HERE.glob("GUIDE.*.md"))}}
 """The guide by language (ISO 639-1): a new file adds one."""
-_SLACK = 1e-6
-"""Of the longer side: 59.8828125 % of 2,560 is 1,533, not 1,532.9999."""
 _HEADING = re.compile(r"(?m)(?<=^## )(.*) \(`\w+`\)$")
 """A section of the guide ends its heading with its round."""
-Results = Sequence[Mapping[str, Any]]
-"""The results of one field of the form, each with its ``value``."""
 
 
 class Choice(NamedTuple):
@@ -116,60 +112,9 @@ def signer_of(raw: Mapping[str, Any]) -> int:
     return signed
 
 
-def results_by_field(raw: Mapping[str, Any], fields: Collection[str]) -> dict[str, Results]:
-    """The results of every field that was filled in; ``fields`` are the names of the form's fields."""
-    results = raw.get("result")
-    if not isinstance(results, list):
-        raise RowError(Reason.BROKEN_SUBMISSION, f"the result is {type(results).__name__}, not a list")
-    by_field: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in results:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("value"), Mapping):
-            raise RowError(Reason.BROKEN_SUBMISSION, f"a result is no object with a value: {json.dumps(entry)[:200]}")
-        if entry.get("from_name") not in fields:
-            raise RowError(Reason.BROKEN_SUBMISSION, f"a result of {entry.get('from_name')!r}, which the form has not")
-        by_field.setdefault(entry["from_name"], []).append(entry)
-    return dict(by_field)
-
-
-def text_of(results: Results | None) -> str:
-    """The text of a field, lines joined; empty without results."""
-    parts = [part for entry in results or () for part in entry["value"].get("text") or ()]
-    if not all(isinstance(part, str) for part in parts):
-        raise RowError(Reason.BROKEN_SUBMISSION, f"a text field holds {parts!r}")
-    return storable("\n".join(parts).strip())
-
-
-def choices_of(results: Results | None) -> tuple[str, ...]:
-    """The names of all chosen options."""
-    return tuple(str(choice) for entry in results or () for choice in entry["value"].get("choices") or ())
-
-
-def choice_of(results: Results | None) -> str:
-    """The chosen option of a field that allows one; empty without results."""
-    choices = choices_of(results)
-    if len(choices) > 1:
-        raise RowError(Reason.BROKEN_SUBMISSION, f"several choices where one is asked for: {list(choices)}")
-    return choices[0] if choices else ""
-
-
 def to_pixels(value: Mapping[str, Any], original_width: int, original_height: int) -> Box:
-    """The smallest box of whole pixels that covers the rectangle, clipped to the image.
-
-    Raises ``ValueError`` for a rectangle that is rotated, empty or outside of the image, and for non-finite numbers.
-    """
-    if original_width <= 0 or original_height <= 0:
-        raise ValueError(f"expected a positive image size; found {original_width}x{original_height}")
-    if value.get("rotation"):
-        raise ValueError(f"the rectangle is rotated by {value['rotation']} degrees; boxes are upright")
-    x, y, width, height = (_number(value, name) for name in ("x", "y", "width", "height"))
-    if width <= 0 or height <= 0:
-        raise ValueError(f"the rectangle has no extent: {width} x {height} percent")
-    x1, x2 = _whole(x, x + width, original_width)
-    y1, y2 = _whole(y, y + height, original_height)
-    box = Box(x1, y1, x2, y2).clipped(original_width, original_height)
-    if not box.area or box.width < 0:
-        raise ValueError(f"the rectangle at {x}, {y} percent lies outside of the image")
-    return box
+    """The smallest box of whole pixels that covers the rectangle, clipped to the image; see ``to_corners``."""
+    return Box(*to_corners(value, original_width, original_height))
 
 
 def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:
@@ -186,25 +131,6 @@ def to_percent(box: tuple[int, int, int, int], original_width: int, original_hei
     }
 
 
-def share_of(value: Mapping[str, Any]) -> float:
-    """The rectangle's share of the image's area, 0..1, as drawn."""
-    return _number(value, "width") * _number(value, "height") / 1e4
-
-
 def largest_square(share: float, width: int, height: int) -> int:
     """The side in pixels of the largest square that covers at most ``share`` of the image."""
     return math.isqrt(int(share * width * height))
-
-
-def _whole(first: float, last: float, side: int) -> tuple[int, int]:
-    """Percent to whole pixels; never empty."""
-    slack = _SLACK * side
-    start = math.floor(first / 100 * side + slack)
-    return start, max(start + 1, math.ceil(last / 100 * side - slack))
-
-
-def _number(value: Mapping[str, Any], name: str) -> float:
-    number = value.get(name)
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-        raise ValueError(f"the rectangle's {name} is {number!r}, not a finite number")
-    return float(number)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 
@@ -20,6 +21,9 @@ class TaskListing(NamedTuple):
     task_id: int
     key: str
     n_annotations: int
+    data: Mapping[str, Any] = MappingProxyType({})
+    overlap: int = 0
+    """Annotations that complete it; 0 if unknown."""
 
 
 class ChangedTask(NamedTuple):
@@ -27,6 +31,8 @@ class ChangedTask(NamedTuple):
 
     task_id: int
     annotations: Sequence[Mapping[str, Any]]
+    roles: Mapping[int, Sequence[str]] = MappingProxyType({})
+    """The signers' roles at that time by annotation, where the server knows them (a recording does)."""
 
 
 class TaskServer(Protocol):
@@ -45,7 +51,10 @@ class TaskServer(Protocol):
         """The project of a round, with the guide in a language; an existing one is reused."""
 
     def check_project(self, project_id: int, round: str) -> bool:
-        """Whether the project exists. Raises ``AnnotationError`` when its form differs from ours."""
+        """Whether the project exists. Raises ``FormChanged`` when its form differs from ours."""
+
+    def n_tasks(self, project_id: int) -> int:
+        """The number of tasks of a project."""
 
     def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
         """Replaces the project's form and guide with ours."""

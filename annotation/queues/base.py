@@ -13,17 +13,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from annotation._plugin.darkroom_studio.content import read_verdict
 from annotation.label_studio.forms import (
     MATCHES,
     REVIEW_REASONS,
     ROUND_FORMS,
     SUITABILITIES,
-    choices_of,
     names,
-    results_by_field,
     signer_of,
     templates,
-    text_of,
 )
 from annotation.label_studio.protocol import Person, TaskServer
 from annotation.rounds.campaign import Campaign
@@ -33,7 +31,7 @@ from annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, Task
 from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample, Trajectory
 from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.reject_reasons import Reason, RowError, storable
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.stage import StageReport, store_rows
 from pipelines.storage.tables import TableKey, Tables
@@ -49,6 +47,10 @@ class QueueForm(NamedTuple):
     field: str
     verdicts: tuple[str, ...]
     reasons: tuple[str, ...] = ()
+
+    def gate(self, round: str) -> dict[str, Any]:
+        """The rules as a task carries them, for the server's gate."""
+        return {"kind": round, "field": self.field, "choices": list(self.verdicts), "reasons": list(self.reasons)}
 
 
 FORMS = {
@@ -85,8 +87,8 @@ def sync_queue(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]
     """Pulls verdicts and hands out the new ones of ``items``. Raises ``AnnotationError``."""
     counts = SyncCounts()
     with exchange.journal.lock():
-        exchange.pull_accounts()
         counts.n_revisions = exchange.pull(round)
+        exchange.pull_accounts()
         pending = _pending(exchange, round, items)
         while batch := list(islice(pending, BATCH)):
             counts.imported.update(exchange.push(batch))
@@ -110,7 +112,7 @@ def _pending(exchange: TaskExchange, round: str, items: Mapping[str, MakeTask]) 
         if any(work.task_id is not None for work in works.get(item_id, ())):
             continue
         demand = Demand(round, item_id, 0, 0)
-        data = {**make(), "key": demand.key(exchange.campaign), "gate": {"kind": round}}
+        data = {**make(), "key": demand.key(exchange.campaign), "gate": FORMS[round].gate(round)}
         yield PendingTask(demand, {"data": data})
 
 
@@ -134,20 +136,18 @@ def _read_work(work: Work, people: Mapping[int, Person], queue: QueueVerdicts) -
 def _read(demand: Demand, revision: Revision, people: Mapping[int, Person]) -> QueueVerdict:
     form, roles, raw = FORMS[demand.round], ROUND_FORMS[demand.round].roles, revision.raw
     person = people.get(signer_of(raw))
-    if person is None or person.role not in roles:
+    held = revision.roles if revision.roles is not None else (person.role,) if person else ()
+    if person is None or not set(held) & set(roles):
         raise RowError(Reason.WRONG_PERSON, f"this queue is for the role {' or '.join(roles)}")
-    results = results_by_field(raw, (form.field, "reason", "comment"))
-    verdicts, reasons = choices_of(results.get(form.field)), choices_of(results.get("reason"))
-    if len(verdicts) != 1 or verdicts[0] not in form.verdicts:
-        raise RowError(Reason.BREAKS_RULES, f"one of {', '.join(form.verdicts)} is asked for; found {list(verdicts)}")
-    if verdicts[0] == "reject" and (not reasons or not set(reasons) <= set(form.reasons)):
-        evidence = f"a rejection gives reasons of {', '.join(form.reasons)}; found {list(reasons)}"
-        raise RowError(Reason.BREAKS_RULES, evidence)
+    content = read_verdict(raw.get("result"), form.gate(demand.round))
+    if content.problems:
+        evidence = " ".join(problem.text for problem in content.problems)
+        raise RowError(Reason(content.problems[0].reason), evidence)
     return QueueVerdict(
         item_id=demand.item_id,
-        verdict=verdicts[0],
-        reasons=reasons if verdicts[0] == "reject" else (),
-        comment=text_of(results.get("comment")),
+        verdict=content.verdict,
+        reasons=content.reasons if content.verdict == "reject" else (),
+        comment=storable(content.texts["comment"]),
         person=person.email,
         at=str(raw.get("created_at") or ""),
         lead_seconds=raw.get("lead_time"),

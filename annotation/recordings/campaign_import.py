@@ -66,7 +66,9 @@ class RecordedCampaign:
         pool = self.workspace.tables.read(RECORDED_POOL, PoolImage)
         imported = journal.task_ids([task.key for task in self.recording.tasks])
         server = RecordedServer(self.recording, handed_out=imported.values())
-        sync, total = Sync(journal, server, self.campaign, say=say), SyncCounts()
+        terms = {task.key: task.terms for task in self.recording.tasks if task.terms is not None}
+        sync = Sync(journal, server, self.campaign, say=say, recorded_terms=terms)
+        total = SyncCounts()
         while True:
             counts = sync.run(pool)
             total.n_revisions += counts.n_revisions
@@ -132,6 +134,10 @@ class RecordedServer:
     def check_project(self, project_id: int, round: str) -> bool:
         return True
 
+    def n_tasks(self, project_id: int) -> int:
+        """All that were handed out; nothing gets lost."""
+        return len(self._handed_out)
+
     def reset_form(self, project_id: int, round: str, *, language: str = "en") -> None:
         pass
 
@@ -154,7 +160,7 @@ class RecordedServer:
         for task in self._open_tasks():
             if task.round == ROUNDS[project_id - 1] and self._n_served[task.id] < len(task.states):
                 self._n_served[task.id] += 1
-                yield ChangedTask(task.id, task.states[self._n_served[task.id] - 1])
+                yield ChangedTask(task.id, task.states[self._n_served[task.id] - 1], task.roles)
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         pass

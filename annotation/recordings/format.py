@@ -13,7 +13,7 @@ are kept as written. Images are not included.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from annotation.label_studio.protocol import Person
 from annotation.rounds.campaign import Campaign, field_errors
 from annotation.rounds.journal import Journal, Revision, Work
 from annotation.rounds.state_machine import ROUNDS, frozen_revision
+from annotation.rounds.terms import Terms
 from pipelines.records import PoolImage
 from pipelines.records.digest import digest
 from pipelines.storage.atomic_write import write_whole
@@ -49,6 +50,10 @@ class RecordedTask(pydantic.BaseModel, extra="forbid", frozen=True):
     data: dict[str, Any]
     annotations: tuple[RecordedAnnotation, ...]
     earlier: tuple[RecordedAnnotation, ...] = ()
+    terms: Terms | None = None
+    """None in recordings of older versions: the campaign's rules."""
+    roles: dict[int, tuple[str, ...]] = {}
+    """Of the signers at that time, by annotation, where it is not their role in ``people``."""
 
     @property
     def key(self) -> str:
@@ -109,7 +114,8 @@ def _lines(value: object) -> str:
 
 def record(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage], *, note: str = "") -> Recording:
     """The campaign of a journal: all submissions for images of the pool, with made-up addresses."""
-    people = journal.people().values()
+    accounts, terms = journal.people(), journal.terms()
+    people = accounts.values()
     addresses = {person.email: _address(person) for person in people}
     images = {item.image.sha256 for item in pool}
     return Recording(
@@ -121,7 +127,7 @@ def record(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage], *, n
             task
             for item_id, works in journal.works(ROUNDS)
             if item_id in images
-            for task in _tasks(works, campaign.name)
+            for task in _tasks(works, campaign.name, terms, accounts)
         ),
         hits=tuple({**entry, "person": addresses.get(entry["person"], "")} for entry in journal.blocked_submissions()),
     )
@@ -131,16 +137,18 @@ def _address(person: Person) -> str:
     return f"person{person.person_id}@example.org"
 
 
-def _tasks(works: Sequence[Work], campaign: str) -> list[RecordedTask]:
+def _tasks(
+    works: Sequence[Work], campaign: str, terms: Mapping[str, Terms], accounts: Mapping[int, Person]
+) -> Iterator[RecordedTask]:
     frozen = {work.demand.base_annotation: work.demand.base_revision for work in works}
-    return [
-        _task(work, campaign, frozen)
-        for work in works
-        if work.task_id is not None and work.project_id is not None and work.revisions
-    ]
+    for work in works:
+        if work.task_id is not None and work.project_id is not None and work.revisions:
+            yield _task(work, campaign, frozen, terms, accounts)
 
 
-def _task(work: Work, campaign: str, frozen: Mapping[int, str]) -> RecordedTask:
+def _task(
+    work: Work, campaign: str, frozen: Mapping[int, str], terms: Mapping[str, Terms], accounts: Mapping[int, Person]
+) -> RecordedTask:
     # of a check of a planted error, the first state is used; else the base of the next round
     is_planted = bool(work.demand.planted_error)
     used = [states[0] if is_planted else frozen_revision(states, frozen) for states in work.annotations]
@@ -152,7 +160,18 @@ def _task(work: Work, campaign: str, frozen: Mapping[int, str]) -> RecordedTask:
         data={"key": work.demand.key(campaign), "image": f"/darkroom/images/{work.demand.item_id}"},
         annotations=tuple(map(_recorded, latest)),
         earlier=tuple(map(_recorded, used)) if used != latest else (),
+        terms=terms.get(work.terms),
+        roles={
+            revision.annotation_id: revision.roles
+            for revision in used
+            if revision.roles is not None and revision.roles != _role(accounts, revision.raw.get("completed_by"))
+        },
     )
+
+
+def _role(accounts: Mapping[int, Person], person_id: object) -> tuple[str, ...]:
+    person = accounts.get(person_id) if isinstance(person_id, int) else None
+    return (person.role,) if person and person.role else ()
 
 
 def _recorded(revision: Revision) -> RecordedAnnotation:

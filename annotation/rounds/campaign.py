@@ -76,7 +76,13 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
             ) from error
 
 
-ANNOTATION_CODE = ("annotation.label_studio", "annotation.rounds", "pipelines.records", "pipelines.storage")
+ANNOTATION_CODE = (
+    "annotation._plugin.darkroom_studio.content",
+    "annotation.label_studio",
+    "annotation.rounds",
+    "pipelines.records",
+    "pipelines.storage",
+)
 """The code that decides the tasks, and how submissions become rows."""
 
 

@@ -3,7 +3,8 @@
 One SQLite file in the campaign's folder. A *demand* is requested work (one round of one item); it is stored before its
 task goes to the server, so that a sync interrupted in between finds the task by its ``key`` and imports nothing twice.
 A *revision* is one state of one annotation, as the server returned it; nothing is overwritten. Record states are
-derived (``annotation/rounds/state_machine.py``), never stored.
+derived (``annotation/rounds/state_machine.py``), never stored; what they are judged by is: the *terms* of a demand, and
+the roles that the signer of a revision had from the hand-out of its task on.
 """
 
 import fcntl
@@ -11,75 +12,47 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, Self
 
 from annotation import AnnotationError
 from annotation.label_studio.protocol import Person
+from annotation.rounds.journal_entries import (
+    DEMAND_COLUMNS,
+    Demand,
+    Revision,
+    RoundProject,
+    StoredTask,
+    Work,
+    joined_roles,
+    read_works,
+    revision_digest,
+)
+from annotation.rounds.journal_file import open_journal
+from annotation.rounds.terms import Terms
 from pipelines.records.digest import digest
 
-_SCHEMA = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
-DEMAND_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap"
+__all__ = ["Demand", "Journal", "Revision", "RoundProject", "StoredTask", "Work"]
 _MOST_KEYS = 500
 """In one query."""
-
-
-class Demand(NamedTuple):
-    """Requested work: a round of an item. ``base`` is the revision that it builds on, frozen from then on."""
-
-    round: str
-    item_id: str
-    attempt: int
-    serial: int
-    """Counts repetitions of a round after invalid submissions."""
-    base_annotation: int = 0
-    base_revision: str = ""
-    planted_error: str = ""
-    """Its kind; empty for real work."""
-    overlap: int = 1
-    """Annotations that complete its task: one, and one per excluded annotator."""
-
-    def key(self, campaign: str) -> str:
-        """The name of its task on the server; opaque to annotators."""
-        return digest([campaign, self.round, self.item_id, self.attempt, self.serial, self.planted_error])[:20]
-
-
-class Revision(NamedTuple):
-    """One state of one annotation; ``digest`` covers what people can change."""
-
-    seq: int
-    annotation_id: int
-    digest: str
-    task_id: int
-    raw: Mapping[str, Any]
-
-
-class RoundProject(NamedTuple):
-    """The project of a round: its number on the server, the last task found, and when changes were last pulled."""
-
-    project_id: int
-    last_task: int
-    watermark: str
-
-
-@dataclass(slots=True)
-class Work:
-    """A demand with its task, if there is one, and all revisions of its annotations, in the order of pulling."""
-
-    demand: Demand
-    task_id: int | None
-    project_id: int | None
-    revisions: list[Revision] = field(default_factory=list)
-
-    @property
-    def annotations(self) -> list[list[Revision]]:
-        """The states of each annotation, in the order of pulling; oldest annotation first."""
-        by_annotation: dict[int, list[Revision]] = {}
-        for revision in self.revisions:
-            by_annotation.setdefault(revision.annotation_id, []).append(revision)
-        return [by_annotation[annotation_id] for annotation_id in sorted(by_annotation)]
+_ROLES = """
+    update revisions set roles = coalesce((
+        select group_concat(distinct r.role) from roles r
+        where r.person_id = json_extract(revisions.raw, '$.completed_by')
+        and (r.last_demand is null or r.last_demand >= (
+            select d.seq from demands d join (
+                select key, task_id from tasks union all select key, task_id from retired) using (key)
+            where task_id = revisions.task_id))), '')
+    where roles is null"""
+"""The roles that each signer had at some time from the hand-out of the task on."""
+_HAS_SUBMISSION = """
+    exists (select 1 from revisions r where r.task_id = tasks.task_id
+    and r.annotation_id not in (select annotation_id from gone)
+    and json_extract(r.raw, '$.was_cancelled') is not 1
+    and not (json_extract(r.raw, '$.result') = '[]' and json_extract(r.raw, '$.lead_time') is null))"""
+"""Whether a task has more than skips, and the empty annotations that exclude people."""
 
 
 class Journal:
@@ -88,13 +61,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "journal.sqlite"
-        try:
-            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._db.execute("pragma journal_mode=wal")
-            self._db.execute("pragma synchronous=full")
-            self._db.executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
-            raise AnnotationError(f"{self.path} cannot be opened ({error}); restore it from a backup") from error
+        self._db = open_journal(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -127,14 +94,54 @@ class Journal:
         with self.transaction():
             self._db.executemany(statement, list(rows))
 
-    def demand(self, demands: Iterable[Demand], *, campaign: str) -> None:
-        """Stores demands; existing ones stay unchanged."""
-        statement = f"insert or ignore into demands(key, {DEMAND_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        self._write(statement, ((demand.key(campaign), *demand) for demand in demands))
+    def demand(
+        self, demands: Iterable[Demand], *, campaign: str, terms: Mapping[Demand, Terms] = MappingProxyType({})
+    ) -> None:
+        """Stores demands with their ``terms``; existing ones stay unchanged."""
+        rows = [(demand.key(campaign), *demand, terms[demand].digest if demand in terms else "") for demand in demands]
+        statement = f"insert or ignore into demands(key, {DEMAND_COLUMNS}, terms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        with self.transaction():
+            self._add_terms(set(terms.values()))
+            self._db.executemany(statement, rows)
+
+    def put_in_force(self, round: str, terms: Terms) -> Terms | None:
+        """Stores the terms of tasks that are handed out from now on; returns the earlier ones if they differ."""
+        query = "select raw from terms where digest = (select terms from in_force where round = ?)"
+        row = self._db.execute(query, (round,)).fetchone()
+        before = Terms.from_json(row[0]) if row else None
+        if before == terms:
+            return None
+        with self.transaction():
+            self._add_terms([terms])
+            self._db.execute("insert or replace into in_force values (?, ?)", (round, terms.digest))
+        return before
+
+    def terms(self) -> dict[str, Terms]:
+        """All terms under which tasks were handed out, by digest."""
+        return {row[0]: Terms.from_json(row[1]) for row in self._db.execute("select digest, raw from terms")}
+
+    def without_terms(self, round: str) -> list[str]:
+        """The keys of demands that a version before terms stored."""
+        return [row[0] for row in self._db.execute("select key from demands where terms = '' and round = ?", (round,))]
+
+    def set_terms(self, terms: Mapping[str, Terms]) -> None:
+        """Freezes the terms of demands (by key) that have none."""
+        with self.transaction():
+            self._add_terms(set(terms.values()))
+            rows = [(value.digest, key) for key, value in terms.items()]
+            self._db.executemany("update demands set terms = ? where key = ? and terms = ''", rows)
+
+    def _add_terms(self, terms: Iterable[Terms]) -> None:
+        rows = [(value.digest, value.to_json()) for value in terms]
+        self._db.executemany("insert or ignore into terms values (?, ?)", rows)
 
     def demanded(self, keys: Sequence[str]) -> set[str]:
         """The keys that are demands of this campaign."""
         return {row[0] for row in self._by_key("select key from demands", keys)}
+
+    def overlaps(self, keys: Sequence[str]) -> dict[str, int]:
+        """The overlap of each key that is a demand of this campaign."""
+        return dict(self._by_key("select key, overlap from demands", keys))
 
     def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
         """The valid task of each key."""
@@ -154,10 +161,46 @@ class Journal:
         )
         return [(row[0], row[1], Demand(*row[2:])) for row in rows]
 
-    def add_tasks(self, project_id: int, tasks: Iterable[tuple[str, int]]) -> None:
-        """Stores tasks of the server (key, task); the first of two with one key is valid."""
-        statement = "insert or ignore into tasks(key, project_id, task_id, is_ready) values (?, ?, ?, 0)"
-        self._write(statement, ((key, project_id, task_id) for key, task_id in tasks))
+    def add_tasks(
+        self, project_id: int, tasks: Iterable[tuple[str, int]], *, data: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Stores tasks of the server (key, task); the first of two with one key is valid.
+
+        ``data`` are digests by key of what was handed out.
+        """
+        statement = "insert or ignore into tasks(key, project_id, task_id, is_ready, data) values (?, ?, ?, 0, ?)"
+        self._write(statement, ((key, project_id, task_id, data.get(key, "")) for key, task_id in tasks))
+
+    def tasks(self, project_id: int) -> list[StoredTask]:
+        """The valid tasks of a project that the server is expected to have."""
+        rows = self._db.execute(
+            f"select tasks.task_id, tasks.key, data, overlap, {_HAS_SUBMISSION} "
+            "from tasks join demands using (key) where project_id = ? and not is_lost order by tasks.task_id",
+            (project_id,),
+        )
+        return [
+            StoredTask(task_id, key, data, overlap, bool(has_some)) for task_id, key, data, overlap, has_some in rows
+        ]
+
+    def n_tasks(self, project_id: int) -> int:
+        """The number of tasks that the server is expected to have in a project."""
+        query = "select count(*) from tasks where project_id = ? and not is_lost"
+        count: int = self._db.execute(query, (project_id,)).fetchone()[0]
+        return count
+
+    def set_lost(self, task_ids: Iterable[int]) -> None:
+        """The server lost finished tasks; what was submitted is kept."""
+        self._write("update tasks set is_lost = 1 where task_id = ?", ((task_id,) for task_id in task_ids))
+
+    def retire_tasks(self, task_ids: Iterable[int]) -> None:
+        """Their demands are handed out again; what was entered into them stays part of the demand."""
+        with self.transaction():
+            for task_id in task_ids:
+                self._retire("task_id = ?", task_id)
+
+    def _retire(self, condition: str, value: object) -> None:
+        self._db.execute(f"insert into retired select task_id, key from tasks where {condition}", (value,))
+        self._db.execute("delete from tasks where task_id in (select task_id from retired)")
 
     def set_ready(self, keys: Iterable[str]) -> None:
         """The tasks have their settings on the server."""
@@ -166,12 +209,13 @@ class Journal:
     def forget_project(self, round: str) -> None:
         """Forgets a deleted project and its tasks without submissions, which will be created again."""
         with self.transaction():
-            self._db.execute(
-                "delete from tasks where project_id = (select project_id from projects where round = ?) "
-                "and task_id not in (select task_id from revisions)",
-                (round,),
-            )
+            condition = "project_id = (select project_id from projects where round = ?) and not"
+            self._retire(f"{condition} {_HAS_SUBMISSION}", round)
             self._db.execute("delete from projects where round = ?", (round,))
+
+    def rounds(self) -> list[str]:
+        """The rounds and queues that have a project."""
+        return [row[0] for row in self._db.execute("select round from projects order by rowid")]
 
     def project(self, round: str) -> RoundProject | None:
         query = "select project_id, last_task, watermark from projects where round = ?"
@@ -181,12 +225,30 @@ class Journal:
     def set_project(self, round: str, project_id: int, *, last_task: int = 0, watermark: str = "") -> None:
         self._write("insert or replace into projects values (?, ?, ?, ?)", [(round, project_id, last_task, watermark)])
 
-    def add_revisions(self, task_id: int, annotations: Sequence[Mapping[str, Any]]) -> int:
-        """Stores new states of one task's annotations, and which were deleted; returns the number of changes."""
+    def add_revisions(
+        self,
+        task_id: int,
+        annotations: Sequence[Mapping[str, Any]],
+        *,
+        roles: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    ) -> int:
+        """Stores new states of one task's annotations, and which were deleted; returns the number of changes.
+
+        ``roles`` are the signers' by annotation, where they are known already (a recording's).
+        """
         before = self._db.total_changes
-        rows = [(raw["id"], _digest(raw), task_id, json.dumps(raw, sort_keys=True)) for raw in annotations]
+        rows = [
+            (
+                raw["id"],
+                revision_digest(raw),
+                task_id,
+                json.dumps(raw, sort_keys=True),
+                joined_roles(roles.get(raw["id"])),
+            )
+            for raw in annotations
+        ]
         self._db.executemany(
-            "insert or ignore into revisions(annotation_id, digest, task_id, raw) values (?, ?, ?, ?)", rows
+            "insert or ignore into revisions(annotation_id, digest, task_id, raw, roles) values (?, ?, ?, ?, ?)", rows
         )
         present = {raw["id"] for raw in annotations}
         stored = {row[0] for row in self._db.execute("select annotation_id from revisions where task_id=?", (task_id,))}
@@ -199,19 +261,38 @@ class Journal:
         marks = ",".join("?" * len(rounds))
         reader = sqlite3.connect(self.path, timeout=60)  # a snapshot, independent of concurrent writes
         rows = reader.execute(
-            f"select key, {DEMAND_COLUMNS}, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, r.raw, "
-            "g.annotation_id from demands d left join tasks t using (key) "
-            "left join revisions r on r.task_id = t.task_id left join gone g on g.annotation_id = r.annotation_id "
+            f"select d.key, {DEMAND_COLUMNS}, terms, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, "
+            "r.task_id, r.raw, r.roles, g.annotation_id from demands d left join tasks t using (key) left join "
+            "(select key, task_id from tasks union all select key, task_id from retired) a on a.key = d.key "
+            "left join revisions r on r.task_id = a.task_id left join gone g on g.annotation_id = r.annotation_id "
             f"where d.round in ({marks}) order by d.item_id, d.seq, r.seq",
             list(rounds),
         )
         with closing(reader):
             for item_id, item_rows in groupby(rows, key=lambda row: row[2]):
-                yield item_id, _works(item_rows)
+                yield item_id, read_works(item_rows)
 
     def set_people(self, people: Iterable[Person]) -> None:
-        """The server's accounts; deleted ones are kept."""
-        self._write("insert or replace into people values (?, ?, ?, ?)", people)
+        """The server's accounts, pulled after its submissions; deleted ones are kept.
+
+        Freezes with each new submission every role that its signer had from the hand-out of the task on: a task is open
+        to many, and a role may change between hand-out, submission and pull.
+        """
+        with self.transaction():
+            for person in people:
+                self._db.execute("insert or replace into people values (?, ?, ?, ?)", person)
+                self._set_role(person)
+            self._db.execute(_ROLES)
+
+    def _set_role(self, person: Person) -> None:
+        query = "select seq, role from roles where person_id = ? and last_demand is null"
+        current = self._db.execute(query, (person.person_id,)).fetchone()
+        if current and current[1] == person.role:
+            return
+        if current:
+            last = "update roles set last_demand = (select coalesce(max(seq), 0) from demands) where seq = ?"
+            self._db.execute(last, (current[0],))
+        self._db.execute("insert into roles(person_id, role) values (?, ?)", (person.person_id, person.role))
 
     def people(self) -> dict[int, Person]:
         """Every account ever seen, by number."""
@@ -240,26 +321,6 @@ class Journal:
         """Changes with every entry."""
         counts = [
             self._db.execute(f"select count(*) from {table}").fetchone()[0]
-            for table in ("demands", "tasks", "revisions", "gone", "hits")
+            for table in ("demands", "tasks", "retired", "revisions", "gone", "hits")
         ]
         return digest([*counts, [list(person) for person in self.people().values()]])
-
-
-def _works(rows: Iterable[Sequence[Any]]) -> list[Work]:
-    works: dict[str, Work] = {}
-    n_columns = len(Demand._fields)
-    for key, *columns in rows:
-        task_id, project_id, seq, annotation_id, revision_digest, raw, deleted = columns[n_columns:]
-        work = works.setdefault(key, Work(Demand(*columns[:n_columns]), task_id, project_id))
-        if seq is not None and deleted is None:
-            work.revisions.append(Revision(seq, annotation_id, revision_digest, task_id, json.loads(raw)))
-    return list(works.values())
-
-
-def _digest(annotation: Mapping[str, Any]) -> str:
-    """Covers what a person can change ("2 minutes ago" is not part of it), and the editor, if it is not the author:
-    the server sets that a moment after the annotation."""
-    fields = ("result", "was_cancelled", "completed_by", "lead_time", "ground_truth")
-    editor = annotation.get("updated_by")
-    foreign_editor = None if editor == annotation.get("completed_by") else editor
-    return digest([{name: annotation.get(name) for name in fields}, foreign_editor])

@@ -1,20 +1,37 @@
--- The tables of a campaign's journal (annotation/rounds/journal.py)
+-- The tables of a campaign's journal (annotation/rounds/journal.py). A change raises SCHEMA there and has its step.
+-- demands.terms: their digest, empty for one of a version before terms. tasks.data: digest of what was handed out, empty
+-- if unknown. tasks.is_lost: a finished task that the server lost. retired: an unfinished one, handed out again. revisions.roles: of the signer from
+-- hand-out to submission, null until accounts are pulled. roles: every role that an account had; last_demand is the last
+-- one handed out before it changed, null for the role of today. in_force: the terms of tasks handed out now.
 create table if not exists projects(
     round text primary key, project_id integer not null, last_task integer not null, watermark text not null);
 create table if not exists demands(
     seq integer primary key autoincrement, key text unique not null, round text not null, item_id text not null,
     attempt integer not null, serial integer not null, base_annotation integer not null, base_revision text not null,
-    gold text not null, overlap integer not null);
+    gold text not null, overlap integer not null,
+    terms text not null default '');
 create index if not exists demands_by_item on demands(item_id, seq);
 create table if not exists tasks(key text primary key, project_id integer not null, task_id integer not null,
-    is_ready integer not null);
+    is_ready integer not null,
+    data text not null default '', is_lost integer not null default 0);
 create index if not exists tasks_by_id on tasks(task_id);
+create table if not exists retired(
+    task_id integer primary key, key text not null);
 create table if not exists revisions(
     seq integer primary key autoincrement, annotation_id integer not null, digest text not null,
-    task_id integer not null, raw text not null, unique(annotation_id, digest));
+    task_id integer not null, raw text not null,
+    roles text,
+    unique(annotation_id, digest));
 create index if not exists revisions_by_task on revisions(task_id, seq);
+create index if not exists revisions_without_roles on revisions(seq) where roles is null;
 create table if not exists gone(annotation_id integer primary key);
 create table if not exists hits(place integer primary key, raw text not null);
 create table if not exists settled(only_row integer primary key check (only_row = 1), digest text not null);
 create table if not exists people(person_id integer primary key, email text not null, name text not null,
     role text not null);
+create table if not exists roles(
+    seq integer primary key autoincrement, person_id integer not null, role text not null,
+    last_demand integer);
+create index if not exists roles_by_person on roles(person_id, seq);
+create table if not exists terms(digest text primary key, raw text not null);
+create table if not exists in_force(round text primary key, terms text not null);

@@ -7,10 +7,13 @@ from typing import Any
 from annotation.label_studio.forms import CATEGORIES, REASONS, ROUND_FORMS, largest_square, to_percent
 from annotation.rounds.state_machine import RecordState
 from annotation.rounds.submissions import RecordFields
+from annotation.rounds.terms import Terms
 from pipelines.records import ImageRef
 
 N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
 """Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
+FEWEST_EXCLUDED = {**N_EXCLUDED, "rework": 0}
+"""A rework after a void submission excludes no one: the record was not rejected by a person."""
 PREFILLED = "the record"
 PRE_ANNOTATED = "**A model filled this in.** Check every box and every word, or write something better."
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
@@ -22,17 +25,20 @@ def record_task(
     state: RecordState,
     *,
     round: str,
-    max_share: float,
+    terms: Terms,
     pre_annotation: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The task of a round. ``pre_annotation`` is a policy's prediction for the first round."""
+    """The task of a round under its ``terms``, which the server's gate reads.
+
+    ``pre_annotation`` is a policy's prediction for the first round.
+    """
     data: dict[str, Any] = {
         "key": key,
         "image": f"/darkroom/images/{image.sha256}",
-        "gate": {"kind": round, "max_share": max_share},
+        "gate": terms.image_rules(image.width, image.height).gate(round),
     }
     if round in ("annotate", "rework"):
-        data["rules"] = rules_shown(image, max_share)
+        data["rules"] = rules_shown(image, terms.max_share)
     if round == "annotate" and pre_annotation is not None:
         data["rules"] += f"\n\n{PRE_ANNOTATED}"
     if round == "rework":
@@ -77,8 +83,9 @@ def rules_shown(image: ImageRef, max_share: float) -> str:
     side = largest_square(max_share, image.width, image.height)
     pixels = int(max_share * image.width * image.height)
     return (
-        f"**This image has {image.width:,} × {image.height:,} pixels.** No box may cover more than {max_share:.0%} of "
-        f"it: **{pixels:,} pixels**, a square of {side:,} × {side:,}. The line at the bottom says how large yours is."
+        f"**This image has {image.width:,} × {image.height:,} pixels.** No box may cover more than "
+        f"{100 * max_share:g} % of it: **{pixels:,} pixels**, a square of {side:,} × {side:,}. The line at the bottom "
+        "says how large yours is."
     )
 
 

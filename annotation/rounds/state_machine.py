@@ -5,8 +5,8 @@
         └── rework <─┴──────────────┘        at most ``max_rework`` times, then the record is rejected
 
 The base of a round is frozen when that round is demanded: later edits are invalid, as are second and forged
-submissions, and submissions by people who worked on the record before. Nothing is stored: the same journal gives the
-same states.
+submissions, and submissions by people who worked on the record before. Each submission is judged by the terms of its
+task and by the roles that its signer had since then. Nothing is stored: the same journal gives the same states.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from annotation.label_studio.forms import ROUND_FORMS
 from annotation.label_studio.protocol import Person
 from annotation.rounds.journal import Demand, Revision, Work
 from annotation.rounds.submissions import (
-    ImageRules,
     InvalidSubmission,
     RecordFields,
     Submission,
@@ -28,6 +28,7 @@ from annotation.rounds.submissions import (
     invalid_submission,
     read_submission,
 )
+from annotation.rounds.terms import Terms
 from pipelines.records import AnnotationEvent, FieldChange
 from pipelines.records.answers import matches
 from pipelines.records.reject_reasons import Reason, RowError
@@ -85,14 +86,21 @@ class RecordState:
 class StateMachine:
     """Replays one campaign's journal by its rules."""
 
-    def __init__(self, *, max_share: float, max_rework: int, people: Mapping[int, Person]) -> None:
-        self._max_share = max_share
-        self._max_rework = max_rework
+    def __init__(
+        self,
+        *,
+        max_share: float,
+        max_rework: int,
+        people: Mapping[int, Person],
+        terms: Mapping[str, Terms] = MappingProxyType({}),
+    ) -> None:
+        """``max_share`` and ``max_rework`` are for tasks without frozen ``terms`` (by digest)."""
+        self._default = Terms(max_share, max_rework)
+        self._terms = terms
         self._people = people
 
     def state(self, item_id: str, size: tuple[int, int], works: Sequence[Work]) -> RecordState:
         """The state of one item; ``size`` is (width, height) of its image, ``works`` all its work."""
-        rules = ImageRules(*size, self._max_share)
         state = RecordState(item_id)
         real = {work.demand[:4]: work for work in works if not work.demand.planted_error}
         frozen = {work.demand.base_annotation: work.demand.base_revision for work in works}
@@ -103,15 +111,23 @@ class StateMachine:
                 overlap = 1 + len(state.excluded)
                 state.next_demand = Demand(state.round, item_id, state.attempt, serial, *base, overlap=overlap)
                 break
-            settled = self._settle(work, state, rules, frozen)
+            settled = self._settle(work, state, size, frozen)
             if settled is None:
                 break
             base = (settled.revision.annotation_id, settled.revision.digest)
             serial = self._advance(state, work, settled, serial)
-        self._check_planted_errors(state, works, rules)
+        self._check_planted_errors(state, works, size)
         return state
 
-    def _settle(self, work: Work, state: RecordState, rules: ImageRules, frozen: Mapping[int, str]) -> _Settled | None:
+    def _terms_of(self, work: Work) -> Terms:
+        return self._terms.get(work.terms, self._default)
+
+    def _read(self, work: Work, revision: Revision, size: tuple[int, int]) -> Submission:
+        return read_submission(revision.raw, round=work.demand.round, rules=self._terms_of(work).image_rules(*size))
+
+    def _settle(
+        self, work: Work, state: RecordState, size: tuple[int, int], frozen: Mapping[int, str]
+    ) -> _Settled | None:
         """The valid submission of some work, or a void one; None without any."""
         valid: _Settled | None = None
         void: _Settled | None = None
@@ -126,8 +142,8 @@ class StateMachine:
                 error = RowError(Reason.LATE_EDIT, "changed after the next round had begun; the earlier state counts")
                 state.invalid.append(invalid_submission(work, revisions[-1], error, self._people))
             try:
-                submission = read_submission(revision.raw, round=work.demand.round, rules=rules)
-                self._check_person(submission, work, state)
+                submission = self._read(work, revision, size)
+                self._check_person(submission, revision, work, state)
                 if valid is not None:
                     evidence = f"annotation {valid.revision.annotation_id} came first"
                     raise RowError(Reason.DUPLICATE_SUBMISSION, evidence)
@@ -139,11 +155,12 @@ class StateMachine:
                 valid = _Settled(revision, submission, "")
         return valid or void
 
-    def _check_person(self, submission: Submission, work: Work, state: RecordState) -> None:
+    def _check_person(self, submission: Submission, revision: Revision, work: Work, state: RecordState) -> None:
         person = self._people.get(submission.person_id)
         role = ROLE[work.demand.round]
-        if person is None or person.role != role:
-            actual = f"{person.email} is {person.role or 'without a role'}" if person else "an unknown account"
+        roles = revision.roles if revision.roles is not None else tuple(filter(None, [person and person.role]))
+        if person is None or role not in roles:
+            actual = f"{person.email} is {' and '.join(roles) or 'without a role'}" if person else "an unknown account"
             raise RowError(Reason.WRONG_PERSON, f"this round is for the role {role}; {actual}")
         if work.demand.round in CHECKING and submission.person_id in state.authors:
             raise RowError(Reason.WRONG_PERSON, f"{person.email} wrote this record and cannot judge it")
@@ -177,7 +194,7 @@ class StateMachine:
         state.history.append(self._event(work, settled, verdict, changes, matched))
         state.judges.append(submission.person_id)
         if verdict == "reject":
-            self._send_back(state, f"rejected in {state.round} for {', '.join(submission.reasons)}")
+            self._send_back(state, work, f"rejected in {state.round} for {', '.join(submission.reasons)}")
             return
         state.fields = after
         if state.round == "accept":
@@ -185,8 +202,8 @@ class StateMachine:
         else:
             state.round = "accept"
 
-    def _send_back(self, state: RecordState, reason: str) -> None:
-        if state.attempt >= self._max_rework:
+    def _send_back(self, state: RecordState, work: Work, reason: str) -> None:
+        if state.attempt >= self._terms_of(work).max_rework:
             state.stage, state.reason = "rejected", reason
             return
         state.attempt += 1
@@ -196,13 +213,13 @@ class StateMachine:
         """Requests the work again: label streams no longer serve a task with a submission, valid or not."""
         state.history.append(self._event(work, settled, "void"))
         if state.round in WRITING:
-            self._send_back(state, f"no valid submission: {settled.evidence}")
+            self._send_back(state, work, f"no valid submission: {settled.evidence}")
             return 0
         if serial + 1 >= MAX_VOID:
             state.stage, state.reason = "rejected", f"{MAX_VOID} void submissions in {state.round}"
         return serial + 1
 
-    def _check_planted_errors(self, state: RecordState, works: Sequence[Work], rules: ImageRules) -> None:
+    def _check_planted_errors(self, state: RecordState, works: Sequence[Work], size: tuple[int, int]) -> None:
         for work in works:
             error_kind = work.demand.planted_error
             for revisions in work.annotations if error_kind else ():
@@ -210,7 +227,7 @@ class StateMachine:
                 if first.raw.get("result") == [] or first.raw.get("was_cancelled"):
                     continue
                 try:
-                    submission = read_submission(first.raw, round="cross_check", rules=rules)
+                    submission = self._read(work, first, size)
                 except RowError as error:
                     state.invalid.append(invalid_submission(work, first, error, self._people))
                     continue
@@ -238,7 +255,7 @@ class StateMachine:
             blind_answer=submission.texts["blind_answer"] if submission else "",
             blind_match=matched,
             changes=changes,
-            task_id=work.task_id or 0,
+            task_id=settled.revision.task_id,
             annotation_id=settled.revision.annotation_id,
         )
 

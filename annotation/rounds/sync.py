@@ -1,13 +1,14 @@
 """One sync: pulls submissions, pushes the next tasks; an interrupted sync resumes with the next one.
 
-1. accounts and the log of blocked submissions are read;
-2. for every round, tasks of an interrupted import are recovered by their keys, and changes since the last sync pulled;
-3. record states are derived; the next work is demanded (durably), then imported.
+1. for every round, tasks of an interrupted import are recovered by their keys, and changes since the last sync pulled;
+2. accounts and the log of blocked submissions are read;
+3. record states are derived; the next work is demanded (durably, with its terms), then imported.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from annotation.label_studio.protocol import TaskServer
@@ -17,6 +18,7 @@ from annotation.rounds.label_studio_tasks import record_task
 from annotation.rounds.planted_errors import is_selected, plant
 from annotation.rounds.state_machine import ROUNDS, RecordState, StateMachine
 from annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
+from annotation.rounds.terms import Terms, terms_of
 from pipelines.records import PoolImage
 from pipelines.records.digest import digest
 
@@ -33,67 +35,116 @@ class Sync:
     pre_annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Predictions of a policy for the first round, by the image's sha256."""
     say: Say = print
+    recorded_terms: Mapping[str, Terms] = field(default_factory=dict)
+    """Of a recording's tasks, by key."""
 
     def run(self, pool: Sequence[PoolImage], *, reset_forms: bool = False, recreate: bool = False) -> SyncCounts:
         """Raises ``AnnotationError``; what was pulled before is kept."""
         counts = SyncCounts()
         with self.journal.lock():
             exchange = TaskExchange(self.journal, self.server, self.campaign.name, self.campaign.language)
-            exchange.pull_accounts()
             for round in ROUNDS:
                 counts.n_revisions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
+                self._report_lost_tasks(round)
+            exchange.pull_accounts()
+            self._put_terms_in_force(exchange)
             if self.journal.settled != self._situation(pool):  # deriving every record's state takes a while
-                pending = self._pending(pool)
+                pending = self.pending(pool)
                 while batch := list(islice(pending, BATCH)):
                     counts.imported.update(exchange.push(batch))
                     self.say(f"handed out {counts.imported.total():,} tasks")
                 self.journal.set_settled(self._situation(pool))
         return counts
 
+    def _put_terms_in_force(self, exchange: TaskExchange) -> None:
+        """From here on tasks go out under today's rules; those that are out keep theirs."""
+        changed: dict[str, list[str]] = {}
+        for round in ROUNDS:
+            today = terms_of(self.campaign, round)
+            exchange.freeze_old_terms(round, today)
+            before = self.journal.put_in_force(round, today)
+            if before is not None:
+                changed.setdefault(", ".join(today.changes(before)), []).append(round)
+        for change, rounds in changed.items():
+            self.say(f"{change}: applies to tasks of {', '.join(rounds)} handed out from now on")
+
+    def _report_lost_tasks(self, round: str) -> None:
+        project = self.journal.project(round)
+        n_lost = self.journal.n_tasks(project.project_id) - self.server.n_tasks(project.project_id) if project else 0
+        if n_lost > 0:
+            lost = "1 task is" if n_lost == 1 else f"{n_lost:,} tasks are"
+            self.say(
+                f"{round}: {lost} missing on the server; `darkroom annotate doctor` says which, and `darkroom annotate "
+                "doctor --repair` hands out again what is unfinished"
+            )
+
     def _situation(self, pool: Sequence[PoolImage]) -> str:
         """Digest of everything that determines the next work."""
         images = sorted(item.image.sha256 for item in pool)
         return digest([self.journal.fingerprint, images, self.campaign.model_dump(mode="json"), annotation_digest()])
 
-    def _pending(self, pool: Iterable[PoolImage]) -> Iterator[PendingTask]:
-        machine = build_state_machine(self.journal, self.campaign)
-        for item, works, state in record_states(pool, self.journal, machine):
-            imported = {work.demand.key(self.campaign.name) for work in works if work.task_id is not None}
-            for demand, task_state in self._next_demands(item, works, state):
-                key = demand.key(self.campaign.name)
-                if key in imported:
-                    continue
-                task = record_task(
-                    key,
-                    item.image,
-                    task_state,
-                    round=demand.round,
-                    max_share=self.campaign.max_share,
-                    pre_annotation=self.pre_annotations.get(item.image.sha256),
-                )
-                yield PendingTask(demand, task)
+    def pending(self, pool: Iterable[PoolImage]) -> Iterator[PendingTask]:
+        """The tasks to hand out now."""
+        return pending_tasks(
+            pool,
+            self.journal,
+            self.campaign,
+            pre_annotations=self.pre_annotations,
+            recorded_terms=self.recorded_terms,
+        )
 
-    def _next_demands(
-        self, item: PoolImage, works: Sequence[Work], state: RecordState
-    ) -> Iterator[tuple[Demand, RecordState]]:
-        """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
-        if state.stage != "waiting":
-            return
-        waiting = state.next_demand or _current(works, state)
-        yield waiting, state
-        if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
-            return
-        if is_selected(item.image.sha256, self.campaign.name, self.campaign.gold_share):
-            size = (item.image.width, item.image.height)
-            planted = plant(state.fields, size, seed=f"{self.campaign.name} {item.image.sha256}")
-            if planted is not None:
-                demand = waiting._replace(round="cross_check", planted_error=planted.kind)
-                yield demand, replace(state, fields=planted.fields)
+
+def pending_tasks(
+    pool: Iterable[PoolImage],
+    journal: Journal,
+    campaign: Campaign,
+    *,
+    pre_annotations: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    recorded_terms: Mapping[str, Terms] = MappingProxyType({}),
+) -> Iterator[PendingTask]:
+    """The tasks that records wait for and that were not handed out, under the terms of their demand, or today's."""
+    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
+    for item, works, state in record_states(pool, journal, build_state_machine(journal, campaign)):
+        stored = {work.demand.key(campaign.name): work for work in works}
+        for demand, task_state in _next_demands(campaign, item, works, state):
+            key = demand.key(campaign.name)
+            if key in stored and stored[key].task_id is not None:
+                continue
+            stored_terms = frozen.get(stored[key].terms) if key in stored else None
+            terms = stored_terms or recorded_terms.get(key) or today[demand.round]
+            pre_annotation = pre_annotations.get(item.image.sha256)
+            task = record_task(
+                key, item.image, task_state, round=demand.round, terms=terms, pre_annotation=pre_annotation
+            )
+            yield PendingTask(demand, task, terms)
+
+
+def _next_demands(
+    campaign: Campaign, item: PoolImage, works: Sequence[Work], state: RecordState
+) -> Iterator[tuple[Demand, RecordState]]:
+    """The round the record waits for; parallel to an acceptance, a check of the record with a planted error."""
+    if state.stage != "waiting":
+        return
+    waiting = state.next_demand or current_work(works, state).demand
+    yield waiting, state
+    if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
+        return
+    if is_selected(item.image.sha256, campaign.name, campaign.gold_share):
+        size = (item.image.width, item.image.height)
+        planted = plant(state.fields, size, seed=f"{campaign.name} {item.image.sha256}")
+        if planted is not None:
+            demand = waiting._replace(round="cross_check", planted_error=planted.kind)
+            yield demand, replace(state, fields=planted.fields)
 
 
 def build_state_machine(journal: Journal, campaign: Campaign) -> StateMachine:
-    """The state machine with the campaign's rules and the journal's accounts."""
-    return StateMachine(max_share=campaign.max_share, max_rework=campaign.max_rework, people=journal.people())
+    """The state machine with the journal's terms and accounts; the campaign's rules where none are frozen yet."""
+    return StateMachine(
+        max_share=campaign.max_share,
+        max_rework=campaign.max_rework,
+        people=journal.people(),
+        terms=journal.terms(),
+    )
 
 
 def record_states(
@@ -109,9 +160,9 @@ def record_states(
         yield item, item_works, machine.state(item.image.sha256, (item.image.width, item.image.height), item_works)
 
 
-def _current(works: Sequence[Work], state: RecordState) -> Demand:
-    """The demand of the round that the record waits for."""
+def current_work(works: Sequence[Work], state: RecordState) -> Work:
+    """The work of the round that the record waits for, once it is demanded."""
     return max(
-        (work.demand for work in works if not work.demand.planted_error and work.demand.round == state.round),
-        key=lambda demand: (demand.attempt, demand.serial),
+        (work for work in works if not work.demand.planted_error and work.demand.round == state.round),
+        key=lambda work: (work.demand.attempt, work.demand.serial),
     )

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from annotation import AnnotationError
 from annotation.label_studio.protocol import TaskServer
 from annotation.rounds.journal import Demand, Journal, RoundProject
-from annotation.rounds.label_studio_tasks import N_EXCLUDED
+from annotation.rounds.label_studio_tasks import FEWEST_EXCLUDED, N_EXCLUDED
+from annotation.rounds.terms import Terms
+from pipelines.records.digest import digest
 
 BATCH = 200
 """Tasks in one import: a few seconds, on either database."""
@@ -27,10 +29,11 @@ class SyncCounts:
 
 
 class PendingTask(NamedTuple):
-    """A task to import, and its demand."""
+    """A task to import, its demand, and its terms (None: a queue's)."""
 
     demand: Demand
     task: dict[str, Any]
+    terms: Terms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,10 @@ class TaskExchange:
     """Of the guide that projects show."""
 
     def pull_accounts(self) -> None:
-        """Stores the server's accounts and its log of blocked submissions."""
+        """Stores the server's accounts and its log of blocked submissions.
+
+        After the submissions: their signers' roles are frozen here, and a role may have changed just before.
+        """
         self.journal.set_people(self.server.people())
         after = len(self.journal.blocked_submissions())
         while entries := self.server.blocked_submissions(after):
@@ -60,9 +66,20 @@ class TaskExchange:
         self._recover_tasks(round)
         return self._pull_changes(round)
 
+    def freeze_old_terms(self, round: str, today: Terms) -> None:
+        """Freezes the terms of tasks that a version before terms handed out: the server has their limit."""
+        missing, project = self.journal.without_terms(round), self.journal.project(round)
+        if not missing:
+            return
+        listed = self.server.tasks_after(project.project_id, 0) if project else ()
+        limits = {task.key: task.data["gate"]["max_share"] for task in listed if "gate" in task.data}
+        old = Terms(today.max_share, today.max_rework, categories=today.categories)
+        self.journal.set_terms({key: old._replace(max_share=limits.get(key, old.max_share)) for key in missing})
+
     def push(self, pending: Sequence[PendingTask]) -> dict[str, int]:
         """Stores the demands durably, then imports their tasks; returns the number of tasks by round."""
-        self.journal.demand((task.demand for task in pending), campaign=self.campaign)
+        terms = {task.demand: task.terms for task in pending if task.terms is not None}
+        self.journal.demand((task.demand for task in pending), campaign=self.campaign, terms=terms)
         by_round: dict[str, list[PendingTask]] = {}
         for task in pending:
             by_round.setdefault(task.demand.round, []).append(task)
@@ -96,12 +113,13 @@ class TaskExchange:
         listed = list(self.server.tasks_after(project_id, last))
         if not listed:
             return
-        demanded = self.journal.demanded([task.key for task in listed])
-        ours = [task for task in listed if task.key in demanded]
-        self.journal.add_tasks(project_id, [(task.key, task.task_id) for task in ours])
+        overlaps = self.journal.overlaps([task.key for task in listed])
+        ours = [task for task in listed if task.key in overlaps]
+        data = {task.key: digest(task.data) for task in ours if task.data}
+        self.journal.add_tasks(project_id, [(task.key, task.task_id) for task in ours], data=data)
         valid = self.journal.task_ids([task.key for task in ours])
         for task in ours:
-            if valid[task.key] != task.task_id and task.n_annotations <= N_EXCLUDED[round]:
+            if valid[task.key] != task.task_id and task.n_annotations < overlaps[task.key]:
                 self.server.delete_task(task.task_id)
         last = max(task.task_id for task in listed)
         self.journal.set_project(round, project_id, last_task=last, watermark=watermark)
@@ -110,11 +128,13 @@ class TaskExchange:
     def _pull_changes(self, round: str) -> int:
         project_id, last, watermark = self._project(round)
         started, n_new = self.server.now(), 0  # changes during paging are pulled again next time
-        changes = self.server.changed_since(project_id, _earlier(watermark), n_excluded=N_EXCLUDED[round])
+        if watermark and started < datetime.fromisoformat(watermark):
+            watermark = ""  # the server's clock was set back: what changed since then is before the watermark
+        changes = self.server.changed_since(project_id, _earlier(watermark), n_excluded=FEWEST_EXCLUDED[round])
         while batch := list(islice(changes, BATCH)):
             with self.journal.transaction():
                 for changed in batch:
-                    n_new += self.journal.add_revisions(changed.task_id, changed.annotations)
+                    n_new += self.journal.add_revisions(changed.task_id, changed.annotations, roles=changed.roles)
         self.journal.set_project(round, project_id, last_task=last, watermark=started.isoformat())
         return n_new
 
@@ -126,7 +146,8 @@ class TaskExchange:
                 f"{len(pending)} tasks were sent to project {project_id}, {len(task_ids)} arrived; sync again"
             )
         keys = [task.demand.key(self.campaign) for task in pending]
-        self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True))
+        data = {key: digest(task.task["data"]) for key, task in zip(keys, pending, strict=True)}
+        self.journal.add_tasks(project_id, zip(keys, task_ids, strict=True), data=data)
         self.journal.set_project(round, project_id, last_task=max(last, *task_ids), watermark=watermark)
         self._set_overlaps(round)
 

@@ -23,8 +23,10 @@ import datasets
 import httpx
 import pytest
 from PIL import Image, ImageDraw
+from typer.testing import CliRunner
 
 from annotation import AnnotationError
+from annotation.cli import app
 from annotation.label_studio.client import LabelStudioClient
 from annotation.label_studio.server import (
     TOKEN,
@@ -39,6 +41,7 @@ from annotation.queues.review import ReviewQueue
 from annotation.queues.suitability import CHECK, SuitabilityQueue
 from annotation.queues.verification import VerificationQueue
 from annotation.rounds.campaign import Campaign
+from annotation.rounds.doctor import Doctor
 from annotation.rounds.image_pool import POOL
 from annotation.rounds.journal import Journal
 from annotation.rounds.planted_errors import is_selected
@@ -553,6 +556,67 @@ def logs_in(url: str, email: str, password: str) -> bool:
         client.get("/user/login/")
         body = {"email": email, "password": password, "csrfmiddlewaretoken": client.cookies["csrftoken"]}
         return client.post("/user/login/", data=body, headers={"Referer": url}).status_code == 302
+
+
+def written(question: str = "Which number?") -> list[dict[str, Any]]:
+    value = {"x": 10, "y": 10, "width": 5, "height": 5, "rotation": 0, "rectanglelabels": ["target"]}
+    frame = {"original_width": 4000, "original_height": 3000, "image_rotation": 0}
+    box = {"from_name": "box", "to_name": "image", "type": "rectanglelabels", "value": value, **frame}
+    return [box, choice("category", "ocr"), text("question", question), text("answer", "42")]
+
+
+def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioServer, workspace: Workspace) -> None:
+    """However it is sent; and what it took stays when roles and rules change, or an admin deletes tasks."""
+    started, pool = server.find(), small_pool(workspace)
+    assert started is not None
+    environment, campaign = {URL: started.url, TOKEN: server.admin.token}, Campaign(name="gated", gold_share=0)
+    with Journal(workspace.annotation) as journal, connect(workspace, environment) as studio:
+        made = studio.add_person("gated@example.com", role="annotator", password="a secret of the gated")
+        sync = Sync(journal, studio, campaign, say=lambda text: None)
+        assert sync.run(pool).imported == {"annotate": 3}
+        assert Doctor(journal, studio).examine().sentences == [], "the server has what was handed out, to the letter"
+        project = journal.project("annotate")
+        assert project is not None
+        headers = {"Authorization": f"Token {made['token']}"}
+        with httpx.Client(base_url=started.url, headers=headers, trust_env=False) as ann:
+            opened = {"id": "next_task", "project": project.project_id}
+            path = f"/api/tasks/{ann.post('/api/dm/actions', params=opened, json={}).json()['id']}/annotations/"
+            for refused in (
+                ann.post(path, json={"result": []}),
+                ann.post(path, json={"result": written(" ")}),
+                ann.post(path, json={"lead_time": 3.0}),
+                ann.post(path, params={"was_cancelled": 0}, json={"result": [], "was_cancelled": True}),
+                ann.post(path, data={"result": "[]"}),
+                ann.post(path, content=b'{"result": [{"score": 1e999}]}', headers={"Content-Type": "application/json"}),
+            ):
+                assert refused.status_code == 403, refused.text[:200]
+                assert refused.json()["validation_errors"]["non_field_errors"]
+            assert ann.post(path, json={"result": written()}).status_code == 201
+            skipped = ann.post("/api/dm/actions", params=opened, json={}).json()["id"]
+            skip = ann.post(f"/api/tasks/{skipped}/annotations/", json={"result": [], "was_cancelled": True})
+            assert skip.status_code == 201
+            back = ann.patch(f"/api/annotations/{skip.json()['id']}/", json={"was_cancelled": False})
+            assert back.status_code == 403, "an empty skip does not become a submission"
+        assert sync.run(pool).imported == {"cross_check": 1}
+        promote = ["users", "add", "gated@example.com", "--role", "expert"]
+        beforehand = CliRunner().invoke(app, [*promote, "--dry-run"], env=environment)
+        assert "gated@example.com: annotator -> expert; what they submitted" in beforehand.output
+        assert next(one.role for one in studio.people() if one.email == "gated@example.com") == "annotator"
+        assert CliRunner().invoke(app, promote, env=environment).exit_code == 0
+        studio.delete_task(max(task.task_id for task in studio.tasks_after(project.project_id, 0)))
+        said: list[str] = []
+        strict = campaign.model_copy(update={"max_share": 0.0001})
+        assert Sync(journal, studio, strict, say=said.append).run(pool).imported == {}, "no record is sent back"
+        assert sum("1 task is missing" in line for line in said) == 1
+        doctor = Doctor(journal, studio)
+        assert [line.partition(";")[0] for line in doctor.examine().sentences] == [
+            f"annotate, project {project.project_id}: 1 task missing, unfinished"
+        ]
+        assert CliRunner().invoke(app, ["doctor"], env=environment).exit_code == 1
+        assert CliRunner().invoke(app, ["doctor", "--repair"], env=environment).exit_code == 0
+        assert Sync(journal, studio, strict, say=said.append).run(pool).imported == {"annotate": 1}
+        assert doctor.examine().sentences == []
+        assert len(journal.blocked_submissions()) >= 7
 
 
 def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(

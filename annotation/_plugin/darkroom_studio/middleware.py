@@ -5,20 +5,20 @@ A submission that breaks the rules is answered with the errors, and the form kee
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 from darkroom_studio.identity import user_of
 from darkroom_studio.pages import finish_page
-from darkroom_studio.validation import find_errors, log_blocked
+from darkroom_studio.validation import find_submission_errors, log_blocked, read_body
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from tasks.models import Annotation, Task
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 SUBMIT = re.compile(r"^/api/tasks/(\d+)/annotations/?$")
 EDIT = re.compile(r"^/api/annotations/(\d+)/?$")
+DRAFT = re.compile(r"^/api/(tasks/\d+/(annotations/\d+/)?drafts|drafts/\d+)/?$")
 
 
 class SubmissionMiddleware:
@@ -31,6 +31,8 @@ class SubmissionMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        if DRAFT.match(request.path) and request.method in ("POST", "PATCH", "PUT") and not _is_readable(request):
+            return JsonResponse({"status_code": 400, "detail": "Send the draft as JSON."}, status=400)
         task = _submitted_task(request)
         if task is not None and (errors := _submission_errors(request, task)):
             user = user_of(request)
@@ -38,6 +40,14 @@ class SubmissionMiddleware:
             return _rejection(errors)
         response = self.get_response(request)
         return finish_page(request, response)
+
+
+def _is_readable(request: HttpRequest) -> bool:
+    try:
+        read_body(request.body, request.encoding)
+    except ValueError:
+        return False
+    return request.content_type == "application/json"
 
 
 def _submitted_task(request: HttpRequest) -> Any:
@@ -53,21 +63,22 @@ def _submission_errors(request: HttpRequest, task: Any) -> list[str]:
     rules = task.data.get("gate")
     if not isinstance(rules, dict) or request.user.is_staff:
         return []
+    if request.content_type != "application/json":
+        return ["Send the submission as JSON."]  # Label Studio would read a form, and the gate something else
     try:
-        body = json.loads(request.body or b"{}")
-    except ValueError:
-        return []  # Label Studio answers 400
+        body = read_body(request.body, request.encoding)
+    except ValueError as error:
+        return [f"Send the submission as JSON: {error}"]
     user = user_of(request)
-    if not isinstance(body, dict) or user is None:
+    if user is None:
         return []
-    if body.get("completed_by") not in (None, user.id):
+    if isinstance(body, dict) and body.get("completed_by") not in (None, user.id):
         return ["A submission must be signed by the account that sends it."]
     if request.method == "POST" and _is_excluded(task, user):
         return ["You have already worked on this record. Skip it; another annotator will take it."]
-    skipped = body.get("was_cancelled") or request.GET.get("was_cancelled") in ("1", "true")
-    if skipped or not isinstance(body.get("result"), list):
-        return []
-    return find_errors(body["result"], rules)
+    edited = EDIT.match(request.path)
+    stored = Annotation.objects.filter(id=edited[1]).values_list("result", flat=True).first() if edited else None
+    return find_submission_errors(body, rules, method=str(request.method), query=request.GET, stored=stored)
 
 
 def _is_excluded(task: Any, user: Any) -> bool:

@@ -1,58 +1,61 @@
-"""The rules of a submission, from the task's own ``data["gate"]``, and the log of submissions that they blocked.
+"""The gate: which submissions the server blocks, and the log of them.
 
-    {"kind": "annotate", "max_share": 0.05}
-
-``kind`` is the round. A task without this key belongs to another team's project on the same server and is not checked.
+A task without ``data["gate"]`` belongs to another team's project on the same server and is not checked.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-NEEDS_BOXES = ("annotate", "rework")
-MAY_HOLD_BOXES = (*NEEDS_BOXES, "cross_check", "accept")
+from .content import find_errors
+
 LOG_PAGE = 10_000
 """Most lines of the log in one answer."""
 
 
-def find_errors(results: Sequence[Mapping[str, Any]], rules: Mapping[str, Any]) -> list[str]:
-    """Error messages for the annotator; empty for a valid submission. ``results`` is Label Studio's list."""
-    kind = rules.get("kind")
-    if kind not in MAY_HOLD_BOXES:
+def read_body(body: bytes, encoding: str | None) -> Any:
+    """The JSON of a request, read as Label Studio's parser does.
+
+    Raises ``ValueError`` for what is no JSON, and for a number beyond a float: Label Studio stores it, and fails
+    whenever the task is read again.
+    """
+    return json.loads((body or b"{}").decode(encoding or "utf-8"), parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
+
+
+def find_submission_errors(
+    body: Any, rules: Mapping[str, Any], *, method: str, query: Mapping[str, str], stored: Any = None
+) -> list[str]:
+    """Error messages for a request that submits (POST) or edits: ``body`` is its JSON, ``query`` its parameters.
+
+    ``stored`` is the result that an edited annotation has: an edit without one may turn a skip into a submission.
+    """
+    if not isinstance(body, dict):
+        return ["Send the submission as a JSON object."]
+    if _is_skip(body, query if method == "POST" else {}):
         return []
-    boxes = [entry for entry in results if entry.get("type") in ("rectanglelabels", "rectangle")]
-    needs_boxes = kind in NEEDS_BOXES or _verdict(results) in ("accept", "fix")
-    errors = ["Draw at least one box around the target object."] if needs_boxes and not boxes else []
-    for number, box in enumerate(boxes, 1):
-        errors += _box_errors(number, box.get("value") or {}, float(rules["max_share"]))
-    return errors
+    if method != "PATCH" or "result" in body:
+        return find_errors(body.get("result"), rules)
+    return find_errors(stored, rules) if "was_cancelled" in body else []
 
 
-def _verdict(results: Sequence[Mapping[str, Any]]) -> str | None:
-    for entry in results:
-        if entry.get("from_name") == "verdict":
-            return str(next(iter((entry.get("value") or {}).get("choices") or []), "")) or None
-    return None
-
-
-def _box_errors(number: int, value: Mapping[str, Any], max_share: float) -> list[str]:
-    try:
-        share = float(value["width"]) * float(value["height"]) / 1e4
-    except (KeyError, TypeError, ValueError):
-        return [f"Box {number} has no size."]
-    errors = []
-    if share > max_share * (1 + 1e-9):
-        errors.append(f"Box {number} covers {share:.2%} of the image; the limit is {max_share:.0%}.")
-    if share <= 0:
-        errors.append(f"Box {number} is empty.")
-    if value.get("rotation"):
-        errors.append(f"Box {number} is rotated; boxes must be upright.")
-    return errors
+def _is_skip(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
+    """Whether Label Studio will store this as a skip; its parameter counts more than the body."""
+    if "was_cancelled" in query:
+        return query["was_cancelled"].lower() in ("true", "yes", "on", "1")
+    return body.get("was_cancelled") is True
 
 
 def log_blocked(email: str, task_id: int, errors: Sequence[str]) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from annotation import AnnotationError
 from annotation.cli import app
 from annotation.rounds.image_pool import POOL
+from annotation.rounds.journal import Journal
 from annotation.rounds.tables import read_accepted
 from pipelines.records import PoolImage
 from pipelines.storage.workspace import Workspace
@@ -75,3 +77,20 @@ def test_the_guide_is_in_the_campaigns_language_or_the_one_asked_for(workspace: 
 def test_the_report_is_one_page(workspace: Workspace) -> None:
     assert runner.invoke(app, ["report"]).exit_code == 0
     assert "Over time" in (workspace.annotation / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("played")
+def test_a_dry_run_needs_no_server_and_changes_nothing(workspace: Workspace) -> None:
+    with Journal(workspace.annotation) as journal:
+        before = journal.fingerprint
+    said = runner.invoke(app, ["sync", "--dry-run"])
+    assert (said.exit_code, "would hand out: nothing" in said.output) == (0, True), said.output
+    assert "nothing was pulled or changed" in said.output
+    with Journal(workspace.annotation) as journal:
+        assert journal.fingerprint == before
+
+
+def test_a_doctor_without_a_server_says_how_to_start_one(workspace: Workspace) -> None:
+    said = runner.invoke(app, ["doctor"])
+    assert said.exit_code == 1
+    assert not isinstance(said.exception, AnnotationError)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from annotation.label_studio.forms import largest_square, share_of, to_percent, to_pixels
+from annotation._plugin.darkroom_studio.content import share_of
+from annotation.label_studio.forms import largest_square, to_percent, to_pixels
 from pipelines.records.geometry import Box
 from pipelines.storage.images import ImageStore
 

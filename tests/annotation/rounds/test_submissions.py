@@ -39,21 +39,29 @@ def test_a_box_without_a_frame_is_on_the_stored_image() -> None:
     [
         (None, Reason.BROKEN_SUBMISSION, "NoneType, not a list"),
         (["text"], Reason.BROKEN_SUBMISSION, "no object with a value"),
-        ([{"from_name": "nope", "value": {}}], Reason.BROKEN_SUBMISSION, "which the form has not"),
-        ([*record(), text("answer", "x") | {"value": {"text": [3]}}], Reason.BROKEN_SUBMISSION, "a text field holds"),
+        ([{"from_name": "nope", "value": {}}], Reason.BROKEN_SUBMISSION, "The form has no field 'nope'"),
+        (
+            [*record(), text("answer", "x") | {"value": {"text": [3]}}],
+            Reason.BROKEN_SUBMISSION,
+            "The answer is [3], not a text",
+        ),
         ([*record(), choice("category", "ocr", "chart")], Reason.BROKEN_SUBMISSION, "several choices"),
-        (record()[1:], Reason.BREAKS_RULES, "no box is drawn"),
+        (record()[1:], Reason.BREAKS_RULES, "Draw at least one box"),
         ([box(width=40, height=40), *record()[1:]], Reason.BREAKS_RULES, "covers 16.00% of the image"),
-        ([box(value={"rotation": 30}), *record()[1:]], Reason.BREAKS_RULES, "rotated by 30"),
+        ([box(value={"rotation": 30}), *record()[1:]], Reason.BREAKS_RULES, "is rotated"),
         ([box(original_width=3000), *record()[1:]], Reason.FOREIGN_FRAME, "drawn on 3000x3000 pixels"),
         ([box(image_rotation=90), *record()[1:]], Reason.FOREIGN_FRAME, "turned by 90"),
-        (record(answer=" "), Reason.BREAKS_RULES, "the answer is empty"),
-        (record(question=""), Reason.BREAKS_RULES, "the question is empty"),
-        (record(category="sport"), Reason.BREAKS_RULES, "the category is 'sport'"),
-        (record(category="quantity"), Reason.BREAKS_RULES, "the count is missing"),
-        ([*record(category="quantity"), number("count", 41)], Reason.BREAKS_RULES, "the answer says 42, the count 41"),
-        ([*record(category="quantity"), number("count", 1.5)], Reason.BREAKS_RULES, "the count is 1.5"),
-        ([*record(category="quantity"), number("count", -1)], Reason.BREAKS_RULES, "the count is -1"),
+        (record(answer=" "), Reason.BREAKS_RULES, "The answer is empty"),
+        (record(question=""), Reason.BREAKS_RULES, "The question is empty"),
+        (record(category="sport"), Reason.BREAKS_RULES, "The category is 'sport'"),
+        (record(category="quantity"), Reason.BREAKS_RULES, "The count is missing"),
+        (
+            [*record(category="quantity"), number("count", 41)],
+            Reason.BREAKS_RULES,
+            "The answer says '42', the count 41",
+        ),
+        ([*record(category="quantity"), number("count", 1.5)], Reason.BREAKS_RULES, "The count is 1.5"),
+        ([*record(category="quantity"), number("count", -1)], Reason.BREAKS_RULES, "The count is -1"),
     ],
 )
 def test_a_record_that_breaks_the_rules_is_a_typed_reject(result: Any, reason: Reason, said: str) -> None:
@@ -64,11 +72,11 @@ def test_a_record_that_breaks_the_rules_is_a_typed_reject(result: Any, reason: R
 @pytest.mark.parametrize(
     ("result", "round", "said"),
     [
-        ([text("blind_answer", "4")], "cross_check", "the verdict is ''"),
-        ([choice("verdict", "perhaps"), text("blind_answer", "4")], "cross_check", "the verdict is 'perhaps'"),
-        (accepts(blind=""), "cross_check", "the checker's own answer is missing"),
-        ([text("blind_answer", "4"), choice("verdict", "fix"), *record()[:3]], "cross_check", "the answer is empty"),
-        ([choice("verdict", "reject")], "accept", "a rejection without a reason"),
+        ([text("blind_answer", "4")], "cross_check", "Choose a verdict"),
+        ([choice("verdict", "perhaps"), text("blind_answer", "4")], "cross_check", "Choose a verdict"),
+        (accepts(blind=""), "cross_check", "Your own answer is missing"),
+        ([text("blind_answer", "4"), choice("verdict", "fix"), *record()[:3]], "cross_check", "The answer is empty"),
+        ([choice("verdict", "reject")], "accept", "Say why you reject it"),
     ],
 )
 def test_a_check_that_says_too_little_is_a_typed_reject(result: Any, round: str, said: str) -> None:

@@ -57,7 +57,7 @@ def test_images_that_are_added_go_out_and_those_that_left_are_forgotten(sync: Sy
 def test_records_are_walked_only_when_something_has_changed(sync: Sync, monkeypatch: pytest.MonkeyPatch) -> None:
     sync.run(POOL)
     walked: list[object] = []
-    monkeypatch.setattr(Sync, "_pending", lambda self, pool: iter(walked.append(pool) or ()))
+    monkeypatch.setattr(Sync, "pending", lambda self, pool: iter(walked.append(pool) or ()))
     sync.run(POOL)
     assert not walked
     sync.server.annotations[1] = [{"id": 5, "completed_by": 2, "result": [1]}]  # type: ignore[attr-defined]

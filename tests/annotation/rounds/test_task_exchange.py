@@ -39,6 +39,9 @@ class Server:
     def check_project(self, project_id: int, round: str) -> bool:
         return project_id in self.projects
 
+    def n_tasks(self, project_id: int) -> int:
+        return len(self.tasks)
+
     def now(self) -> datetime:
         return datetime(2026, 5, 1, tzinfo=UTC)
 

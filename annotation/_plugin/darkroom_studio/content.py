@@ -1,0 +1,267 @@
+"""What a submission holds and whether it keeps its task's rules: one function for the server's gate and for the sync.
+
+The rules are the task's own ``data["gate"]``, frozen when the task was handed out:
+
+    {"kind": "annotate", "max_share": 0.05, "width": 4000, "height": 3000, "categories": ["ocr", …], "reasons": […],
+     "accept_needs_box": true}
+
+``kind`` is the round. Tasks of older versions lack the size of the image and the options; what needs those is not
+checked. A queue's rules are ``{"kind": "verify", "field": "match", "choices": ["match", …], "reasons": []}``.
+Standard library only, since Label Studio's environment has nothing of Darkroom's. Boxes are in percent 0..100 of the
+image in a submission, and in pixels ``(x1, y1, x2, y2)`` once read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+WRITING, CHECKING = ("annotate", "rework"), ("cross_check", "accept")
+VERDICTS = ("accept", "fix", "reject")
+TEXTS = ("question", "answer", "blind_answer", "comment")
+FIELDS = (*TEXTS, "box", "category", "count", "verdict", "reason")
+LARGEST_COUNT = 10**9
+_FARTHEST = 1e6
+"""Percent; what lies farther out is no rectangle, and might not be finite."""
+_SLACK = 1e-6
+"""Of the longer side: 59.8828125 % of 2,560 is 1,533, not 1,532.9999."""
+_UNKNOWN_SIDE = 10_000
+Corners = tuple[int, int, int, int]
+
+
+class Problem(NamedTuple):
+    """What is wrong with a submission: the reject reason, and a sentence for the annotator."""
+
+    reason: str
+    text: str
+
+
+@dataclass(slots=True)
+class Content:
+    """The content of a submission by field, and everything that is wrong with it."""
+
+    texts: dict[str, str] = field(default_factory=lambda: dict.fromkeys(TEXTS, ""))
+    category: str = ""
+    count: int | None = None
+    boxes: list[Corners] = field(default_factory=list)
+    verdict: str = ""
+    reasons: tuple[str, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, text: str, reason: str = "breaks_rules") -> None:
+        self.problems.append(Problem(reason, text))
+
+
+def find_errors(results: Any, rules: Mapping[str, Any]) -> list[str]:
+    """Error messages for the annotator; empty for a valid submission, and for another team's task."""
+    if rules.get("kind") in (*WRITING, *CHECKING):
+        return [problem.text for problem in read_content(results, rules).problems]
+    return [problem.text for problem in read_verdict(results, rules).problems] if "choices" in rules else []
+
+
+def read_content(results: Any, rules: Mapping[str, Any]) -> Content:
+    """A submission of a round; ``results`` is Label Studio's list."""
+    content = Content()
+    by_field = _by_field(results, FIELDS, content)
+    for name in TEXTS:
+        content.texts[name] = _text(name, by_field.get(name, ()), content)
+    content.category = _choice("category", by_field.get("category", ()), content)
+    content.verdict = _choice("verdict", by_field.get("verdict", ()), content)
+    content.reasons = _choices("reason", by_field.get("reason", ()), content)
+    content.count = _count(by_field.get("count", ()), content)
+    for number, entry in enumerate(by_field.get("box", ()), 1):
+        _read_box(number, entry, rules, content)
+    if not any(problem.reason == "broken_submission" for problem in content.problems):
+        _check_rules(content, rules, filled=by_field)
+    return content
+
+
+def read_verdict(results: Any, rules: Mapping[str, Any]) -> Content:
+    """A verdict of a queue: one of ``choices``; a rejection has reasons."""
+    content = Content()
+    by_field = _by_field(results, (rules["field"], "reason", "comment"), content)
+    chosen = _choices(rules["field"], by_field.get(rules["field"], ()), content)
+    content.verdict = chosen[0] if len(chosen) == 1 else ""
+    content.reasons = _choices("reason", by_field.get("reason", ()), content)
+    content.texts["comment"] = _text("comment", by_field.get("comment", ()), content)
+    if not content.problems and content.verdict not in rules["choices"]:
+        content.add(f"Choose one: {', '.join(rules['choices'])}.")
+    if content.verdict == "reject":
+        _check_reasons(content, rules["reasons"])
+    return content
+
+
+def _by_field(results: Any, fields: Collection[str], content: Content) -> dict[str, list[Mapping[str, Any]]]:
+    """The results of every field that was filled in; their order is not fixed."""
+    by_field: dict[str, list[Mapping[str, Any]]] = {}
+    if not isinstance(results, list):
+        content.add(f"The result is {type(results).__name__}, not a list.", "broken_submission")
+        return by_field
+    for entry in results:
+        if isinstance(entry, dict) and entry.get("type") == "relation":
+            content.add("Remove the relation between boxes: records have none.", "broken_submission")
+        elif not isinstance(entry, dict) or not isinstance(entry.get("value"), dict):
+            content.add(f"A result is no object with a value: {_shown(entry)}.", "broken_submission")
+        elif entry.get("from_name") not in fields:
+            content.add(f"The form has no field {_shown(entry.get('from_name'))}.", "broken_submission")
+        else:
+            by_field.setdefault(entry["from_name"], []).append(entry)
+    return by_field
+
+
+def _text(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -> str:
+    """The text of a field, lines joined; empty without any."""
+    parts = [part for entry in entries for part in _strings(name, entry["value"].get("text"), content)]
+    return "\n".join(parts).strip()
+
+
+def _choices(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -> tuple[str, ...]:
+    return tuple(part for entry in entries for part in _strings(name, entry["value"].get("choices"), content))
+
+
+def _choice(name: str, entries: Sequence[Mapping[str, Any]], content: Content) -> str:
+    chosen = _choices(name, entries, content)
+    if len(chosen) > 1:
+        content.add(f"Choose one {name}, not several choices: {_shown(list(chosen))}.", "broken_submission")
+    return chosen[0] if chosen else ""
+
+
+def _strings(name: str, value: Any, content: Content) -> list[str]:
+    parts = _as_strings(value)
+    if parts is None:
+        content.add(f"The {name.replace('_', ' ')} is {_shown(value)}, not a text.", "broken_submission")
+    return parts or []
+
+
+def _as_strings(value: Any) -> list[str] | None:
+    """A list of strings, or one; empty for nothing, None for anything else."""
+    parts = [] if value is None else [value] if isinstance(value, str) else value
+    return parts if isinstance(parts, list) and all(isinstance(part, str) for part in parts) else None
+
+
+def _count(entries: Sequence[Mapping[str, Any]], content: Content) -> int | None:
+    if not entries:
+        return None
+    number = entries[0]["value"].get("number")
+    is_number = isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= LARGEST_COUNT
+    if is_number and number == int(number):
+        return int(number)
+    content.add(f"The count is {_shown(number)}, not a whole number from 0 on.")
+    return None
+
+
+def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], content: Content) -> None:
+    value, width, height = entry["value"], rules.get("width"), rules.get("height")
+    drawn_on = (entry.get("original_width") or width, entry.get("original_height") or height)
+    if width and drawn_on != (width, height):
+        size = "x".join(map(_shown, drawn_on))
+        content.add(f"Box {number} was drawn on {size} pixels; the image has {width}x{height}.", "foreign_frame")
+    elif entry.get("image_rotation"):
+        turned = f"turned by {_shown(entry['image_rotation'])} degrees"
+        content.add(f"Box {number} was drawn on the image {turned}.", "foreign_frame")
+    try:
+        box = to_corners(value, width or _UNKNOWN_SIDE, height or _UNKNOWN_SIDE)
+        share = share_of(value)
+    except ValueError as error:
+        content.add(f"Box {number} {error}.")
+        return
+    content.boxes.append(box)
+    limit = rules.get("max_share", 1)
+    if share > limit * (1 + 1e-9):
+        content.add(f"Box {number} covers {share:.2%} of the image; the limit is {100 * limit:g}%.")
+
+
+def _check_rules(content: Content, rules: Mapping[str, Any], *, filled: Collection[str]) -> None:
+    kind = rules["kind"]
+    if kind in CHECKING and content.verdict not in VERDICTS:
+        content.add(f"Choose a verdict: {', '.join(VERDICTS)}.")
+    if kind == "cross_check" and not _is_visible(content.texts["blind_answer"]):
+        content.add("Your own answer is missing: answer the question before you judge the record.")
+    if kind in CHECKING and content.verdict == "reject":
+        _check_reasons(content, rules.get("reasons"))
+    if kind in WRITING or content.verdict == "fix":
+        _check_record(content, rules, filled)
+    with_boxes = ("accept", "fix") if rules.get("accept_needs_box") else ("fix",)
+    if (kind in WRITING or content.verdict in with_boxes) and "box" not in filled:
+        content.add("Draw at least one box around the target object.")
+
+
+def _check_reasons(content: Content, known: Any) -> None:
+    if not content.reasons:
+        content.add("Say why you reject it: choose at least one reason.")
+    elif known and not set(content.reasons) <= set(known):
+        content.add(f"Choose reasons of the form; found {_shown(list(content.reasons))}.")
+
+
+def _check_record(content: Content, rules: Mapping[str, Any], filled: Collection[str]) -> None:
+    for name in ("question", "answer"):
+        if not _is_visible(content.texts[name]):
+            content.add(f"The {name} is empty.")
+    known = rules.get("categories")
+    if not content.category:
+        content.add("Choose a category.")
+    elif known and content.category not in known:
+        content.add(f"The category is {_shown(content.category)}, not one of {', '.join(known)}.")
+    if content.category != "quantity":
+        return
+    answer = content.texts["answer"]
+    if "count" not in filled:
+        content.add("The count is missing: enter how many objects there are.")
+    elif content.count is not None and answer.isdecimal() and not _same(answer, content.count):
+        content.add(f"The answer says {_shown(answer)}, the count {content.count}.")
+
+
+def _same(digits: str, count: int) -> bool:
+    """Whether decimal digits of any script are this number; longer ones than any count are not read."""
+    return len(digits) <= 100 and int(digits) == count
+
+
+def _is_visible(text: str) -> bool:
+    """Whether a reader sees anything of it."""
+    return any(letter.isprintable() and not letter.isspace() for letter in text)
+
+
+def to_corners(value: Mapping[str, Any], original_width: int, original_height: int) -> Corners:
+    """The smallest box of whole pixels that covers the rectangle, clipped to the image.
+
+    Raises ``ValueError`` for a rectangle that is rotated, empty or outside of the image, and for non-finite numbers.
+    """
+    if original_width <= 0 or original_height <= 0:
+        raise ValueError(f"expected a positive image size; found {original_width}x{original_height}")
+    if value.get("rotation"):
+        raise ValueError("is rotated; boxes must be upright")
+    x, y, width, height = (_percent(value, name) for name in ("x", "y", "width", "height"))
+    if width <= 0 or height <= 0:
+        raise ValueError("is empty")
+    x1, x2 = _whole(x, x + width, original_width)
+    y1, y2 = _whole(y, y + height, original_height)
+    if x1 >= x2 or y1 >= y2:
+        raise ValueError("lies outside of the image")
+    return x1, y1, x2, y2
+
+
+def share_of(value: Mapping[str, Any]) -> float:
+    """The rectangle's share of the image's area, 0..1, as drawn."""
+    return _percent(value, "width") * _percent(value, "height") / 1e4
+
+
+def _whole(first: float, last: float, side: int) -> tuple[int, int]:
+    """Percent to whole pixels inside the image; one pixel at least of what touches it."""
+    slack = _SLACK * side
+    start = math.floor(first / 100 * side + slack)
+    end = max(start + 1, math.ceil(last / 100 * side - slack))
+    return max(0, start), min(side, end)
+
+
+def _percent(value: Mapping[str, Any], name: str) -> float:
+    number = value.get(name)
+    if isinstance(number, bool) or not isinstance(number, int | float) or not -_FARTHEST <= number <= _FARTHEST:
+        raise ValueError(f"has no size: its {name} is {_shown(number)}")
+    return float(number)
+
+
+def _shown(value: Any) -> str:
+    """At most a hundred characters of any JSON."""
+    return repr(value)[:100]

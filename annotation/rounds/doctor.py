@@ -1,0 +1,160 @@
+"""Comparison of a campaign's journal with the server, and its repair.
+
+Unfinished work that the server lost is handed out again by the next sync, under the terms of its demand; what was
+submitted is in the journal and is kept whatever the server lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from annotation import FormChanged
+from annotation.label_studio.protocol import TaskListing, TaskServer
+from annotation.rounds.journal import Journal, RoundProject, StoredTask
+from pipelines.records.digest import digest
+
+
+@dataclass(slots=True)
+class RoundReport:
+    """The differences of one round's project, by the numbers of tasks."""
+
+    round: str
+    project: RoundProject
+    project_is_missing: bool = False
+    form_error: str = ""
+    unfinished_missing: list[int] = field(default_factory=list)
+    finished_missing: list[int] = field(default_factory=list)
+    foreign: list[int] = field(default_factory=list)
+    """Of no demand, or a second task for one."""
+    changed: list[int] = field(default_factory=list)
+    """With other data than were handed out."""
+    wrong_overlap: dict[int, int] = field(default_factory=dict)
+    """The number of annotations that should complete each task."""
+    unpulled: list[int] = field(default_factory=list)
+    """With submissions that the journal has not."""
+
+    def sentences(self) -> Iterator[str]:
+        """Every difference with what becomes of it."""
+        project = f"{self.round}, project {self.project.project_id}"
+        if self.project_is_missing:
+            yield f"{project}: the project is missing; --repair creates it and hands unfinished work out again"
+            return
+        if self.form_error:
+            yield f"{project}: {self.form_error}"
+        for tasks, what in (
+            (self.unfinished_missing, "missing, unfinished; --repair hands {it} out again"),
+            (self.finished_missing, "missing, finished; what was submitted is kept, nothing to do"),
+            (self.changed, "with other data than were handed out; --repair replaces what nobody has answered"),
+            (list(self.wrong_overlap), "with another number of annotations than asked for; --repair sets it"),
+            (self.unpulled, "with submissions that were not received yet; the next sync or --repair receives them"),
+            (self.foreign, "that this campaign did not hand out; remove {it} in Label Studio if nobody needs {it}"),
+        ):
+            if tasks:
+                noun, it = ("task", "it") if len(tasks) == 1 else ("tasks", "them")
+                yield f"{project}: {len(tasks):,} {noun} {what.format(it=it)} ({_listed(tasks)})"
+
+
+@dataclass(slots=True)
+class DoctorReport:
+    """All differences between the journal and the server."""
+
+    rounds: list[RoundReport]
+    people: list[str]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [sentence for report in self.rounds for sentence in report.sentences()] + self.people
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """One campaign's journal and its server."""
+
+    journal: Journal
+    server: TaskServer
+
+    def examine(self) -> DoctorReport:
+        """Changes nothing. Raises ``AnnotationError`` when the server does not answer."""
+        found = [(round, self.journal.project(round)) for round in self.journal.rounds()]
+        return DoctorReport([self._round(round, project) for round, project in found if project], self._people())
+
+    def repair(self, report: DoctorReport) -> None:
+        """Lets the next sync hand out and receive what is missing. Can be interrupted and repeated.
+
+        The project of a missing one is forgotten; the sync creates it again.
+        """
+        with self.journal.lock():
+            for found in report.rounds:
+                if found.project_is_missing:
+                    self.journal.forget_project(found.round)
+                    continue
+                self._replace_changed(found)
+                self.journal.retire_tasks(found.unfinished_missing)
+                self.journal.set_lost(found.finished_missing)
+                if found.wrong_overlap:
+                    self.server.set_overlaps(found.wrong_overlap)
+                if found.unpulled:
+                    project_id, last_task, _ = found.project
+                    self.journal.set_project(found.round, project_id, last_task=last_task)
+
+    def _replace_changed(self, found: RoundReport) -> None:
+        """Tasks with a submission stay: it was made on the changed data, and people have to look at it."""
+        stored = {task.task_id: task for task in self.journal.tasks(found.project.project_id)}
+        for task_id in found.changed:
+            if not stored[task_id].has_submission:
+                self.server.delete_task(task_id)
+                self.journal.retire_tasks([task_id])
+
+    def _round(self, round: str, project: RoundProject) -> RoundReport:
+        report = RoundReport(round, project)
+        try:
+            report.project_is_missing = not self.server.check_project(project.project_id, round)
+        except FormChanged as error:
+            report.form_error = str(error)
+        if not report.project_is_missing:
+            self._compare(report, self.journal.tasks(project.project_id))
+        return report
+
+    def _compare(self, report: RoundReport, stored: Sequence[StoredTask]) -> None:
+        listed = {task.task_id: task for task in self.server.tasks_after(report.project.project_id, 0)}
+        for task in stored:
+            found = listed.pop(task.task_id, None)
+            if found is None:
+                missing = report.finished_missing if task.has_submission else report.unfinished_missing
+                missing.append(task.task_id)
+            else:
+                self._compare_task(report, task, found)
+        report.foreign = sorted(listed)
+
+    def _compare_task(self, report: RoundReport, task: StoredTask, found: TaskListing) -> None:
+        if task.data and task.data != digest(found.data):
+            report.changed.append(task.task_id)
+        if found.overlap and found.overlap != task.overlap:
+            report.wrong_overlap[task.task_id] = task.overlap
+        if found.n_annotations >= task.overlap and not task.has_submission:
+            report.unpulled.append(task.task_id)
+
+    def _people(self) -> list[str]:
+        stored, people = self.journal.people(), {person.person_id: person for person in self.server.people()}
+        gone = [person.email for number, person in stored.items() if number not in people]
+        renamed = [
+            f"{stored[number].email} is now {person.email}"
+            for number, person in people.items()
+            if number in stored and person.email != stored[number].email
+        ]
+        unknown = [person.email for person in people.values() if not person.role]
+        return [
+            f"people: {', '.join(emails)}: {what}"
+            for emails, what in (
+                (gone, "the account is missing on the server; what they submitted is kept"),
+                (renamed, "the address was changed"),
+                (unknown, "no role, so no task; give them one with `darkroom annotate users add`"),
+            )
+            if emails
+        ]
+
+
+def _listed(tasks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, tasks[:10]))
+    return f"{shown}, …" if len(tasks) > 10 else shown

@@ -1,0 +1,86 @@
+"""What a sync or another role would change, said beforehand; nothing is changed.
+
+Submitted work is judged by the terms and roles frozen at its hand-out, so it never changes its state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from annotation.label_studio.forms import ROUND_FORMS
+from annotation.label_studio.protocol import Person
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.journal import Journal
+from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.sync import build_state_machine, current_work, pending_tasks, record_states
+from annotation.rounds.terms import terms_of
+from pipelines.records import PoolImage
+
+FEWEST_ANNOTATORS = 3
+"""A rejected record goes to one who has not worked on it."""
+
+
+@dataclass(slots=True)
+class SyncPreview:
+    """As of the last sync: what people submitted since is not known."""
+
+    open_tasks: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Tasks without an answer, by round and what differs between their terms and today's."""
+    next_tasks: Counter[str] = field(default_factory=Counter)
+    """Tasks that a sync would hand out, by round."""
+
+    def sentences(self) -> Iterator[str]:
+        for (round, changes), n_tasks in self.open_tasks.items():
+            if changes:
+                kept = "1 open task keeps its terms" if n_tasks == 1 else f"{n_tasks:,} open tasks keep their terms"
+                yield f"{round}: {changes}, for tasks handed out from now on; {kept}"
+        yield "submitted work keeps its state"
+        yield f"would hand out: {_counts(self.next_tasks)}"
+
+    @property
+    def open_by_round(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for (round, _), n_tasks in self.open_tasks.items():
+            counts[round] += n_tasks
+        return counts
+
+
+def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
+    """What a sync of the campaign would do with the ``pool``, without asking the server."""
+    preview = SyncPreview(next_tasks=Counter(task.demand.round for task in pending_tasks(pool, journal, campaign)))
+    frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
+    for _, works, state in record_states(pool, journal, build_state_machine(journal, campaign)):
+        if state.stage == "waiting" and state.next_demand is None:
+            work = current_work(works, state)
+            changes = today[state.round].changes(frozen[work.terms]) if work.terms in frozen else []
+            preview.open_tasks[state.round, ", ".join(changes)] += work.task_id is not None
+    return preview
+
+
+def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Counter[str]) -> Iterator[str]:
+    """What an account with this role would change; ``open_tasks`` by round."""
+    team = {person.email: person.role for person in people}
+    before = team.get(email)
+    if before is None:
+        yield f"{email}: new account, {role}"
+        return
+    if before == role:
+        yield f"{email}: {role} already, nothing changes"
+        return
+    yield f"{email}: {before or 'no role'} -> {role}; what they submitted, and what is handed out, keeps counting"
+    team[email] = role
+    lost = [round for round in ROUNDS if before in ROUND_FORMS[round].roles and role not in ROUND_FORMS[round].roles]
+    n_left = sum(other == before for other in team.values())
+    if lost:
+        tasks = _counts(Counter({round: open_tasks[round] for round in lost}))
+        yield f"  they no longer open {', '.join(lost)}; open there: {tasks}, for {n_left:,} other {before}s"
+    if before == "annotator" and n_left < FEWEST_ANNOTATORS:
+        yield f"  {n_left} annotators are left: a rejected record may find nobody who has not worked on it"
+    elif lost and not n_left:
+        yield f"  nobody is left for {', '.join(lost)}"
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{n:,} × {round}" for round, n in counts.items() if n) or "nothing"

@@ -1,0 +1,111 @@
+"""A Label Studio in memory, with projects, tasks, filters and accounts as the real one has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
+from tests.annotation.desk import PEOPLE
+
+
+@dataclass
+class Task:
+    """A task on the server."""
+
+    project: int
+    data: dict[str, Any]
+    overlap: int
+    annotations: list[dict[str, Any]]
+    updated_at: datetime
+
+    @property
+    def n_annotations(self) -> int:
+        return sum(not raw.get("was_cancelled") for raw in self.annotations)
+
+
+@dataclass
+class MemoryStudio:
+    """The server; ``clock`` moves by a minute with every act."""
+
+    url: str = "http://studio"
+    clock: datetime = datetime(2026, 5, 1, 10, tzinfo=UTC)
+    accounts: list[Person] = field(default_factory=lambda: list(PEOPLE))
+    projects: dict[int, tuple[str, int]] = field(default_factory=dict)
+    tasks: dict[int, Task] = field(default_factory=dict)
+    n_made: int = 0
+
+    def people(self) -> list[Person]:
+        return self.accounts
+
+    def set_role(self, person_id: int, role: str) -> None:
+        """As `darkroom annotate users add` does it."""
+        self.accounts = [one._replace(role=role) if one.person_id == person_id else one for one in self.accounts]
+
+    def blocked_submissions(self, after: int) -> list[Any]:
+        return []
+
+    def create_project(self, campaign: str, round: str, *, n_excluded: int, **more: Any) -> int:
+        self.projects[len(self.projects) + 1] = (round, 1 + n_excluded)
+        return len(self.projects)
+
+    def check_project(self, project_id: int, round: str) -> bool:
+        return project_id in self.projects
+
+    def reset_form(self, project_id: int, round: str, **more: Any) -> None:
+        pass
+
+    def n_tasks(self, project_id: int) -> int:
+        return sum(task.project == project_id for task in self.tasks.values())
+
+    def now(self) -> datetime:
+        return self.clock
+
+    def import_tasks(self, project_id: int, tasks: Sequence[Mapping[str, Any]]) -> list[int]:
+        numbers = []
+        for task in tasks:
+            self.n_made += 1
+            numbers.append(self.n_made)
+            overlap = self.projects[project_id][1]
+            made = self.tasks[self.n_made] = Task(project_id, dict(task["data"]), overlap, [], self.clock)
+            for seat in task.get("annotations", ()):
+                made.annotations.append({**seat, "id": self._next(), "was_cancelled": False, "lead_time": None})
+        return numbers
+
+    def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
+        for number, task in sorted(self.tasks.items()):
+            if task.project == project_id and number > task_id:
+                yield TaskListing(number, task.data["key"], task.n_annotations, task.data, task.overlap)
+
+    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+        since = datetime.fromisoformat(watermark) if watermark else datetime(1, 1, 1, tzinfo=UTC)
+        for number, task in sorted(self.tasks.items()):
+            is_cancelled = any(raw.get("was_cancelled") for raw in task.annotations)
+            is_listed = task.n_annotations > n_excluded or is_cancelled
+            if task.project == project_id and task.updated_at > since and is_listed:
+                yield ChangedTask(number, [dict(raw) for raw in task.annotations])
+
+    def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
+        for number, overlap in overlaps.items():
+            self.tasks[number].overlap = overlap
+
+    def delete_task(self, task_id: int) -> None:
+        del self.tasks[task_id]
+
+    def submit(self, task_id: int, person_id: int, result: list[dict[str, Any]], **more: Any) -> None:
+        """A person's annotation."""
+        self.clock += timedelta(minutes=1)
+        raw = {"id": self._next(), "completed_by": person_id, "updated_by": person_id, "result": result}
+        created = {"created_at": self.clock.isoformat(), "lead_time": 5.0, "was_cancelled": False}
+        self.tasks[task_id].annotations.append(raw | created | more)
+        self.tasks[task_id].updated_at = self.clock
+
+    def open_task(self, round: str) -> int:
+        """The newest task of a round."""
+        return max(n for n, task in self.tasks.items() if self.projects[task.project][0] == round)
+
+    def _next(self) -> int:
+        self.n_made += 1
+        return self.n_made
