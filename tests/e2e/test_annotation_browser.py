@@ -114,6 +114,8 @@ def test_a_round_for_experts_tells_an_annotator_so(page: Labelling, campaign: Ca
     page.visitor.click("a[href='/projects/']")
     page.visitor.until_said("Streets: check questions")
     assert "accept questions" not in page.visitor.text()
+    page.visitor.open(f"{page.url}/user/account/")
+    page.visitor.until_said("Legacy Token")
 
 
 def test_from_the_login_the_first_task_is_two_clicks_away_and_nothing_else_is_offered(
