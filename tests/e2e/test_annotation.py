@@ -591,6 +591,9 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
             ):
                 assert refused.status_code == 403, refused.text[:200]
                 assert refused.json()["validation_errors"]["non_field_errors"]
+            n_blocked = len(studio.blocked_submissions(0))
+            assert httpx.post(started.url + path, data={"result": "[]"}, trust_env=False).status_code in (401, 403)
+            assert len(studio.blocked_submissions(0)) == n_blocked, "the log is for people with an account"
             assert ann.post(path, json={"result": written()}).status_code == 201
             skipped = ann.post("/api/dm/actions", params=opened, json={}).json()["id"]
             skip = ann.post(f"/api/tasks/{skipped}/annotations/", json={"result": [], "was_cancelled": True})

@@ -60,8 +60,8 @@ def _submitted_task(request: HttpRequest) -> Any:
 
 
 def _submission_errors(request: HttpRequest, task: Any) -> list[str]:
-    rules = task.data.get("gate")
-    if not isinstance(rules, dict) or request.user.is_staff:
+    rules, user = task.data.get("gate"), user_of(request)
+    if not isinstance(rules, dict) or request.user.is_staff or user is None:
         return []
     if request.content_type != "application/json":
         return ["Send the submission as JSON."]  # Label Studio would read a form, and the gate something else
@@ -69,9 +69,6 @@ def _submission_errors(request: HttpRequest, task: Any) -> list[str]:
         body = read_body(request.body, request.encoding)
     except ValueError as error:
         return [f"Send the submission as JSON: {error}"]
-    user = user_of(request)
-    if user is None:
-        return []
     if isinstance(body, dict) and body.get("completed_by") not in (None, user.id):
         return ["A submission must be signed by the account that sends it."]
     if request.method == "POST" and _is_excluded(task, user):
