@@ -80,7 +80,9 @@ class Person:
         """Until the room closes."""
         rounds = ("accept",) if self.role == "expert" else ("annotate", "rework", "cross_check")
         headers = {"Authorization": f"Token {self.token}"}
-        with httpx.Client(base_url=self.room.url, headers=headers, timeout=120, trust_env=False) as client:
+        limits = httpx.Limits(keepalive_expiry=1.0)  # gunicorn closes idle connections after two seconds
+        options: dict[str, Any] = {"headers": headers, "timeout": 120, "limits": limits, "trust_env": False}
+        with httpx.Client(base_url=self.room.url, **options) as client:
             try:
                 while not self.room.go_home.is_set():
                     if not any(self._one(client, round) for round in rounds):
