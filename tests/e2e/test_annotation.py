@@ -347,6 +347,8 @@ def test_a_killed_server_comes_back_at_its_address_with_everything_and_everybody
         with connect(workspace, {}) as studio:
             before = studio.people()
         os.kill(started.process.pid, signal.SIGKILL)
+        while started.process.is_running:  # a signal is only on its way when `kill` returns
+            time.sleep(0.05)
         again = server.start()
         assert again.url == started.url
         wait_until_ready(again, report=lambda seconds: None)
