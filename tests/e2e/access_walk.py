@@ -99,7 +99,7 @@ class Campaign:
         self._draft(ANN, self.take(ANN, "annotate"), "Canarydraftann")
         unwritten = self.take(ZOE, "annotate")
         gold = {
-            "result": [*boxes(SIZE, (4.0, 3.0)), text("answer", self._canary("Canarygold"))],
+            "result": self._record("Canarygold", "Canarygoldquestion"),
             "ground_truth": True,
             "lead_time": 1.0,
         }
