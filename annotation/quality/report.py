@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from annotation._plugin.darkroom_studio.content import VERDICTS
 from annotation.label_studio.forms import templates
 from annotation.quality.annotators import find_outliers
 from annotation.quality.metrics import Quality
 from annotation.rounds.state_machine import ROUNDS
-from annotation.rounds.submissions import VERDICT_NAMES
 from pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
 from pipelines.publishing.html_page import html_page
 from pipelines.records import Reject
@@ -54,7 +54,7 @@ def render(quality: Quality, *, title: str = "annotation", left_out: Sequence[Re
         planted_errors=[(error, share, False) for error, share in quality.planted_errors.items()],
         paces=[(row.email, [row.per_hour or 0], number(row.per_hour, 1)) for row in quality.people],
         reasons=[(name, [by["cross_check"], by["accept"]], sum(by.values())) for name, by in quality.reasons.items()],
-        verdicts=VERDICT_NAMES,
+        verdicts=VERDICTS,
     )
     style, script = ((_TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     page_title = f"{title}: quality of the annotation"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from annotation._plugin.darkroom_studio.content import VERDICTS, read_content
+from annotation._plugin.darkroom_studio.content import read_content
 from annotation.label_studio.forms import CATEGORIES, names, signer_of
 from annotation.label_studio.protocol import Person
 from annotation.rounds.journal_entries import Revision, Work
@@ -12,7 +12,6 @@ from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError, storable
 
 CATEGORY_NAMES = names(CATEGORIES)
-VERDICT_NAMES = VERDICTS
 
 
 @dataclass(frozen=True, slots=True)

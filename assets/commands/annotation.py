@@ -1,21 +1,12 @@
 """``darkroom annotate finish``: what people accepted becomes data to train on."""
 
-from typing import Annotated
-
-import typer
-
 from annotation.commands import CONSOLE, errors_as_messages
-from assets.commands.build import quotas_of
+from assets.commands.build import RlQuota, RlRows, quotas_of
 
 
 def finish(
-    rows: Annotated[
-        int | None, typer.Option(min=0, help="RL rows in all, balanced over category and difficulty; default: all.")
-    ] = None,
-    quota: Annotated[
-        list[str] | None,
-        typer.Option(help="RL rows of one source, or of `annotated` for human annotations: vstar=3000; repeatable."),
-    ] = None,
+    rows: RlRows = None,
+    quota: RlQuota = None,
 ) -> None:
     """Build the RL dataset from the accepted records, as of the last sync.
 

@@ -9,6 +9,13 @@ from annotation.commands import CONSOLE, errors_as_messages
 from assets.commands import print_line
 
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
+RlRows = Annotated[
+    int | None, typer.Option(min=0, help="RL rows in all, balanced over category and difficulty; default: all.")
+]
+RlQuota = Annotated[
+    list[str] | None,
+    typer.Option(help="RL rows of one source, or of `annotated` for human annotations: vstar=3000; repeatable."),
+]
 
 
 def demo(
@@ -57,13 +64,8 @@ def materialize_command(
 
 def rl_command(
     source: Annotated[str, typer.Argument(help="Name of the source; `darkroom sources list` shows them.")],
-    rows: Annotated[
-        int | None, typer.Option(min=0, help="RL rows in all, balanced over category and difficulty; default: all.")
-    ] = None,
-    quota: Annotated[
-        list[str] | None,
-        typer.Option(help="RL rows of one source, or of `annotated` for human annotations: vstar=3000; repeatable."),
-    ] = None,
+    rows: RlRows = None,
+    quota: RlQuota = None,
 ) -> None:
     """Build the RL dataset: select a source's questions, measure them, and ship those of all sources.
 

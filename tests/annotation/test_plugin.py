@@ -118,7 +118,16 @@ def test_a_number_beyond_a_float_is_refused() -> None:
     for score in ("1e999", "-1e999", "NaN", "Infinity"):
         with pytest.raises(ValueError, match="not a finite number"):
             read_body(f'{{"score": {score}}}'.encode(), None)
-    assert read_body(b"", "latin-1") == {}
+    assert read_body(b"", None) == {}
+
+
+def test_what_other_parsers_read_differently_is_refused() -> None:
+    with pytest.raises(ValueError, match="too many brackets"):
+        read_body(b"[" * 100_000 + b"]" * 100_000, None)
+    for encoding in ("latin-1", "utf-7", "utf-16", "hex"):
+        with pytest.raises(ValueError, match="not in UTF-8"):
+            read_body(b"{}", encoding)
+    assert read_body('{"text": "é"}'.encode(), "UTF-8") == {"text": "é"}
 
 
 KEYS = st.sampled_from(["text", "choices", "number", "x", "y", "width", "height", "rotation", "nonsense"])

@@ -136,6 +136,12 @@ def test_what_was_once_possible_is_refused(campaign: Campaign) -> None:
     before = campaign.studio.people()
     with closing(log_in(campaign.studio.url, BOB)) as client:
         found = [(*tried, client.request(tried[0], tried[1], json=tried[2]).status_code) for tried in attempts]
+        # one key in UTF-8, three in UTF-7, which Label Studio reads too
+        hidden = b'{"unique_id": "a+ACI-, +ACI-ground+AF8-truth+ACI-: true, +ACI-unique+AF8-id+ACI-: +ACI-b"}'
+        headers = {"Content-Type": "application/json; charset=utf-7"}
+        assert client.patch(f"/api/annotations/{own.submitted}/", content=hidden, headers=headers).status_code == 400
+        foreign = f"/api/tasks/{written}/annotations/"
+        assert client.post(foreign, json={"result": []}).json()["detail"] == "This task is not yours.", "nothing of it"
     assert [row for row in found if row[-1] != 403] == []
     assert campaign.studio.people() == before
 

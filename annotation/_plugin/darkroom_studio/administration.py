@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 
 from darkroom_studio.identity import user_of
-from darkroom_studio.permissions import FORBIDDEN
+from darkroom_studio.permissions import FORBIDDEN, UNKNOWN
 from darkroom_studio.validation import read_blocked
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -24,7 +24,7 @@ def staff_only(view: View) -> View:
     def guarded(request: HttpRequest) -> HttpResponse:
         user = user_of(request)
         if user is None:
-            return JsonResponse({"detail": "Authentication credentials were not provided or are wrong."}, status=401)
+            return JsonResponse({"detail": UNKNOWN}, status=401)
         if not user.is_staff or (request.method != "GET" and "Authorization" not in request.headers):
             # no write by cookie alone: these views are exempt from the CSRF check
             return JsonResponse({"detail": FORBIDDEN}, status=403)

@@ -16,12 +16,12 @@ from urllib.parse import quote
 from darkroom_studio.access import AccessRule, AccessTable, refusal
 from darkroom_studio.identity import user_of
 from darkroom_studio.ownership import is_own
-from darkroom_studio.permissions import FORBIDDEN, OPEN_TO, is_open, role_of, round_of
+from darkroom_studio.permissions import FORBIDDEN, OPEN_TO, UNKNOWN, is_open, role_of, round_of
+from darkroom_studio.validation import read_body
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from projects.models import Project
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-UNKNOWN = "Authentication credentials were not provided or are wrong."
 CLOSED_PAGE = Path(__file__).with_name("closed.html").read_text()
 TABLE = AccessTable.load()
 LABEL_STREAM = "projects/<int:pk>/data/"
@@ -71,7 +71,7 @@ def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str
     try:
         body = _body(request, rule)
     except ValueError:
-        return _refused("The body of this request must be JSON.", status=400)
+        return _refused("The body of this request must be JSON in UTF-8.", status=400)
     reason = refusal(rule, dict(request.GET.lists()), body)
     if reason:
         return _refused(reason)
@@ -88,12 +88,15 @@ def _refuse(request: HttpRequest, rule: AccessRule, user: Any, numbers: dict[str
 
 
 def _body(request: HttpRequest, rule: AccessRule) -> Any:
-    """The parsed body; None without one. Raises ``ValueError``: other encodings could carry keys unseen."""
+    """The parsed body; None without one.
+
+    Raises ``ValueError`` for what Label Studio would read otherwise: a form could carry keys unseen.
+    """
     if not request.body:
         return None
     if request.content_type != "application/json":
         raise ValueError(request.content_type)
-    return json.loads(request.body)
+    return read_body(request.body, request.encoding)
 
 
 def _closed_page(request: HttpRequest, rule: AccessRule, user: Any, number: int) -> HttpResponse | None:

@@ -5,10 +5,10 @@ A submission that breaks the rules is answered with the errors, and the form kee
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
+from darkroom_studio.fence import route_of
 from darkroom_studio.identity import user_of
 from darkroom_studio.pages import finish_page
 from darkroom_studio.validation import find_submission_errors, log_blocked, read_body
@@ -16,72 +16,43 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from tasks.models import Annotation, Task
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-SUBMIT = re.compile(r"^/api/tasks/(\d+)/annotations/?$")
-EDIT = re.compile(r"^/api/annotations/(\d+)/?$")
-DRAFT = re.compile(r"^/api/(tasks/\d+/(annotations/\d+/)?drafts|drafts/\d+)/?$")
+SUBMIT = "api/tasks/<int:pk>/annotations/"
+EDIT = "api/annotations/<int:pk>/"
 
 
 class SubmissionMiddleware:
     """Blocks submissions that break the rules; adds the plug-in's part to pages.
 
-    Runs last, when the user is known.
+    Runs after the fence, which lets people submit only to tasks that they were given, and only JSON that can be read.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if DRAFT.match(request.path) and request.method in ("POST", "PATCH", "PUT") and not _is_readable(request):
-            return JsonResponse({"status_code": 400, "detail": "Send the draft as JSON."}, status=400)
-        task = _submitted_task(request)
-        if task is not None and (errors := _submission_errors(request, task)):
-            user = user_of(request)
-            log_blocked(user.email if user else "", task.id, errors)
-            return _rejection(errors)
-        response = self.get_response(request)
-        return finish_page(request, response)
+        return finish_page(request, self.get_response(request))
 
-
-def _is_readable(request: HttpRequest) -> bool:
-    try:
-        read_body(request.body, request.encoding)
-    except ValueError:
-        return False
-    return request.content_type == "application/json"
-
-
-def _submitted_task(request: HttpRequest) -> Any:
-    """The task of a submission or an edit; None for every other request."""
-    if request.method == "POST" and (match := SUBMIT.match(request.path)):
-        return Task.objects.filter(id=match[1]).only("id", "data").first()
-    if request.method in ("PATCH", "PUT") and (match := EDIT.match(request.path)):
-        return Task.objects.filter(annotations__id=match[1]).only("id", "data").first()
-    return None
-
-
-def _submission_errors(request: HttpRequest, task: Any) -> list[str]:
-    rules, user = task.data.get("gate"), user_of(request)
-    if not isinstance(rules, dict) or request.user.is_staff or user is None:
-        return []
-    if request.content_type != "application/json":
-        return ["Send the submission as JSON."]  # Label Studio would read a form, and the gate something else
-    try:
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], arguments: Any, numbers: dict[str, Any]
+    ) -> HttpResponse | None:
+        """None: Label Studio answers."""
+        route, user, stored = route_of(request), user_of(request), None
+        if route == SUBMIT and request.method == "POST":
+            task = Task.objects.filter(id=numbers["pk"]).only("id", "data").first()
+        elif route == EDIT and request.method in ("PATCH", "PUT"):
+            task = Task.objects.filter(annotations__id=numbers["pk"]).only("id", "data").first()
+            stored = Annotation.objects.filter(id=numbers["pk"]).values_list("result", flat=True).first()
+        else:
+            return None
+        rules = task.data.get("gate") if task is not None else None
+        if user is None or user.is_staff or not isinstance(rules, dict):
+            return None
         body = read_body(request.body, request.encoding)
-    except ValueError as error:
-        return [f"Send the submission as JSON: {error}"]
-    if isinstance(body, dict) and body.get("completed_by") not in (None, user.id):
-        return ["A submission must be signed by the account that sends it."]
-    if request.method == "POST" and _is_excluded(task, user):
-        return ["You have already worked on this record. Skip it; another annotator will take it."]
-    edited = EDIT.match(request.path)
-    stored = Annotation.objects.filter(id=edited[1]).values_list("result", flat=True).first() if edited else None
-    return find_submission_errors(body, rules, method=str(request.method), query=request.GET, stored=stored)
-
-
-def _is_excluded(task: Any, user: Any) -> bool:
-    """Whether the import reserved an empty annotation for this user, who worked on the record in an earlier round."""
-    own = Annotation.objects.filter(task_id=task.id, completed_by=user, was_cancelled=False)
-    return bool(own.filter(result_count=0, lead_time__isnull=True).exists())
+        errors = find_submission_errors(body, rules, method=request.method, query=request.GET, stored=stored)
+        if not errors:
+            return None
+        log_blocked(user.email, task.id, errors)
+        return _rejection(errors)
 
 
 def _rejection(errors: list[str]) -> JsonResponse:

@@ -17,6 +17,7 @@ OPEN_TO = {
     "verify": ("annotator", "expert"),
     "suitability": ("annotator", "expert"),
 }
+UNKNOWN = "Authentication credentials were not provided or are wrong."
 FORBIDDEN = "Only the admin of this server may do that."
 
 

@@ -20,12 +20,17 @@ LOG_PAGE = 10_000
 
 
 def read_body(body: bytes, encoding: str | None) -> Any:
-    """The JSON of a request, read as Label Studio's parser does.
+    """The JSON of a request, in UTF-8: Label Studio's parser knows other encodings, which could hide keys.
 
-    Raises ``ValueError`` for what is no JSON, and for a number beyond a float: Label Studio stores it, and fails
-    whenever the task is read again.
+    Raises ``ValueError`` for everything else, for what is too deep, and for a number beyond a float: Label Studio
+    stores it, and fails whenever the task is read again.
     """
-    return json.loads((body or b"{}").decode(encoding or "utf-8"), parse_float=_finite, parse_constant=_finite)
+    if (encoding or "utf-8").lower() != "utf-8":
+        raise ValueError("not in UTF-8")
+    try:
+        return json.loads((body or b"{}").decode(), parse_float=_finite, parse_constant=_finite)
+    except RecursionError:
+        raise ValueError("too many brackets in brackets") from None
 
 
 def _finite(text: str) -> float:
