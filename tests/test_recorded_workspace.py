@@ -222,6 +222,9 @@ class Studio:
     def check_project(self, project_id: int, round: str) -> bool:
         return True
 
+    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
+        pass
+
     def n_tasks(self, project_id: int) -> int:
         return sum(project == project_id for project, _ in self.tasks.values())
 

@@ -10,6 +10,7 @@ import typer
 
 from annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
 from annotation.commands.dry_run import print_sync_preview
+from annotation.commands.head_count import print_shortages, require_experts
 
 if TYPE_CHECKING:
     from pipelines.storage.workspace import Workspace
@@ -97,8 +98,11 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     pool = workspace.tables.read(POOL, PoolImage)
     before = last_revision(journal)
     with connect(workspace) as studio:
+        if not journal.rounds():
+            require_experts(campaign, studio)
         run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
         counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
+        print_shortages(campaign, studio)
     imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
     CONSOLE.print(f"received: {received_since(journal, before)}; handed out: {imported}", highlight=False)
     print_progress(opened.stages())

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from annotation.commands import CONSOLE, open_campaign
+from annotation.commands.head_count import print_shortages
 
 
 def doctor(
@@ -20,12 +21,13 @@ def doctor(
     from annotation.label_studio.server import connect
     from annotation.rounds.doctor import Doctor
 
-    with open_campaign() as (workspace, _, journal), connect(workspace) as studio:
+    with open_campaign() as (workspace, campaign, journal), connect(workspace) as studio:
         examiner = Doctor(journal, studio)
         with CONSOLE.status("comparing the journal with the server …"):
             report = examiner.examine()
         for sentence in report.sentences:
             CONSOLE.print(sentence, highlight=False, soft_wrap=True)
+        print_shortages(campaign, studio)
         if not report.sentences:
             CONSOLE.print("the server has what the journal has")
             return

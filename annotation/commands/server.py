@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from annotation.commands import CONSOLE, open_workspace
+from annotation.commands.head_count import print_shortages
 from annotation.commands.steps import step_lines
 from pipelines.storage.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from annotation.label_studio.server import LabelStudioServer, ServerInfo
+    from pipelines.storage.workspace import Workspace
 
 
 def up(
@@ -54,8 +56,26 @@ def up(
             CONSOLE.print(f"[bold]{info.url}[/bold]  database: {info.database}", highlight=False, soft_wrap=True)
             admin = server.admin
             CONSOLE.print(f"log in as {admin.email}, password {admin.password}", highlight=False, soft_wrap=True)
+            _print_shortages(workspace)
             if foreground:
                 _follow(server, info)
+
+
+def _print_shortages(workspace: Workspace) -> None:
+    """Of the workspace's campaign, once there is one."""
+    from annotation import AnnotationError
+    from annotation.label_studio.server import connect
+    from annotation.rounds.campaign import FILE, Campaign
+
+    if not (workspace.annotation / FILE).exists():
+        return
+    try:
+        campaign = Campaign.load(workspace.annotation)
+    except AnnotationError as error:  # the server runs all the same
+        CONSOLE.print(f"[bold red]campaign:[/bold red] {error}", highlight=False, soft_wrap=True)
+        return
+    with connect(workspace, {}) as studio:
+        print_shortages(campaign, studio)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Commands of accounts: users add, list, remove, password."""
 
 import secrets
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -11,10 +10,13 @@ from rich.table import Table
 from annotation import AnnotationError
 from annotation.commands import CONSOLE, open_workspace
 from annotation.commands.dry_run import print_role_preview
+from annotation.commands.head_count import print_shortages
 
-users = typer.Typer(no_args_is_help=True, help="Accounts of annotators and experts.")
-LEAST = {"annotator": 3, "expert": 1}
-"""A rejected record goes to an annotator who has not worked on it: author, checker and another."""
+users = typer.Typer(
+    no_args_is_help=True,
+    help="Accounts of annotators, checkers and experts. A campaign needs three who write or check (four where records "
+    "are checked twice), and as many experts as judge a record (`experts_per_record`).",
+)
 
 EmailsArgument = Annotated[list[str], typer.Argument(help="E-mail addresses.")]
 PasswordOption = Annotated[
@@ -25,9 +27,10 @@ PasswordOption = Annotated[
 @users.command(name="add")
 def add_users(
     emails: EmailsArgument,
-    role: Annotated[str, typer.Option(help="annotator (writes and checks) or expert (accepts and reviews).")] = (
-        "annotator"
-    ),
+    role: Annotated[
+        str,
+        typer.Option(help="annotator (writes and checks), checker (only checks) or expert (accepts and reviews)."),
+    ] = "annotator",
     password: PasswordOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would change, and change nothing.")] = False,
 ) -> None:
@@ -77,18 +80,15 @@ def remove_users(emails: EmailsArgument) -> None:
     `darkroom annotate users remove bob@example.com`
     """
     from annotation.label_studio.server import connect
+    from annotation.rounds.campaign import Campaign
 
     with open_workspace() as workspace, connect(workspace) as studio:
-        accounts = _members(studio.accounts(), emails)
+        accounts, campaign = _members(studio.accounts(), emails), Campaign.load(workspace.annotation)
         for email in accounts:
             n_released = studio.remove_person(email)
             tasks = f", {n_released} open task{'s' * (n_released != 1)} handed on" if n_released else ""
             CONSOLE.print(f"{email}: removed{tasks}", highlight=False, soft_wrap=True)
-        left = Counter(account["role"] for account in studio.accounts() if account["is_active"])
-        for role, least in LEAST.items():
-            if left[role] < least:
-                few = f"{left[role]} {role}{'s' * (left[role] != 1)} left; a campaign needs at least {least}"
-                CONSOLE.print(f"[bold red]too few:[/bold red] {few}", highlight=False)
+        print_shortages(campaign, studio)
 
 
 @users.command(name="password")
@@ -107,10 +107,12 @@ def new_password(
 
 
 def _members(accounts: Sequence[Mapping[str, Any]], emails: Sequence[str]) -> list[str]:
-    """The addresses as the server has them. Raises ``AnnotationError`` for one that is no annotator's or expert's."""
+    """The addresses as the server has them. Raises ``AnnotationError`` for one that is nobody's in the team."""
     known = [account["email"] for account in accounts if account["role"] != "admin" and account["is_active"]]
     wanted = list(dict.fromkeys(email.strip().lower() for email in emails))
     for email in wanted:
         if email not in known:
-            raise AnnotationError(f"no annotator or expert has the account {email}; there are {', '.join(known)}")
+            raise AnnotationError(
+                f"no annotator, checker or expert has the account {email}; there are {', '.join(known)}"
+            )
     return wanted

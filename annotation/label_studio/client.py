@@ -74,9 +74,10 @@ class LabelStudioClient:
         return entries
 
     def create_project(self, campaign: str, round: str, *, n_excluded: int, language: str = "en") -> int:
-        description = f"darkroom {round} {campaign}"
+        description = project_description(campaign, round)
+        known = {description, *(project_description(campaign, round, role) for role in ROUND_FORMS[round].roles)}
         for project in self._retry(lambda: list(self._sdk.projects.list(request_options=ONCE))):
-            if project.description == description:
+            if project.description in known:
                 return int(project.id)
         created = self._retry(
             lambda: self._sdk.projects.create(
@@ -107,6 +108,12 @@ class LabelStudioClient:
                 "version of Darkroom; restore it with `darkroom annotate sync --reset-forms`"
             )
         return True
+
+    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
+        description = project_description(campaign, round, *roles)
+        project = self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE))
+        if project.description != description:
+            self._retry(lambda: self._sdk.projects.update(id=project_id, description=description, request_options=ONCE))
 
     def n_tasks(self, project_id: int) -> int:
         project = self._retry(lambda: self._sdk.projects.get(id=project_id, request_options=ONCE))
@@ -228,6 +235,12 @@ class LabelStudioClient:
         if status >= 500 or status in (408, 429):
             return ServerUnreachable(f"Label Studio at {self.url} fails ({status}): {body}")
         return AnnotationError(f"Label Studio at {self.url} rejects the request ({status}): {body}")
+
+
+def project_description(campaign: str, round: str, *roles: str) -> str:
+    """By which the plug-in knows the round, and the roles if they are not all of the round's."""
+    is_narrowed = bool(roles) and set(roles) != set(ROUND_FORMS[round].roles)
+    return f"darkroom {round}{':' + ','.join(roles) if is_narrowed else ''} {campaign}"
 
 
 def project_title(campaign: str, round: str) -> str:

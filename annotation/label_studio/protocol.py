@@ -53,6 +53,9 @@ class TaskServer(Protocol):
     def check_project(self, project_id: int, round: str) -> bool:
         """Whether the project exists. Raises ``FormChanged`` when its form differs from ours."""
 
+    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
+        """Gives the project's tasks to these of the round's roles only."""
+
     def n_tasks(self, project_id: int) -> int:
         """The number of tasks of a project."""
 

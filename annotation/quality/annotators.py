@@ -13,9 +13,10 @@ from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
 
+from annotation._plugin.darkroom_studio.permissions import ROLES
 from annotation.label_studio.protocol import Person
 from annotation.quality.versions import Version, versions
-from annotation.rounds.state_machine import CHECKING, ROLE, WRITING, RecordState
+from annotation.rounds.record_state import CHECKING, ROLE, WRITING, RecordState
 from pipelines.records import AnnotationEvent
 from pipelines.verification.proportion import Proportion, proportion_of
 
@@ -76,7 +77,7 @@ def measure_annotators(
     """A row for everybody with activity or in ``people``, by role and address; admins only with activity."""
     log = _ActivityLog(states, blocked)
     accounts = {person.email: person for person in people}
-    emails = log.emails | {email for email, person in accounts.items() if person.role in ROLE.values()}
+    emails = log.emails | {email for email, person in accounts.items() if person.role in ROLES}
     rows = [log.row(email, accounts.get(email)) for email in sorted(emails)]
     return tuple(sorted(rows, key=lambda row: (row.role, row.email)))
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from annotation.quality.annotators import MEASURES, is_below
 from annotation.quality.versions import versions
-from annotation.rounds.state_machine import WRITING, RecordState
+from annotation.rounds.record_state import WRITING, RecordState
 from pipelines.records import AnnotationEvent
 from pipelines.verification.proportion import Proportion, proportion_of
 

@@ -17,7 +17,7 @@ from annotation.quality.agreement import Agreement, alpha, mean_iou
 from annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from annotation.quality.drift import Drift, Period, find_drifts, periods
 from annotation.quality.versions import Version, versions
-from annotation.rounds.state_machine import CHECKING, ROUNDS, RecordState
+from annotation.rounds.record_state import CHECKING, ROUNDS, RecordState
 from pipelines.records import AnnotationEvent, FieldChange
 from pipelines.records.geometry import Box
 from pipelines.verification.proportion import Proportion, proportion_of

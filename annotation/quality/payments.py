@@ -17,7 +17,7 @@ from pathlib import Path
 
 from annotation.label_studio.protocol import Person
 from annotation.quality.annotators import active_seconds
-from annotation.rounds.state_machine import ROLE, ROUNDS, WRITING, RecordState
+from annotation.rounds.record_state import ROLE, ROUNDS, WRITING, RecordState
 from pipelines.records import AnnotationEvent
 from pipelines.storage.atomic_write import write_whole
 

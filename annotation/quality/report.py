@@ -17,7 +17,7 @@ from annotation._plugin.darkroom_studio.content import VERDICTS
 from annotation.label_studio.forms import templates
 from annotation.quality.annotators import find_outliers
 from annotation.quality.metrics import Quality
-from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.record_state import ROUNDS
 from pipelines.publishing.charts import BLUE, GREEN, INK, ORANGE, SOFT, mark_integers, new_figure, png, styled
 from pipelines.publishing.html_page import html_page
 from pipelines.records import Reject

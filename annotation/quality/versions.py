@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from annotation.rounds.state_machine import WRITING, RecordState
+from annotation.rounds.record_state import WRITING, RecordState
 from pipelines.records import AnnotationEvent
 
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]

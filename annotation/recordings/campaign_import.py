@@ -16,7 +16,7 @@ from annotation.recordings.format import RecordedTask, Recording
 from annotation.rounds.campaign import Campaign, annotation_digest
 from annotation.rounds.image_pool import POOL, reject_item, require_size
 from annotation.rounds.journal import Journal
-from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.record_state import ROUNDS
 from annotation.rounds.sync import Say, Sync
 from annotation.rounds.tables import RECORDED, AnnotationStages
 from annotation.rounds.task_exchange import SyncCounts
@@ -133,6 +133,9 @@ class RecordedServer:
 
     def check_project(self, project_id: int, round: str) -> bool:
         return True
+
+    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
+        pass
 
     def n_tasks(self, project_id: int) -> int:
         """All that were handed out; nothing gets lost."""

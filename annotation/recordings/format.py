@@ -23,7 +23,9 @@ from annotation import AnnotationError
 from annotation.label_studio.protocol import Person
 from annotation.rounds.campaign import Campaign, field_errors
 from annotation.rounds.journal import Journal, Revision, Work
-from annotation.rounds.state_machine import ROUNDS, frozen_revision
+from annotation.rounds.journal_entries import frozen_bases
+from annotation.rounds.record_state import ROUNDS
+from annotation.rounds.settlement import frozen_revision
 from annotation.rounds.terms import Terms
 from pipelines.records import PoolImage
 from pipelines.records.digest import digest
@@ -140,7 +142,7 @@ def _address(person: Person) -> str:
 def _tasks(
     works: Sequence[Work], campaign: str, terms: Mapping[str, Terms], accounts: Mapping[int, Person]
 ) -> Iterator[RecordedTask]:
-    frozen = {work.demand.base_annotation: work.demand.base_revision for work in works}
+    frozen = frozen_bases(works)
     for work in works:
         if work.task_id is not None and work.project_id is not None and work.revisions:
             yield _task(work, campaign, frozen, terms, accounts)

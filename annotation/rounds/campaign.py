@@ -13,6 +13,7 @@ from annotation.label_studio.forms import GUIDES
 from pipelines.storage.stage import code_digest
 
 FILE = "campaign.yaml"
+Rule = Literal["majority", "unanimity"]
 EXAMPLE, TRIAL = (Path(__file__).with_name(name) for name in ("example_campaign.yaml", "trial_campaign.yaml"))
 
 
@@ -44,6 +45,14 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     """Size of a seeded sample; None: every suitable image."""
     max_rework: Annotated[int, pydantic.Field(ge=0)] = 2
     """How often a rejected record is sent back."""
+    experts_per_record: Annotated[int, pydantic.Field(ge=1, le=15)] = 1
+    """Experts who judge a record, each on their own (Thyme 4.1: 3)."""
+    expert_rule: Rule = "majority"
+    """How many of them must name the same version of the record, so that it is accepted: more than half, or all."""
+    checked_twice: Annotated[float, pydantic.Field(ge=0, le=1)] = 0
+    """Share of records that two people check, each on their own; unless both name the same version, it is sent back."""
+    annotators_check: bool = True
+    """Whether annotators check each other's records; False: only accounts with the role checker do."""
     gold_share: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.05
     """Share of cross-checks that are repeated with a planted error."""
     pre_annotate: Literal["no", "pixels", "thousandths"] = "no"

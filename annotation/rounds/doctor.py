@@ -102,7 +102,7 @@ class Doctor:
         """Tasks with a submission stay: it was made on the changed data, and people have to look at it."""
         stored = {task.task_id: task for task in self.journal.tasks(found.project.project_id)}
         for task_id in found.changed:
-            if not stored[task_id].has_submission:
+            if not stored[task_id].n_submissions:
                 self.server.delete_task(task_id)
                 self.journal.retire_tasks([task_id])
 
@@ -121,7 +121,7 @@ class Doctor:
         for task in stored:
             found = listed.pop(task.task_id, None)
             if found is None:
-                missing = report.finished_missing if task.has_submission else report.unfinished_missing
+                missing = report.finished_missing if task.is_finished else report.unfinished_missing
                 missing.append(task.task_id)
             else:
                 self._compare_task(report, task, found)
@@ -132,7 +132,7 @@ class Doctor:
             report.changed.append(task.task_id)
         if found.overlap and found.overlap != task.overlap:
             report.wrong_overlap[task.task_id] = task.overlap
-        if found.n_annotations >= task.overlap and not task.has_submission:
+        if found.n_annotations >= task.overlap and not task.is_finished:
             report.unpulled.append(task.task_id)
 
     def _people(self) -> list[str]:

@@ -47,12 +47,13 @@ _ROLES = """
             where task_id = revisions.task_id))), '')
     where roles is null"""
 """The roles that each signer had at some time from the hand-out of the task on."""
-_HAS_SUBMISSION = """
-    exists (select 1 from revisions r where r.task_id = tasks.task_id
+_N_SUBMISSIONS = """
+    (select count(distinct r.annotation_id) from revisions r
+    where (r.task_id = tasks.task_id or r.task_id in (select task_id from retired where retired.key = tasks.key))
     and r.annotation_id not in (select annotation_id from gone)
     and json_extract(r.raw, '$.was_cancelled') is not 1
     and not (json_extract(r.raw, '$.result') = '[]' and json_extract(r.raw, '$.lead_time') is null))"""
-"""Whether a task has more than skips, and the empty annotations that exclude people."""
+"""Of a task: what is no skip, and no empty annotation that excludes somebody."""
 
 
 class Journal:
@@ -99,7 +100,8 @@ class Journal:
     ) -> None:
         """Stores demands with their ``terms``; existing ones stay unchanged."""
         rows = [(demand.key(campaign), *demand, terms[demand].digest if demand in terms else "") for demand in demands]
-        statement = f"insert or ignore into demands(key, {DEMAND_COLUMNS}, terms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        marks = ", ".join("?" * (len(Demand._fields) + 2))
+        statement = f"insert or ignore into demands(key, {DEMAND_COLUMNS}, terms) values ({marks})"
         with self.transaction():
             self._add_terms(set(terms.values()))
             self._db.executemany(statement, rows)
@@ -139,9 +141,9 @@ class Journal:
         """The keys that are demands of this campaign."""
         return {row[0] for row in self._by_key("select key from demands", keys)}
 
-    def overlaps(self, keys: Sequence[str]) -> dict[str, int]:
-        """The overlap of each key that is a demand of this campaign."""
-        return dict(self._by_key("select key, overlap from demands", keys))
+    def excluded(self, keys: Sequence[str]) -> dict[str, int]:
+        """How many people each key that is a demand of this campaign excludes."""
+        return dict(self._by_key("select key, overlap - n_wanted from demands", keys))
 
     def task_ids(self, keys: Sequence[str]) -> dict[str, int]:
         """The valid task of each key."""
@@ -174,13 +176,11 @@ class Journal:
     def tasks(self, project_id: int) -> list[StoredTask]:
         """The valid tasks of a project that the server is expected to have."""
         rows = self._db.execute(
-            f"select tasks.task_id, tasks.key, data, overlap, {_HAS_SUBMISSION} "
+            f"select tasks.task_id, tasks.key, data, overlap, n_wanted, {_N_SUBMISSIONS} "
             "from tasks join demands using (key) where project_id = ? and not is_lost order by tasks.task_id",
             (project_id,),
         )
-        return [
-            StoredTask(task_id, key, data, overlap, bool(has_some)) for task_id, key, data, overlap, has_some in rows
-        ]
+        return [StoredTask(*row) for row in rows]
 
     def n_tasks(self, project_id: int) -> int:
         """The number of tasks that the server is expected to have in a project."""
@@ -207,10 +207,11 @@ class Journal:
         self._write("update tasks set is_ready = 1 where key = ?", ((key,) for key in keys))
 
     def forget_project(self, round: str) -> None:
-        """Forgets a deleted project and its tasks without submissions, which will be created again."""
+        """Forgets a deleted project and its tasks that lack submissions, which will be created again."""
+        n_wanted = "(select n_wanted from demands where demands.key = tasks.key)"
         with self.transaction():
-            condition = "project_id = (select project_id from projects where round = ?) and not"
-            self._retire(f"{condition} {_HAS_SUBMISSION}", round)
+            condition = "project_id = (select project_id from projects where round = ?)"
+            self._retire(f"{condition} and {_N_SUBMISSIONS} < {n_wanted}", round)
             self._db.execute("delete from projects where round = ?", (round,))
 
     def rounds(self) -> list[str]:

@@ -1,4 +1,5 @@
 -- The tables of a campaign's journal (annotation/rounds/journal.py). A change raises SCHEMA there and has its step.
+-- demands.n_wanted: how many people answer it; bases: JSON of further frozen revisions (journal_entries.py).
 -- demands.terms: their digest, empty for one of a version before terms. tasks.data: digest of what was handed out, empty
 -- if unknown. tasks.is_lost: a finished task that the server lost. retired: an unfinished one, handed out again. revisions.roles: of the signer from
 -- hand-out to submission, null until accounts are pulled. roles: every role that an account had; last_demand is the last
@@ -9,7 +10,7 @@ create table if not exists demands(
     seq integer primary key autoincrement, key text unique not null, round text not null, item_id text not null,
     attempt integer not null, serial integer not null, base_annotation integer not null, base_revision text not null,
     gold text not null, overlap integer not null,
-    terms text not null default '');
+    terms text not null default '', n_wanted integer not null default 1, bases text not null default '');
 create index if not exists demands_by_item on demands(item_id, seq);
 create table if not exists tasks(key text primary key, project_id integer not null, task_id integer not null,
     is_ready integer not null,

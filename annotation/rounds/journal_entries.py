@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pipelines.records.digest import digest
 
-DEMAND_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap"
+DEMAND_COLUMNS = "round, item_id, attempt, serial, base_annotation, base_revision, gold, overlap, n_wanted, bases"
 
 
 class Demand(NamedTuple):
@@ -23,7 +23,11 @@ class Demand(NamedTuple):
     planted_error: str = ""
     """Its kind; empty for real work."""
     overlap: int = 1
-    """Annotations that complete its task: one, and one per excluded annotator."""
+    """Annotations that complete its task: ``n_wanted``, and one per excluded annotator."""
+    n_wanted: int = 1
+    """People who are to answer it, each on their own."""
+    bases: str = ""
+    """Of a round that several people judged: JSON of [annotation, revision] of all but the first."""
 
     def key(self, campaign: str) -> str:
         """The name of its task on the server; opaque to annotators."""
@@ -58,7 +62,12 @@ class StoredTask(NamedTuple):
     data: str
     """Digest of its data; empty if a version before terms handed it out."""
     overlap: int
-    has_submission: bool
+    n_wanted: int
+    n_submissions: int
+
+    @property
+    def is_finished(self) -> bool:
+        return self.n_submissions >= self.n_wanted
 
 
 @dataclass(slots=True)
@@ -94,6 +103,15 @@ def read_works(rows: Iterable[Sequence[Any]]) -> list[Work]:
             revision = Revision(seq, annotation_id, revision_digest, entered_in, json.loads(raw), frozen)
             work.revisions.append(revision)
     return list(works.values())
+
+
+def frozen_bases(works: Iterable[Work]) -> dict[int, str]:
+    """The revisions that later rounds build on, by annotation."""
+    frozen: dict[int, str] = {}
+    for work in works:
+        frozen[work.demand.base_annotation] = work.demand.base_revision
+        frozen.update(json.loads(work.demand.bases or "[]"))
+    return frozen
 
 
 def joined_roles(roles: Sequence[str] | None) -> str | None:

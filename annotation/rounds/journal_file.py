@@ -5,7 +5,7 @@ from pathlib import Path
 
 from annotation import AnnotationError
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
 _STEPS = {
@@ -14,7 +14,11 @@ _STEPS = {
         "alter table tasks add column data text not null default ''",
         "alter table tasks add column is_lost integer not null default 0",
         "alter table revisions add column roles text",
-    )
+    ),
+    1: (
+        "alter table demands add column n_wanted integer not null default 1",
+        "alter table demands add column bases text not null default ''",
+    ),
 }
 """From each schema to the next; columns only, since missing tables are created anyway."""
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotation.label_studio.forms import CATEGORIES, REASONS, ROUND_FORMS, largest_square, to_percent
-from annotation.rounds.state_machine import RecordState
+from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import RecordFields
 from annotation.rounds.terms import Terms
-from pipelines.records import ImageRef
+from pipelines.records import FieldChange, ImageRef
 
 N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
 """Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
@@ -101,10 +101,25 @@ def reasons_shown(state: RecordState) -> str:
     """The reasons and comment of the last rejection, without names."""
     titles = {reason.name: reason.title for reason in REASONS}
     last = state.history[-1]
-    texts = [plain(titles.get(reason, reason)) for reason in last.reasons]
-    comment = [f"“{plain(last.comment)}”"] if last.comment else []
-    lines = "\n".join(f"- {line}" for line in [*texts, *comment])
+    against = [
+        event
+        for event in state.history
+        if (event.round, event.attempt) == (last.round, last.attempt) and event.verdict in ("fix", "reject")
+    ]
+    texts: list[str] = []
+    for event in against or [last]:
+        texts += [plain(titles.get(reason, reason)) for reason in event.reasons]
+        texts += [_proposal(change) for change in event.changes]
+        texts += [f"“{plain(event.comment)}”"] if event.comment else []
+    lines = "\n".join(f"- {line}" for line in dict.fromkeys(texts))
     return f"**This record was rejected:**\n\n{lines}\n\nCorrect it, or ask something better about the image."
+
+
+def _proposal(change: FieldChange) -> str:
+    """What one of several judges would correct."""
+    if change.name == "boxes":
+        return "Other boxes"
+    return f"{change.name.capitalize()}: “{plain(change.before)}” → “{plain(change.after)}”"
 
 
 def plain(text: str) -> str:

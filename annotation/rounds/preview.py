@@ -13,13 +13,11 @@ from annotation.label_studio.forms import ROUND_FORMS
 from annotation.label_studio.protocol import Person
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
-from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.record_state import ROUNDS
 from annotation.rounds.sync import build_state_machine, current_work, pending_tasks, record_states
+from annotation.rounds.team import FEWEST
 from annotation.rounds.terms import terms_of
 from pipelines.records import PoolImage
-
-FEWEST_ANNOTATORS = 3
-"""A rejected record goes to one who has not worked on it."""
 
 
 @dataclass(slots=True)
@@ -76,7 +74,7 @@ def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Co
     if lost:
         tasks = _counts(Counter({round: open_tasks[round] for round in lost}))
         yield f"  they no longer open {', '.join(lost)}; open there: {tasks}, for {n_left:,} other {before}s"
-    if before == "annotator" and n_left < FEWEST_ANNOTATORS:
+    if before == "annotator" and n_left < FEWEST:
         yield f"  {n_left} annotators are left: a rejected record may find nobody who has not worked on it"
     elif lost and not n_left:
         yield f"  nobody is left for {', '.join(lost)}"

@@ -16,7 +16,8 @@ from annotation.rounds.campaign import Campaign, annotation_digest
 from annotation.rounds.journal import Demand, Journal, Work
 from annotation.rounds.label_studio_tasks import record_task
 from annotation.rounds.planted_errors import is_selected, plant
-from annotation.rounds.state_machine import ROUNDS, RecordState, StateMachine
+from annotation.rounds.record_state import ROUNDS, RecordState
+from annotation.rounds.state_machine import StateMachine
 from annotation.rounds.task_exchange import BATCH, PendingTask, SyncCounts, TaskExchange
 from annotation.rounds.terms import Terms, terms_of
 from pipelines.records import PoolImage
@@ -46,6 +47,7 @@ class Sync:
             for round in ROUNDS:
                 counts.n_revisions += exchange.pull(round, reset_form=reset_forms, recreate=recreate)
                 self._report_lost_tasks(round)
+            exchange.open_checks(self.campaign.annotators_check)
             exchange.pull_accounts()
             self._put_terms_in_force(exchange)
             if self.journal.settled != self._situation(pool):  # deriving every record's state takes a while
@@ -116,7 +118,7 @@ def pending_tasks(
             task = record_task(
                 key, item.image, task_state, round=demand.round, terms=terms, pre_annotation=pre_annotation
             )
-            yield PendingTask(demand, task, terms)
+            yield PendingTask(terms.asked(demand), task, terms)
 
 
 def _next_demands(
@@ -133,8 +135,11 @@ def _next_demands(
         size = (item.image.width, item.image.height)
         planted = plant(state.fields, size, seed=f"{campaign.name} {item.image.sha256}")
         if planted is not None:
-            demand = waiting._replace(round="cross_check", planted_error=planted.kind)
-            yield demand, replace(state, fields=planted.fields)
+            experts = {verdict.person_id for verdict in state.verdicts}
+            judges = [person for person in state.judges if person not in experts]
+            shown = replace(state, fields=planted.fields, judges=judges)
+            demand = waiting._replace(round="cross_check", planted_error=planted.kind, bases="")
+            yield demand._replace(n_wanted=1, overlap=1 + len(shown.excluded)), shown
 
 
 def build_state_machine(journal: Journal, campaign: Campaign) -> StateMachine:

@@ -12,7 +12,7 @@ from annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annotation_dig
 from annotation.rounds.image_pool import POOL, reject_item
 from annotation.rounds.journal import Journal
 from annotation.rounds.pre_annotations import PRE_ANNOTATIONS
-from annotation.rounds.state_machine import RecordState
+from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import InvalidSubmission
 from annotation.rounds.sync import build_state_machine, record_states
 from pipelines.generation.stage import Rejection, Shard, Stage

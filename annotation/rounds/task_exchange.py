@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from annotation import AnnotationError
+from annotation.label_studio.forms import ROUND_FORMS
 from annotation.label_studio.protocol import TaskServer
 from annotation.rounds.journal import Demand, Journal, RoundProject
 from annotation.rounds.label_studio_tasks import FEWEST_EXCLUDED, N_EXCLUDED
@@ -66,6 +67,11 @@ class TaskExchange:
         self._recover_tasks(round)
         return self._pull_changes(round)
 
+    def open_checks(self, annotators_check: bool) -> None:
+        """Whether annotators get cross-checks; accounts with the role checker do in any case."""
+        roles = [role for role in ROUND_FORMS["cross_check"].roles if annotators_check or role == "checker"]
+        self.server.open_to(self._project("cross_check").project_id, self.campaign, "cross_check", roles)
+
     def freeze_old_terms(self, round: str, today: Terms) -> None:
         """Freezes the terms of tasks that a version before terms handed out: the server has their limit."""
         missing, project = self.journal.without_terms(round), self.journal.project(round)
@@ -113,13 +119,13 @@ class TaskExchange:
         listed = list(self.server.tasks_after(project_id, last))
         if not listed:
             return
-        overlaps = self.journal.overlaps([task.key for task in listed])
-        ours = [task for task in listed if task.key in overlaps]
+        excluded = self.journal.excluded([task.key for task in listed])
+        ours = [task for task in listed if task.key in excluded]
         data = {task.key: digest(task.data) for task in ours if task.data}
         self.journal.add_tasks(project_id, [(task.key, task.task_id) for task in ours], data=data)
         valid = self.journal.task_ids([task.key for task in ours])
         for task in ours:
-            if valid[task.key] != task.task_id and task.n_annotations < overlaps[task.key]:
+            if valid[task.key] != task.task_id and task.n_annotations <= excluded[task.key]:
                 self.server.delete_task(task.task_id)
         last = max(task.task_id for task in listed)
         self.journal.set_project(round, project_id, last_task=last, watermark=watermark)

@@ -10,11 +10,12 @@ import json
 from typing import Any, NamedTuple
 
 from annotation.label_studio.forms import CATEGORIES, REASONS, form, names
-from annotation.rounds.campaign import Campaign
+from annotation.rounds.campaign import Campaign, Rule
+from annotation.rounds.journal_entries import Demand
 from annotation.rounds.submissions import ImageRules
 from pipelines.records.digest import digest
 
-RULES = ("max_share", "max_rework")
+RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice")
 """The fields that are rules of the campaign; the others are the form's."""
 
 
@@ -28,6 +29,11 @@ class Terms(NamedTuple):
     categories: tuple[str, ...] = names(CATEGORIES)
     reasons: tuple[str, ...] = ()
     """Empty: not checked, as the gate of older versions did."""
+    experts_per_record: int = 1
+    """Of an acceptance; other rounds have the default."""
+    expert_rule: Rule = "majority"
+    checked_twice: float = 0
+    """Of a cross-check; other rounds have the default."""
 
     @property
     def digest(self) -> str:
@@ -48,14 +54,44 @@ class Terms(NamedTuple):
         """The rules of one image's submissions; tasks of older versions were accepted without boxes."""
         return ImageRules(width, height, self.max_share, self.categories, self.reasons, bool(self.form))
 
+    def n_verdicts(self, round: str, item_id: str) -> int:
+        """How many people judge the record in this round, each on their own."""
+        if round == "accept":
+            return self.experts_per_record
+        return 2 if round == "cross_check" and is_checked_twice(item_id, self.checked_twice) else 1
+
+    def rule(self, round: str) -> Rule:
+        """Two checkers of a record have to agree."""
+        return self.expert_rule if round == "accept" else "unanimity"
+
+    def asked(self, demand: Demand) -> Demand:
+        """A round's first demand, for as many people as these terms ask; others as they are."""
+        if demand.serial or demand.planted_error:
+            return demand
+        n_wanted = self.n_verdicts(demand.round, demand.item_id)
+        return demand._replace(n_wanted=n_wanted, overlap=demand.overlap - demand.n_wanted + n_wanted)
+
     def changes(self, before: Terms) -> list[str]:
         """The differences from earlier terms, for people."""
         rules = [name for name in RULES if getattr(self, name) != getattr(before, name)]
-        changed = [f"{name} {getattr(before, name):g} -> {getattr(self, name):g}" for name in rules]
-        return changed + (["a new version of the form"] if self[2:] != before[2:] else [])
+        changed = [f"{name} {_shown(getattr(before, name))} -> {_shown(getattr(self, name))}" for name in rules]
+        is_new_form = any(getattr(self, name) != getattr(before, name) for name in self._fields if name not in RULES)
+        return changed + (["a new version of the form"] if is_new_form else [])
+
+
+def is_checked_twice(item_id: str, share: float) -> bool:
+    """Whether an item is in the share, by its digest; a larger share contains the smaller one."""
+    return int(digest(["checked twice", item_id])[:8], 16) < share * 16**8
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def terms_of(campaign: Campaign, round: str) -> Terms:
     """The terms of tasks that are handed out now."""
     version = digest(form(round))[:20]
-    return Terms(campaign.max_share, campaign.max_rework, version, names(CATEGORIES), names(REASONS))
+    terms = Terms(campaign.max_share, campaign.max_rework, version, names(CATEGORIES), names(REASONS))
+    if round == "accept":
+        return terms._replace(experts_per_record=campaign.experts_per_record, expert_rule=campaign.expert_rule)
+    return terms._replace(checked_twice=campaign.checked_twice) if round == "cross_check" else terms

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from annotation.quality.metrics import Quality, measure
-from annotation.rounds.state_machine import RecordState
+from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import RecordFields
 from pipelines.records import AnnotationEvent, FieldChange
 from pipelines.records.geometry import Box

@@ -8,11 +8,14 @@ from typing import Any
 
 from annotation.label_studio.protocol import Person
 from annotation.rounds.journal import Journal
-from annotation.rounds.state_machine import ROUNDS, RecordState, StateMachine
+from annotation.rounds.record_state import ROUNDS, RecordState
+from annotation.rounds.state_machine import StateMachine
+from annotation.rounds.terms import Terms
 
 ITEM = "a" * 64
 SIZE = (4000, 3000)
 ANN, BOB, CEM, EVE, FAY, ADMIN = 2, 3, 4, 5, 6, 1
+GUS, HAL, IDA = 7, 8, 9
 PEOPLE = [
     Person(ADMIN, "admin@example.com", "admin", "admin"),
     Person(ANN, "ann@example.com", "Ann", "annotator"),
@@ -21,14 +24,29 @@ PEOPLE = [
     Person(EVE, "eve@example.com", "Eve", "expert"),
     Person(FAY, "fay@example.com", "Fay", "expert"),
 ]
+PANEL = [
+    Person(GUS, "gus@example.com", "Gus", "expert"),
+    Person(HAL, "hal@example.com", "Hal", "expert"),
+    Person(IDA, "ida@example.com", "Ida", "checker"),
+]
 
 
 class Desk:
     """One item's way through the rounds."""
 
-    def __init__(self, folder: Path, *, max_rework: int = 2, item: str = ITEM, size: tuple[int, int] = SIZE) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        max_rework: int = 2,
+        item: str = ITEM,
+        size: tuple[int, int] = SIZE,
+        terms: Terms | None = None,
+    ) -> None:
+        """``terms``: of all tasks; None: as of a version before terms."""
         self.journal = Journal(folder)
-        self.journal.set_people(PEOPLE)
+        self.journal.set_people([*PEOPLE, *PANEL])
+        self.terms = terms
         self._max_rework, self._item, self._size = max_rework, item, size
         self._tasks: dict[str, int] = {}
         self._annotation = 0
@@ -37,15 +55,17 @@ class Desk:
     def state(self) -> RecordState:
         """Where the item stands now."""
         works = next((works for item, works in self.journal.works(ROUNDS) if item == self._item), [])
-        walk = StateMachine(max_share=0.05, max_rework=self._max_rework, people=self.journal.people())
+        people, terms = self.journal.people(), self.journal.terms()
+        walk = StateMachine(max_share=0.05, max_rework=self._max_rework, people=people, terms=terms)
         return walk.state(self._item, self._size, works)
 
     def hand_out(self) -> int:
         """Demands what is wanted, as a sync does; gives the task's number."""
         state = self.state()
         assert state.next_demand is not None, f"nothing is wanted: {state}"
-        self.journal.demand([state.next_demand], campaign="test")
-        key = state.next_demand.key("test")
+        demand = self.terms.asked(state.next_demand) if self.terms else state.next_demand
+        self.journal.demand([demand], campaign="test", terms={demand: self.terms} if self.terms else {})
+        key = demand.key("test")
         task_id = len(self._tasks) + 1
         self._tasks[key] = task_id
         self.journal.add_tasks(9, [(key, task_id)])

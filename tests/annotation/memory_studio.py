@@ -57,6 +57,9 @@ class MemoryStudio:
     def reset_form(self, project_id: int, round: str, **more: Any) -> None:
         pass
 
+    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
+        pass
+
     def n_tasks(self, project_id: int) -> int:
         return sum(task.project == project_id for task in self.tasks.values())
 

@@ -18,7 +18,8 @@ from annotation.label_studio.forms import REASONS, names, to_percent
 from annotation.label_studio.protocol import Person
 from annotation.rounds.journal import Demand, Revision, Work
 from annotation.rounds.planted_errors import is_selected, plant
-from annotation.rounds.state_machine import ROLE, RecordState, StateMachine
+from annotation.rounds.record_state import ROLE, RecordState
+from annotation.rounds.state_machine import StateMachine
 from annotation.rounds.submissions import CATEGORY_NAMES, RecordFields
 from pipelines.records.geometry import Box
 

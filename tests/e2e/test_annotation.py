@@ -45,7 +45,7 @@ from annotation.rounds.doctor import Doctor
 from annotation.rounds.image_pool import POOL
 from annotation.rounds.journal import Journal
 from annotation.rounds.planted_errors import is_selected
-from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.record_state import ROUNDS
 from annotation.rounds.sync import Sync
 from annotation.rounds.tables import ACCEPTED, AnnotationStages
 from assets.graph.annotation import annotation_sync
@@ -549,7 +549,7 @@ def test_who_leaves_in_the_middle_of_a_round_hands_their_task_on_and_may_come_ba
     assert logs_in(started.url, "leaver@example.com", "another secret")
     assert logs_in(started.url, "stayer@example.com", "a third secret")
     assert not logs_in(started.url, "stayer@example.com", secret)
-    with pytest.raises(AssertionError, match="no annotator or expert has the account nobody"):
+    with pytest.raises(AssertionError, match="no annotator, checker or expert has the account nobody"):
         run_darkroom(environment, "annotate", "users", "remove", "nobody@example.com")
 
 

@@ -62,7 +62,7 @@ def _answer(request: HttpRequest, change: Any) -> HttpResponse:
         with transaction.atomic():
             user = User.objects.filter(email=body["email"].strip().lower(), is_staff=False).first()
             if user is None:
-                raise ValueError(f"no annotator or expert has the account {body['email']}")
+                raise ValueError(f"no annotator, checker or expert has the account {body['email']}")
             return JsonResponse({"email": user.email, **change(user, body)})
     except (ValueError, KeyError, AttributeError, TypeError, ValidationError) as error:
         messages = error.messages if isinstance(error, ValidationError) else [str(error)]

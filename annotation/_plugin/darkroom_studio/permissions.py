@@ -1,20 +1,21 @@
 """Who may open which round.
 
-A project names its round in its description: ``darkroom <round> …``. Roles are Django groups ``darkroom:<role>``.
+A project names its round in its description, ``darkroom <round> …``, and the roles if not all of the round's have it:
+``darkroom cross_check:checker …``. Roles are Django groups ``darkroom:<role>``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-ROLES = ("annotator", "expert")
+ROLES = ("annotator", "checker", "expert")
 OPEN_TO = {
     "annotate": ("annotator",),
-    "cross_check": ("annotator",),
+    "cross_check": ("annotator", "checker"),
     "rework": ("annotator",),
     "accept": ("expert",),
     "review": ("expert",),
-    "verify": ("annotator", "expert"),
+    "verify": ("annotator", "checker", "expert"),
     "suitability": ("annotator", "expert"),
 }
 UNKNOWN = "Authentication credentials were not provided or are wrong."
@@ -29,11 +30,23 @@ def role_of(user: Any) -> str:
 
 def round_of(project: Any) -> str:
     """The round of a project; empty for another team's project."""
-    words = (project.description or "").split()
-    return words[1] if len(words) > 1 and words[0] == "darkroom" else ""
+    return _opening(project)[0]
+
+
+def open_roles(project: Any) -> tuple[str, ...]:
+    """The roles that may open a project of a campaign."""
+    round, narrowed = _opening(project)
+    return tuple(role for role in OPEN_TO.get(round, ()) if not narrowed or role in narrowed)
 
 
 def is_open(project: Any, user: Any) -> bool:
     """Whether the user may see the project; other teams' projects are not restricted."""
-    round = round_of(project)
-    return user.is_staff or not round or role_of(user) in OPEN_TO.get(round, ())
+    return user.is_staff or not round_of(project) or role_of(user) in open_roles(project)
+
+
+def _opening(project: Any) -> tuple[str, list[str]]:
+    words = (project.description or "").split()
+    if len(words) < 2 or words[0] != "darkroom":
+        return "", []
+    round, _, roles = words[1].partition(":")
+    return round, [role for role in roles.split(",") if role]

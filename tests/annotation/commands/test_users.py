@@ -40,7 +40,7 @@ def test_a_team_that_becomes_too_small_is_told_so(server: Scripted) -> None:
     said = runner.invoke(app, ["users", "remove", "ANN@example.com"])
     assert said.exit_code == 0, said.output
     assert "ann@example.com: removed, 2 open tasks handed on" in said.output
-    assert "too few: 0 annotators left; a campaign needs at least 3" in said.output
+    assert "too few: 0 annotators; this campaign needs at least 3" in said.output
     assert server.seen[1] == ("POST", "/darkroom/people/remove")
 
 
@@ -50,7 +50,7 @@ def test_who_is_no_member_is_named_and_nothing_is_changed(server: Scripted, comm
     server.answers = [(200, {"people": ACCOUNTS})]
     said = runner.invoke(app, ["users", command, email])
     assert said.exit_code == 1
-    assert f"no annotator or expert has the account {email}; there are ann@example.com" in said.output.replace(
+    assert f"no annotator, checker or expert has the account {email}; there are ann@example.com" in said.output.replace(
         "\n", " "
     )
     assert [method for method, _ in server.seen] == ["GET"]

@@ -6,7 +6,7 @@ import pytest
 
 from annotation.label_studio.protocol import Person
 from annotation.quality.annotators import active_seconds, measure_annotators
-from annotation.rounds.state_machine import PlantedErrorCheck
+from annotation.rounds.record_state import PlantedErrorCheck
 from annotation.rounds.submissions import InvalidSubmission
 from pipelines.records.reject_reasons import Reason
 from pipelines.verification.proportion import Proportion

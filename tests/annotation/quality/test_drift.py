@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from annotation.quality.drift import find_drifts, periods
 from annotation.quality.metrics import measure
-from annotation.rounds.state_machine import PlantedErrorCheck
+from annotation.rounds.record_state import PlantedErrorCheck
 from pipelines.verification.proportion import Proportion
 
 

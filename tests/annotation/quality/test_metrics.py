@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.quality.metrics import measure
-from annotation.rounds.state_machine import PlantedErrorCheck
+from annotation.rounds.record_state import PlantedErrorCheck
 from annotation.rounds.submissions import InvalidSubmission
 from pipelines.records.reject_reasons import Reason
 from pipelines.verification.proportion import Proportion

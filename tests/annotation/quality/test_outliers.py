@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from annotation.quality.annotators import find_outliers, measure_annotators
-from annotation.rounds.state_machine import PlantedErrorCheck
+from annotation.rounds.record_state import PlantedErrorCheck
 
 
 def rows(state, **caught):

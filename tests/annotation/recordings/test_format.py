@@ -17,7 +17,7 @@ from annotation.recordings.format import BUNDLED, Recording, read_recording, rec
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.image_pool import POOL
 from annotation.rounds.journal import Journal
-from annotation.rounds.state_machine import RecordState
+from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import CATEGORY_NAMES
 from annotation.rounds.tables import ACCEPTED, AnnotationStages, read_accepted
 from pipelines.demo.images.charts import charts

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from annotation import AnnotationError
 from annotation.rounds.journal import Demand, Journal
-from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.record_state import ROUNDS
 
 RAW = {"completed_by": 2, "updated_by": None, "result": [], "was_cancelled": False, "lead_time": 1.0}
 

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.label_studio_tasks import plain, record_task, results, rules_shown
-from annotation.rounds.state_machine import RecordState
+from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import ImageRules, RecordFields, read_submission
 from annotation.rounds.terms import terms_of
 from pipelines.records import AnnotationEvent, ImageRef
@@ -22,7 +22,10 @@ FIELDS = RecordFields("Which number?", "42", "quantity", 42, (Box(10, 20, 110, 8
 
 
 def waiting(round: str, **more: object) -> RecordState:
-    return replace(RecordState(ITEM, round=round, fields=FIELDS, authors=[ANN], judges=[BOB]), **more)
+    judges = [] if round == "cross_check" else [BOB]
+    return replace(
+        RecordState(ITEM, round=round, fields=FIELDS, authors=[ANN], judges=judges, sent_back_by=[BOB]), **more
+    )
 
 
 def test_a_prediction_reads_as_the_record_that_it_was_made_from() -> None:

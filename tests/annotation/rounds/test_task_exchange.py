@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from annotation import AnnotationError, ServerUnreachable
 from annotation.label_studio.client import ChangedTask, TaskListing
 from annotation.rounds.journal import Demand, Journal
-from annotation.rounds.state_machine import ROUNDS
+from annotation.rounds.record_state import ROUNDS
 from annotation.rounds.task_exchange import PendingTask, TaskExchange
 
 
@@ -38,6 +38,9 @@ class Server:
 
     def check_project(self, project_id: int, round: str) -> bool:
         return project_id in self.projects
+
+    def open_to(self, project_id: int, campaign: str, round: str, roles: Sequence[str]) -> None:
+        pass
 
     def n_tasks(self, project_id: int) -> int:
         return len(self.tasks)

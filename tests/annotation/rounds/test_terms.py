@@ -15,8 +15,9 @@ from annotation.recordings.format import Recording
 from annotation.recordings.format import record as recorded
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
+from annotation.rounds.journal_file import SCHEMA
 from annotation.rounds.preview import preview_role, preview_sync
-from annotation.rounds.state_machine import ROUNDS, RecordState
+from annotation.rounds.record_state import ROUNDS, RecordState
 from annotation.rounds.sync import Sync, build_state_machine, record_states
 from annotation.rounds.terms import Terms
 from pipelines.records import ImageRef, PoolImage
@@ -222,7 +223,7 @@ def test_an_old_journal_is_migrated_once_and_reads_as_before(old: Path) -> None:
         assert ("accepted", "accept", 3) in first
     with Journal(old) as journal, sqlite3.connect(old / "journal.sqlite") as plain:
         assert states(journal) == first
-        assert plain.execute("pragma user_version").fetchone() == (1,)
+        assert plain.execute("pragma user_version").fetchone() == (SCHEMA,)
         assert {name: plain.execute(f"select count(*) from {name}").fetchone() for name in before} == before
 
 

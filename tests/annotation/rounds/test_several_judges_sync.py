@@ -1,0 +1,135 @@
+"""Several judges of a record through a sync: how many get its task, and when terms and people change."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from annotation.rounds.campaign import Campaign
+from annotation.rounds.doctor import Doctor
+from annotation.rounds.journal import Journal
+from annotation.rounds.journal_file import SCHEMA
+from annotation.rounds.planted_errors import is_selected
+from annotation.rounds.record_state import ROUNDS
+from annotation.rounds.sync import build_state_machine
+from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
+from tests.annotation.rounds.test_terms import Team
+
+SCHEMA_1 = Path(__file__).with_name("journal_of_schema_1.sql")
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Team:
+    """A record that waits for three experts."""
+    team = Team(tmp_path)
+    team.studio.accounts = [*PEOPLE, *PANEL]
+    team.sync(experts_per_record=3)
+    team.hand_in("annotate", ANN, record())
+    team.hand_in("cross_check", BOB, accepts())
+    return team
+
+
+def test_one_task_is_for_three_experts_and_excludes_who_worked_on_the_record(team: Team) -> None:
+    task = team.studio.tasks[team.studio.open_task("accept")]
+    assert [one["completed_by"] for one in task.annotations] == [ANN, BOB]
+    assert task.overlap == 2 + 3
+    for person in (EVE, FAY, GUS):
+        assert team.state().stage == "waiting"
+        team.hand_in("accept", person, accepts())
+    assert team.state().stage == "accepted"
+    assert team.studio.n_tasks(3) == 1, "each of them got the same task"
+
+
+def test_what_was_handed_out_to_one_expert_is_accepted_by_one(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    team.studio.accounts = [*PEOPLE, *PANEL]
+    team.hand_in("annotate", ANN, record())
+    team.hand_in("cross_check", BOB, accepts())
+    team.sync(experts_per_record=3)
+    assert "experts_per_record 1 -> 3: applies to tasks of accept handed out from now on" in team.said
+    team.hand_in("accept", EVE, accepts())
+    assert team.state().stage == "accepted"
+    team.sync(experts_per_record=2, expert_rule="unanimity")
+    assert team.state().stage == "accepted"
+
+
+def test_three_experts_stay_three_when_the_campaign_asks_for_one(team: Team) -> None:
+    team.hand_in("accept", EVE, accepts())
+    team.sync(experts_per_record=1)
+    assert (team.state().stage, team.state().n_missing) == ("waiting", 2)
+    team.hand_in("accept", BOB, accepts())  # no expert: void
+    team.hand_in("accept", FAY, accepts())
+    task = team.studio.tasks[team.studio.open_task("accept")]
+    assert (len(task.annotations), task.overlap) == (4, 5), "one is missing, and four have worked on it"
+    team.hand_in("accept", GUS, accepts())
+    assert team.state().stage == "accepted"
+
+
+def test_the_copy_with_a_planted_error_goes_to_one_person(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    team.sync(experts_per_record=3, gold_share=1, checked_twice=1)
+    assert is_selected("a" * 64, "c", 1)
+    team.hand_in("annotate", ANN, record("40"))
+    assert team.studio.tasks[team.studio.open_task("cross_check")].overlap == 1 + 2
+    team.hand_in("cross_check", BOB, accepts())
+    team.hand_in("cross_check", CEM, accepts())
+    copy = team.studio.tasks[team.studio.open_task("cross_check")]
+    assert ([one["completed_by"] for one in copy.annotations], copy.overlap) == ([ANN, BOB, CEM], 4)
+
+
+def test_a_task_that_was_deleted_between_two_verdicts_goes_out_for_the_missing_ones(team: Team) -> None:
+    team.hand_in("accept", EVE, accepts())
+    team.studio.delete_task(team.studio.open_task("accept"))
+    doctor = Doctor(team.journal, team.studio)  # type: ignore[arg-type]
+    assert "1 task missing, unfinished" in doctor.examine().sentences[0]
+    doctor.repair(doctor.examine())
+    team.sync()
+    task = team.studio.tasks[team.studio.open_task("accept")]
+    assert ([one["completed_by"] for one in task.annotations], task.overlap) == ([ANN, BOB, EVE], 5)
+    team.hand_in("accept", FAY, accepts())
+    team.hand_in("accept", GUS, rejects())
+    state = team.state()
+    assert (state.stage, state.invalid) == ("accepted", [])
+    assert [event.verdict for event in state.history if event.round == "accept"] == ["accept", "accept", "reject"]
+    assert doctor.examine().sentences == []
+
+
+def test_who_leaves_has_judged_and_another_expert_takes_the_open_place(team: Team) -> None:
+    """A removed account keeps its role and its submissions; its open tasks go to others (departures.py)."""
+    team.hand_in("accept", EVE, accepts())
+    team.hand_in("accept", FAY, accepts())
+    team.studio.accounts = [one for one in team.studio.accounts if one.person_id != EVE]
+    team.hand_in("accept", GUS, accepts())
+    state = team.state()
+    assert (state.stage, state.invalid) == ("accepted", [])
+    assert {event.person for event in state.history} >= {"eve@example.com", "gus@example.com"}
+
+
+def test_a_rework_shows_the_reasons_of_all_who_spoke_against_the_record(team: Team) -> None:
+    team.hand_in("accept", EVE, rejects("too_easy"))
+    team.hand_in("accept", FAY, accepts())
+    team.hand_in("accept", GUS, rejects("bad_box"))
+    shown = team.studio.tasks[team.studio.open_task("rework")].data["reasons"]
+    assert "Answerable without looking closer" in shown
+    assert "Box misses the object" in shown
+
+
+def test_a_journal_of_the_version_before_several_experts_reads_as_before(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "journal.sqlite") as file:
+        file.executescript(SCHEMA_1.read_text())
+        assert file.execute("pragma user_version").fetchone() == (1,)
+    asked = Campaign(name="c", gold_share=0, experts_per_record=3, checked_twice=1)
+    with Journal(tmp_path) as journal:
+        machine = build_state_machine(journal, asked)
+        states = {item[0]: machine.state(item, SIZE, works) for item, works in journal.works(ROUNDS)}
+        assert {item: (state.stage, state.round, state.attempt) for item, state in states.items()} == {
+            "a": ("accepted", "accept", 0),
+            "b": ("waiting", "rework", 1),
+            "c": ("waiting", "accept", 0),
+        }
+        assert states["c"].next_demand is None, "its task is out, for one expert"
+    with Journal(tmp_path), sqlite3.connect(tmp_path / "journal.sqlite") as file:
+        assert file.execute("pragma user_version").fetchone() == (SCHEMA,)
+        assert file.execute("select distinct n_wanted, bases from demands").fetchall() == [(1, "")]
