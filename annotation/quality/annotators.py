@@ -47,7 +47,7 @@ class AnnotatorQuality:
     blind: Proportion
     """Blind answers that match the record's answer."""
     upheld: Proportion
-    """Of versions that this person checked and an expert judged, those with the same verdict."""
+    """Of versions that this person checked and experts judged, those with the same verdict."""
     planted_errors: Proportion
     """Planted errors that this person caught."""
     invalid: Mapping[str, int]
@@ -107,7 +107,7 @@ class _ActivityLog:
     def __init__(self, states: Sequence[RecordState], blocked: Iterable[Mapping[str, Any]]) -> None:
         self._events: dict[str, list[AnnotationEvent]] = {}
         self._written: dict[str, list[Version]] = {}
-        self._checked: dict[str, list[Version]] = {}
+        self._upheld: dict[str, list[bool]] = {}
         self._caught: dict[str, list[bool]] = {}
         self._invalid: dict[str, Counter[str]] = {}
         self._skipped: Counter[str] = Counter()
@@ -124,8 +124,8 @@ class _ActivityLog:
             self._events.setdefault(event.person, []).append(event)
         for version in versions(state):
             self._written.setdefault(version.author.person, []).append(version)
-            if version.check is not None:
-                self._checked.setdefault(version.check.person, []).append(version)
+            for check in version.cross_checks if version.expert_verdict else ():
+                self._upheld.setdefault(check.person, []).append(check.verdict == version.expert_verdict)
         for check in state.planted_checks:
             self._caught.setdefault(check.person, []).append(check.caught)
         for submission in state.invalid:
@@ -139,7 +139,6 @@ class _ActivityLog:
         first = [version.outcome for version in written if version.author.attempt == 0]
         settled = [outcome for outcome in first if outcome != "waiting"]
         by_round = Counter(event.round for event in valid)
-        judged = [version for version in self._checked.get(email, []) if version.check and version.acceptance]
         return AnnotatorQuality(
             email=email,
             name=(person.name if person else "") or email,
@@ -150,9 +149,9 @@ class _ActivityLog:
             checking_seconds=_median_lead(valid, CHECKING),
             first_pass=proportion_of(outcome == "unchanged" for outcome in settled),
             fixed=proportion_of(outcome == "fixed" for outcome in settled),
-            reasons=by_frequency(Counter(reason for version in written for reason in version.reject_reasons)),
+            reasons=by_frequency(Counter(reason for version in written for _, reason in version.reject_reasons)),
             blind=proportion_of(event.blind_match for event in valid if event.blind_match is not None),
-            upheld=proportion_of(version.checks[0].verdict == version.expert_verdict for version in judged),
+            upheld=proportion_of(self._upheld.get(email, [])),
             planted_errors=proportion_of(caught),
             invalid=by_frequency(self._invalid.get(email, Counter())),
             n_blocked=self._blocked[email],

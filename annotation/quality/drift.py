@@ -110,10 +110,10 @@ def _gap(drift: Drift) -> float:
 def _cases(states: Sequence[RecordState]) -> Iterator[Case]:
     for state in states:
         for version in versions(state):
-            author, check = version.author, version.check
+            author = version.author
             if author.attempt == 0 and version.outcome != "waiting":
                 yield Case(author.at, author.person, "first_pass", version.outcome == "unchanged")
-            if check is not None and version.acceptance is not None:
+            for check in version.cross_checks if version.expert_verdict else ():
                 yield Case(check.at, check.person, "upheld", check.verdict == version.expert_verdict)
         for event in state.history:
             if event.verdict != "void" and event.blind_match is not None:

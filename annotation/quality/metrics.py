@@ -16,6 +16,7 @@ from annotation.label_studio.protocol import Person
 from annotation.quality.agreement import Agreement, alpha, mean_iou
 from annotation.quality.annotators import BREAK_SECONDS, AnnotatorQuality, by_frequency, measure_annotators
 from annotation.quality.drift import Drift, Period, find_drifts, periods
+from annotation.quality.panels import PanelAgreement, measure_panels
 from annotation.quality.versions import Version, versions
 from annotation.rounds.record_state import CHECKING, ROUNDS, RecordState
 from pipelines.records import AnnotationEvent, FieldChange
@@ -81,7 +82,9 @@ class Quality:
     confusion: Mapping[tuple[str, str], int]
     """Versions by (checker's verdict, expert's verdict on the author's version)."""
     escaped: Proportion
-    """Of versions that a checker passed, those that an expert rejected."""
+    """Of versions that the cross-check passed, those that experts rejected."""
+    panels: tuple[PanelAgreement, ...]
+    """Agreement of several experts, and of two checkers; empty where one person judges."""
     first_pass: Proportion
     """Of first versions with finished checks, those accepted as written."""
     box_iou: float | None
@@ -130,7 +133,7 @@ def measure(
     minutes = sum(min(e.lead_seconds or 0.0, BREAK_SECONDS) for state in states for e in state.history) / 60
     accepted = [state for state in states if state.stage == "accepted"]
     first = [v.outcome for v in all_versions if v.author.attempt == 0 and v.outcome != "waiting"]
-    judged = [(v.check.verdict, v.expert_verdict) for v in all_versions if v.check and v.expert_verdict]
+    judged = [(check.verdict, v.expert_verdict) for v in all_versions if v.expert_verdict for check in v.cross_checks]
     return Quality(
         n_items=len(states),
         until=max((event.at for event in events), default=""),
@@ -143,7 +146,8 @@ def measure(
         blind=proportion_of(event.blind_match for event in checks if event.blind_match is not None),
         verdicts=alpha(judged),
         confusion=dict(sorted(Counter(judged).items())),
-        escaped=proportion_of(v.acceptance.verdict == "reject" for v in all_versions if v.acceptance),
+        escaped=proportion_of(v.expert_verdict == "reject" for v in all_versions if v.expert_verdict),
+        panels=measure_panels(states),
         first_pass=proportion_of(outcome == "unchanged" for outcome in first),
         box_iou=_box_iou(change for event in checks for change in event.changes if change.name == "boxes"),
         boxes_kept=proportion_of(
@@ -167,7 +171,7 @@ def measure(
 
 def _funnel(n_items: int, of_item: Sequence[Sequence[Version]], n_accepted: int) -> dict[str, int]:
     n_written = sum(map(bool, of_item))
-    n_checked = sum(any(v.check and v.check.verdict != "reject" for v in item_versions) for item_versions in of_item)
+    n_checked = sum(any(version.has_passed for version in item_versions) for item_versions in of_item)
     return {"images": n_items, "written": n_written, "cross-checked": n_checked, "accepted": n_accepted}
 
 
@@ -192,8 +196,7 @@ def _planted_errors(states: Sequence[RecordState]) -> dict[str, Proportion]:
 def _reasons(all_versions: Iterable[Version]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = {}
     for version in all_versions:
-        round = "accept" if version.acceptance else "cross_check"
-        for reason in version.reject_reasons:
+        for round, reason in version.reject_reasons:
             counts.setdefault(reason, Counter())[round] += 1
     totals = by_frequency(Counter({reason: counter.total() for reason, counter in counts.items()}))
     return {reason: {name: counts[reason][name] for name in CHECKING} for reason in totals}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_PANELS = {"accept": "agreement among experts (alpha)", "cross_check": "agreement of two checkers (alpha)"}
 
 
 def write_report(quality: Quality, path: Path, *, title: str = "annotation", left_out: Sequence[Reject] = ()) -> Path:
@@ -106,6 +107,8 @@ def figures(quality: Quality) -> dict[str, int | float]:
         "blind_match": quality.blind.value,
         "first_pass": quality.first_pass.value,
         "verdict_alpha": quality.verdicts.alpha if quality.verdicts else None,
+        "experts_alpha": _panel_alpha(quality, "accept"),
+        "checkers_alpha": _panel_alpha(quality, "cross_check"),
         "escaped": quality.escaped.value,
         "box_iou": quality.box_iou,
         "golds_caught": quality.planted_errors_caught.value,
@@ -114,6 +117,11 @@ def figures(quality: Quality) -> dict[str, int | float]:
         "gate_hits": sum(row.n_blocked for row in quality.people),
     }
     return {name: value for name, value in headline.items() if value is not None}
+
+
+def _panel_alpha(quality: Quality, round: str) -> float | None:
+    panel = next((panel for panel in quality.panels if panel.round == round), None)
+    return panel.alpha.alpha if panel and panel.alpha else None
 
 
 def people_rows(quality: Quality) -> list[dict[str, str | int | float | None]]:
@@ -147,6 +155,7 @@ def summary(quality: Quality) -> str:
         ("blind answers match", _counted(quality.blind)),
         ("accepted as first written", _counted(quality.first_pass)),
         ("verdict agreement (alpha)", alpha),
+        *((_PANELS[panel.round], str(panel.alpha or "–")) for panel in quality.panels if not panel.category),
         ("boxes before and after a fix (IoU)", iou),
         ("planted errors caught", _counted(quality.planted_errors_caught)),
     ]

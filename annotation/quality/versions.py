@@ -1,55 +1,76 @@
 """Versions of a record: what an author submitted, and the results of its cross-check and acceptance."""
 
-from collections.abc import Iterator
+import json
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from annotation.rounds.record_state import WRITING, RecordState
-from pipelines.records import AnnotationEvent
+from pipelines.records import AnnotationEvent, FieldChange
 
 VersionOutcome = Literal["waiting", "unchanged", "fixed", "rejected"]
+Fate = Literal["waiting", "accepted", "rejected"]
 
 
 class Version(NamedTuple):
-    """One version of a record; None for a check that has not happened yet."""
+    """One version of a record; several people may have checked or accepted it."""
 
     item_id: str
     author: AnnotationEvent
-    check: AnnotationEvent | None = None
-    acceptance: AnnotationEvent | None = None
+    cross_checks: tuple[AnnotationEvent, ...] = ()
+    acceptances: tuple[AnnotationEvent, ...] = ()
+    fate: Fate = "waiting"
+    has_passed: bool = False
+    """Whether the cross-check let it through."""
 
     @property
     def checks(self) -> tuple[AnnotationEvent, ...]:
-        return tuple(event for event in (self.check, self.acceptance) if event is not None)
+        return (*self.cross_checks, *self.acceptances)
 
     @property
-    def reject_reasons(self) -> list[str]:
-        return [reason for event in self.checks if event.verdict == "reject" for reason in event.reasons]
+    def reject_reasons(self) -> list[tuple[str, str]]:
+        """Of a version that was sent back: round and reason."""
+        if self.fate != "rejected":
+            return []
+        return [(event.round, reason) for event in self.checks if event.verdict == "reject" for reason in event.reasons]
 
     @property
     def outcome(self) -> VersionOutcome:
         """``unchanged``: accepted as the author wrote it, also if a fix was reverted."""
-        if any(event.verdict == "reject" for event in self.checks):
-            return "rejected"
-        if self.check is None or self.acceptance is None:
-            return "waiting"
-        return "fixed" if _differs(self.checks) else "unchanged"
+        if self.fate != "accepted":
+            return self.fate
+        return "fixed" if _differs([_common(self.cross_checks), _common(self.acceptances)]) else "unchanged"
 
     @property
     def expert_verdict(self) -> str | None:
-        """The expert's verdict on the *author's* version, comparable with the checker's; None without an expert.
+        """The experts' verdict on the *author's* version, comparable with a checker's; None until they have judged.
 
-        An expert sees the record as the checker left it: accepting a fixed record agrees with the fix.
+        Experts see the record as the checker left it: accepting a fixed record agrees with the fix.
         """
-        if self.acceptance is None:
+        if not self.acceptances or self.fate == "waiting":
             return None
         return {"unchanged": "accept", "fixed": "fix"}.get(self.outcome, "reject")
 
 
-def _differs(checks: tuple[AnnotationEvent, ...]) -> bool:
+def _common(checks: Sequence[AnnotationEvent]) -> tuple[FieldChange, ...]:
+    """The changes that counted: of a round that passed, those of most people."""
+    changes = [event.changes for event in checks if event.verdict != "reject"]
+    counts = Counter(map(_content, changes))
+    return max(changes, key=lambda change: counts[_content(change)], default=())
+
+
+def _content(changes: Iterable[FieldChange]) -> Hashable:
+    """Boxes as a set: their order is only the order of drawing."""
+    return frozenset(
+        (c.name, frozenset(map(tuple, json.loads(c.after))) if c.name == "boxes" else c.after) for c in changes
+    )
+
+
+def _differs(rounds: Iterable[Iterable[FieldChange]]) -> bool:
     before: dict[str, str] = {}
     after: dict[str, str] = {}
-    for event in checks:
-        for change in event.changes:
+    for changes in rounds:
+        for change in changes:
             before.setdefault(change.name, change.before)
             after[change.name] = change.after
     return before != after
@@ -63,11 +84,21 @@ def versions(state: RecordState) -> Iterator[Version]:
             continue
         if event.round in WRITING:
             if current is not None:
-                yield current
+                yield current._replace(fate="rejected", has_passed=bool(current.acceptances))
             current = Version(state.item_id, event)
         elif current is not None and event.round == "cross_check":
-            current = current._replace(check=event)
+            current = current._replace(cross_checks=(*current.cross_checks, event))
         elif current is not None:
-            current = current._replace(acceptance=event)
+            current = current._replace(acceptances=(*current.acceptances, event))
     if current is not None:
-        yield current
+        has_passed = bool(current.acceptances) or state.round == "accept"
+        yield current._replace(fate=_fate(state, current), has_passed=has_passed)
+
+
+def _fate(state: RecordState, last: Version) -> Fate:
+    """Of the last version; a record that only void checks ended was not rejected by anybody."""
+    if state.stage == "accepted":
+        return "accepted"
+    judged = last.acceptances if state.round == "accept" else last.cross_checks
+    is_rejected = state.stage == "rejected" and bool(judged)
+    return "rejected" if is_rejected or (state.stage, state.round) == ("waiting", "rework") else "waiting"

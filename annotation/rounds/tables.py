@@ -144,6 +144,8 @@ class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
         state = record.state
         is_rejected = state.stage == "rejected"
         evidence = state.reason if is_rejected else f"waits for the round {state.round}, attempt {state.attempt + 1}"
+        if not is_rejected and state.verdicts:
+            evidence += f"; {len(state.verdicts)} of {state.n_verdicts} verdicts"
         if state.skipped_by:
             evidence += f"; skipped by {len(state.skipped_by)}"
         if state.history:

@@ -43,9 +43,15 @@ def event() -> Event:
 
 @pytest.fixture
 def state() -> MakeState:
-    """A state with these events; it waits to be annotated unless told otherwise."""
+    """A state with these events; it stands where the last one left it unless told otherwise."""
 
     def make(*events: AnnotationEvent, **more: Any) -> RecordState:
+        last = next((event for event in reversed(events) if event.verdict != "void"), None)
+        if last is not None and "stage" not in more:
+            is_accepted = last.round == "accept" and last.verdict != "reject"
+            following = {"annotate": "cross_check", "rework": "cross_check"}.get(last.round, "accept")
+            more = {"round": "rework" if last.verdict == "reject" else following, **more}
+            more |= {"stage": "accepted"} if is_accepted else {}
         return RecordState(more.pop("item_id", "item"), history=list(events), **more)
 
     return make

@@ -55,7 +55,7 @@ def test_what_is_void_is_no_version_and_no_check(event, state):
             event("cross_check", "di", "accept", attempt=1),
         )
     )
-    assert [(one.author.person, one.check.person) for one in found] == [("cy", "di")]
+    assert [(one.author.person, one.cross_checks[0].person) for one in found] == [("cy", "di")]
 
 
 def test_an_item_that_nobody_wrote_about_has_no_version(state):
