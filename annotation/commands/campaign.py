@@ -125,7 +125,7 @@ def guide(
     out: Annotated[Path | None, typer.Option(help="Write it to this file instead.")] = None,
     language: Annotated[str | None, typer.Option(help="en, de, es or zh; default: the campaign's.")] = None,
 ) -> None:
-    """Print the guide for annotators and experts (Markdown), which projects show as instructions."""
+    """Print the guide for annotators, checkers and experts (Markdown), which projects show as instructions."""
     from annotation.label_studio.forms import GUIDES
     from annotation.rounds.campaign import Campaign
 

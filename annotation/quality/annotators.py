@@ -124,8 +124,8 @@ class _ActivityLog:
             self._events.setdefault(event.person, []).append(event)
         for version in versions(state):
             self._written.setdefault(version.author.person, []).append(version)
-            for check in version.cross_checks if version.expert_verdict else ():
-                self._upheld.setdefault(check.person, []).append(check.verdict == version.expert_verdict)
+            for event in version.cross_checks if version.expert_verdict else ():
+                self._upheld.setdefault(event.person, []).append(event.verdict == version.expert_verdict)
         for check in state.planted_checks:
             self._caught.setdefault(check.person, []).append(check.caught)
         for submission in state.invalid:

@@ -37,6 +37,7 @@ from annotation.label_studio.server import (
     server_of,
     wait_until_ready,
 )
+from annotation.quality.metrics import measure
 from annotation.queues.review import ReviewQueue
 from annotation.queues.suitability import CHECK, SuitabilityQueue
 from annotation.queues.verification import VerificationQueue
@@ -551,6 +552,81 @@ def test_who_leaves_in_the_middle_of_a_round_hands_their_task_on_and_may_come_ba
     assert not logs_in(started.url, "stayer@example.com", secret)
     with pytest.raises(AssertionError, match="no annotator, checker or expert has the account nobody"):
         run_darkroom(environment, "annotate", "users", "remove", "nobody@example.com")
+
+
+def test_three_experts_judge_each_record_one_disagrees_and_one_leaves(
+    server: LabelStudioServer, workspace: Workspace
+) -> None:
+    started, pool = server.find(), small_pool(workspace)
+    assert started is not None
+    campaign = Campaign(name="panel", gold_share=0, experts_per_record=3)
+    roles = {"writer": "annotator", "marker": "checker", **dict.fromkeys(("yes", "nay", "goer", "heir"), "expert")}
+    with (
+        Journal(workspace.annotation) as journal,
+        connect(workspace, {URL: started.url, TOKEN: server.admin.token}) as studio,
+        httpx.Client(base_url=started.url, timeout=60, trust_env=False) as client,
+    ):
+        sync = Sync(journal, studio, campaign, say=lambda text: None)
+        sync.run(pool)
+        tokens = {
+            name: studio.add_person(f"{name}@panel.example.com", role=role, password="a secret of theirs")["token"]
+            for name, role in roles.items()
+        }
+
+        def take(name: str, round: str) -> httpx.Response:
+            project = journal.project(round)
+            assert project is not None
+            ask, headers = (
+                {"id": "next_task", "project": project.project_id},
+                {"Authorization": f"Token {tokens[name]}"},
+            )
+            return client.post("/api/dm/actions", params=ask, json={}, headers=headers)
+
+        def submit(name: str, task: dict[str, Any], result: list[dict[str, Any]]) -> None:
+            headers, body = {"Authorization": f"Token {tokens[name]}"}, {"result": result, "lead_time": 9.0}
+            said = client.post(f"/api/tasks/{task['id']}/annotations/", json=body, headers=headers)
+            assert said.status_code == 201, said.text[:300]
+
+        check = [text("blind_answer", "42"), choice("verdict", "accept"), written()[0]]
+        reject = [choice("verdict", "reject"), choice("reason", "ambiguous")]
+        for _ in pool:
+            submit("writer", take("writer", "annotate").json(), written())
+        assert sync.run(pool).imported == {"cross_check": 3}
+        assert take("marker", "annotate").status_code == 403, "a checker never writes"
+        assert take("writer", "cross_check").status_code == 404, "nobody checks an own record"
+        for _ in pool:
+            submit("marker", take("marker", "cross_check").json(), check)
+        assert sync.run(pool).imported == {"accept": 3}
+        for name in ("yes", "nay", "goer"):
+            seen = []
+            for n in range(2 if name == "goer" else 3):
+                task = take(name, "accept").json()
+                seen.append(task["id"])
+                assert task["annotations"] == [], "nobody sees another's verdict"
+                submit(name, task, reject if name == "nay" or (name == "goer" and n == 1) else check[1:])
+            assert len(set(seen)) == len(seen), "nobody gets a record twice"
+        assert take("yes", "accept").status_code == 404
+        last = take("goer", "accept").json()["id"]
+        assert take("heir", "accept").status_code == 404, "its third place is taken while somebody has it open"
+        assert sync.run(pool).imported == {"rework": 1}, "two of three sent it back; the last record waits"
+        assert studio.remove_person("goer@panel.example.com") == 1
+        assert [take("heir", "accept").json()["id"], take("nay", "accept").status_code] == [last, 404]
+        submit("heir", {"id": last}, check[1:])
+        assert take("heir", "accept").status_code == 404, "the others have their three verdicts"
+        sync.run(pool)
+        states = [
+            row.state
+            for row in AnnotationStages(workspace, campaign, journal, find_task_url(workspace, {})).read().records
+        ]
+    assert sorted((state.stage, state.round) for state in states) == [
+        ("accepted", "accept"),
+        ("accepted", "accept"),
+        ("waiting", "rework"),
+    ]
+    assert [len([event for event in state.history if event.round == "accept"]) for state in states] == [3, 3, 3]
+    assert not [error for state in states for error in state.invalid]
+    panel = measure(states).panels[0]
+    assert (panel.round, panel.unanimous.n, panel.unanimous.of) == ("accept", 0, 3)
 
 
 def logs_in(url: str, email: str, password: str) -> bool:

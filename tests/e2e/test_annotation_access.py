@@ -163,6 +163,36 @@ def test_a_page_of_a_project_leads_to_its_label_stream(campaign: Campaign) -> No
         assert client.get(f"/projects/{project}/settings/").status_code == 403
 
 
+def test_a_checker_gets_checks_and_nothing_to_write(campaign: Campaign) -> None:
+    """And where annotators are not to check, only checkers do."""
+    checks, writing = campaign.project("cross_check"), campaign.project("annotate")
+    with closing(log_in(campaign.studio.url, BOB)) as bob, closing(log_in(campaign.studio.url, ZOE)) as zoe:
+
+        def statuses(client: httpx.Client, project: int) -> list[int]:
+            answers = (
+                client.get(f"/projects/{project}/data?labeling=1"),
+                client.get(f"/api/projects/{project}/"),
+                client.post(f"/api/dm/actions?id=next_task&project={project}", json={}),
+            )
+            return [answer.status_code for answer in answers]
+
+        assert statuses(bob, writing) == [403] * 3
+        assert (
+            "It is for the role annotator; your account has the role checker" in bob.get(f"/projects/{writing}/").text
+        )
+        assert statuses(bob, checks) == [200] * 3
+        assert statuses(zoe, checks) == [200] * 3
+        start = bob.get("/projects/").text
+        assert ("Walked: check questions" in start, "write questions" in start) == (True, False)
+        campaign.studio.open_to(checks, "walked", "cross_check", ["checker"])
+        try:
+            assert (statuses(bob, checks), statuses(zoe, checks)) == ([200] * 3, [403] * 3)
+            assert "Walked: check questions" not in zoe.get("/projects/").text
+        finally:
+            campaign.studio.open_to(checks, "walked", "cross_check", ["annotator", "checker"])
+        assert statuses(zoe, checks) == [200] * 3
+
+
 def walk(campaign: Campaign, email: str, calls: list[Call]) -> list[tuple[Call, httpx.Response]]:
     def send(call: Call) -> httpx.Response:
         return client.request(call.method, call.path, params=call.parameters, json=call.body)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from darkroom_studio.access import AccessRule, AccessTable, refusal
 from darkroom_studio.identity import user_of
 from darkroom_studio.ownership import is_own
-from darkroom_studio.permissions import FORBIDDEN, OPEN_TO, UNKNOWN, is_open, role_of, round_of
+from darkroom_studio.permissions import FORBIDDEN, UNKNOWN, is_open, open_roles, role_of
 from darkroom_studio.validation import read_body
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from projects.models import Project
@@ -103,7 +103,7 @@ def _closed_page(request: HttpRequest, rule: AccessRule, user: Any, number: int)
     """The page of a project that is closed to the user; the way to the label stream for every other page of it."""
     project = Project.objects.filter(id=number).only("description").first()
     if project is not None and not is_open(project, user):
-        roles = " or ".join(OPEN_TO.get(round_of(project), ())) or "admin"
+        roles = " or ".join(open_roles(project)) or "admin"
         return HttpResponse(CLOSED_PAGE.format(roles=roles, role=role_of(user) or "none"), status=403)
     if rule.route != LABEL_STREAM or refusal(rule, dict(request.GET.lists()), None) or "labeling" not in request.GET:
         return HttpResponseRedirect(f"/projects/{number}/data?labeling=1")

@@ -38,11 +38,8 @@ def test_experts_are_compared_over_all_versions_and_by_category(event, state):
 
 def test_two_checkers_are_a_panel_of_their_own(event, state):
     states = [judged(event, state, "accept", checks=pair) for pair in (("accept", "accept"), ("accept", "reject"))]
-    assert [(row.round, row.unanimous.n, row.unanimous.of) for row in measure_panels(states)][0] == (
-        "cross_check",
-        1,
-        2,
-    )
+    of_checkers = measure_panels(states)[0]
+    assert (of_checkers.round, of_checkers.unanimous.n, of_checkers.unanimous.of) == ("cross_check", 1, 2)
 
 
 def test_one_judge_of_each_version_is_no_panel(event, state):
