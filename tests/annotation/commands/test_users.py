@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from annotation.cli import app
 from annotation.label_studio.server import TOKEN, URL
+from pipelines.storage.workspace import Workspace
 from tests.annotation.label_studio.test_client import Scripted
 
 ACCOUNTS = [
@@ -66,3 +68,23 @@ def test_a_server_of_an_earlier_version_has_only_members(server: Scripted) -> No
     rows = [{name: value for name, value in row.items() if name != "is_active"} for row in ACCOUNTS]
     server.answers = [(200, {"people": rows})]
     assert "removed" not in runner.invoke(app, ["users", "list"]).output
+
+
+def test_a_campaign_for_three_experts_hands_out_nothing_while_there_are_fewer(server: Scripted) -> None:
+    """Once tasks are out, people go on working, and the shortage is said."""
+    with Workspace.from_environment() as workspace:
+        workspace.annotation.mkdir(parents=True, exist_ok=True)
+        (workspace.annotation / "campaign.yaml").write_text(
+            "images: [{path: images, source: s, license: l}]\nmin_side: 1\nexperts_per_record: 3\n"
+        )
+        (workspace.annotation / "images").mkdir()
+        Image.new("RGB", (64, 48), "red").save(workspace.annotation / "images" / "a.png")
+    expert = {"id": 4, "email": "eve@example.com", "name": "Eve", "role": "expert", "token": "x", "is_active": True}
+    server.answers = [(200, {"people": [*ACCOUNTS, expert]})]
+    said = runner.invoke(app, ["sync"])
+    assert said.exit_code == 1
+    assert (
+        "error: too few experts: 1 expert; this campaign needs at least 3 "
+        "(`darkroom annotate users add EMAIL --role expert`)"
+    ) in said.output
+    assert [path for _, path in server.seen] == ["/darkroom/people"], "nothing was handed out"
