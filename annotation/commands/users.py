@@ -107,7 +107,7 @@ def new_password(
 
 
 def _members(accounts: Sequence[Mapping[str, Any]], emails: Sequence[str]) -> list[str]:
-    """The addresses as the server has them. Raises ``AnnotationError`` for one that is nobody's in the team."""
+    """The addresses as the server has them. Raises ``AnnotationError`` for one that no member has."""
     known = [account["email"] for account in accounts if account["role"] != "admin" and account["is_active"]]
     wanted = list(dict.fromkeys(email.strip().lower() for email in emails))
     for email in wanted:

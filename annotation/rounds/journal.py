@@ -53,7 +53,7 @@ _N_SUBMISSIONS = """
     and r.annotation_id not in (select annotation_id from gone)
     and json_extract(r.raw, '$.was_cancelled') is not 1
     and not (json_extract(r.raw, '$.result') = '[]' and json_extract(r.raw, '$.lead_time') is null))"""
-"""Of a task: what is no skip, and no empty annotation that excludes somebody."""
+"""Of a task: what is no skip, and no empty annotation that excludes an account."""
 
 
 class Journal:

@@ -1,4 +1,4 @@
-"""How many people a campaign needs, by its rules: no record may wait for somebody who does not exist."""
+"""How many people a campaign needs, by its rules: no record may wait for a person who does not exist."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
