@@ -3,6 +3,7 @@
 import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 
 import dagster as dg
@@ -70,15 +71,22 @@ def trajectories_preview(
 
 
 def _thumbnail(ref: ImageRef, store: ImageStore, boxes: Iterable[Box] = ()) -> str:
-    image = store.open(ref).convert("RGB")
-    scale = min(1.0, THUMBNAIL_SIDE / max(image.size))
-    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    thumbnail = image.resize(size, Image.Resampling.BOX)
+    small, scale = _reduced(ref, store)
+    thumbnail = small.copy()
     draw = ImageDraw.Draw(thumbnail)
     for box in boxes:
         x1, y1, x2, y2 = (round(side * scale) for side in box)
         draw.rectangle((x1 - 2, y1 - 2, x2 + 2, y2 + 2), outline=(255, 0, 90), width=2)
     return _data_url(thumbnail, "JPEG", quality=80)
+
+
+@lru_cache(maxsize=256)
+def _reduced(ref: ImageRef, store: ImageStore) -> tuple[Image.Image, float]:
+    """At most ``THUMBNAIL_SIDE`` a side, and its scale. Several stages of a family show the same large images."""
+    image = store.open(ref).convert("RGB")
+    scale = min(1.0, THUMBNAIL_SIDE / max(image.size))
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    return image.resize(size, Image.Resampling.BOX), scale
 
 
 def _examples(shown: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[str, dg.MetadataValue]:
@@ -88,7 +96,7 @@ def _examples(shown: Iterable[tuple[ImageRef, str]], store: ImageStore) -> dict[
 def _example(ref: ImageRef, text: str, store: ImageStore) -> dg.MetadataValue:
     """One line with an image, below the length from which the UI hides markdown behind a link."""
     caption = _cell(text)[:200]
-    image = store.open(ref).convert("RGB")
+    image, _ = _reduced(ref, store)
     for side in (160, 128, 96, 72, 56, 40):
         thumbnail = image.copy()
         thumbnail.thumbnail((side, side), Image.Resampling.LANCZOS)
