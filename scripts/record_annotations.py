@@ -92,7 +92,9 @@ def main(out: Annotated[Path, typer.Argument(help="The file to write.")] = BUNDL
                 with connect(workspace, {}) as studio, Journal(workspace.annotation) as journal:
                     _play(workspace, studio, journal, desk)
                     campaign = Campaign.load(workspace.annotation)
-                    write_recording(record(journal, campaign, desk.items, note=NOTE), out)
+                    write_recording(
+                        record(journal, campaign, desk.items, note=NOTE, annotators="simulated people"), out
+                    )
             finally:
                 server.stop()
     print(out)

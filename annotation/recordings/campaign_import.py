@@ -82,7 +82,9 @@ class RecordedCampaign:
         folder = self.workspace.annotation / RECORDED / self.campaign.name
         with Journal(folder) as journal:
             self.replay(journal, say=say)
-            yield AnnotationStages(self.workspace, self.campaign, journal, self._task_url, RECORDED)
+            yield AnnotationStages(
+                self.workspace, self.campaign, journal, self._task_url, RECORDED, self.recording.annotators
+            )
 
     def _task_url(self, project: int, task: int) -> str:
         return f"task {task} in the recording of {self.campaign.name}"

@@ -29,6 +29,7 @@ from annotation.rounds.settlement import frozen_revision
 from annotation.rounds.terms import Terms
 from pipelines.records import PoolImage
 from pipelines.records.digest import digest
+from pipelines.records.stand_ins import Annotators
 from pipelines.storage.atomic_write import write_whole
 
 BUNDLED = Path(__file__).with_name("demo.json")
@@ -75,6 +76,7 @@ class Recording(pydantic.BaseModel, extra="forbid", frozen=True):
     format: Literal["darkroom annotations 1"] = "darkroom annotations 1"
     note: str = ""
     """Its origin, for readers of its tables."""
+    annotators: Annotators = "people"
     campaign: Campaign
     images: tuple[PoolImage, ...]
     people: tuple[Person, ...]
@@ -114,7 +116,14 @@ def _lines(value: object) -> str:
     return "[\n" + ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in value) + "\n]"
 
 
-def record(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage], *, note: str = "") -> Recording:
+def record(
+    journal: Journal,
+    campaign: Campaign,
+    pool: Sequence[PoolImage],
+    *,
+    note: str = "",
+    annotators: Annotators = "people",
+) -> Recording:
     """The campaign of a journal: all submissions for images of the pool, with made-up addresses."""
     accounts, terms = journal.people(), journal.terms()
     people = accounts.values()
@@ -122,6 +131,7 @@ def record(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage], *, n
     images = {item.image.sha256 for item in pool}
     return Recording(
         note=note,
+        annotators=annotators,
         campaign=campaign.model_copy(update={"images": ()}),
         images=tuple(sorted(pool, key=lambda item: item.image.sha256)),
         people=tuple(Person(p.person_id, _address(p), f"Person {p.person_id}", p.role) for p in people),

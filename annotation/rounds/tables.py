@@ -19,6 +19,7 @@ from pipelines.generation.stage import Rejection, Shard, Stage
 from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.stand_ins import Annotators
 from pipelines.storage.stage import Outcome, StageReport, run_stage
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -60,6 +61,7 @@ class AnnotationStages:
     task_url: Callable[[int, int], str]
     """Makes the URL of a task (project, number)."""
     partition: str = "all"
+    annotators: Annotators = "people"
 
     def read(self) -> CampaignSnapshot:
         """Every image of the pool with its state. Raises ``TableMissing`` without a pool."""
@@ -129,8 +131,8 @@ class RecordTable(Stage[PoolImage, PoolRecord, Annotated]):
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """The campaign's name, part of the samples' source."""
-        return {"campaign": self.stages.campaign.name}
+        """The campaign's name, part of the samples' source, and who took part."""
+        return {"campaign": self.stages.campaign.name, "annotators": self.stages.annotators}
 
     def rows(self, shard: Shard) -> Sequence[tuple[PoolImage, PoolRecord]]:
         """The records that reached the table before."""
@@ -181,17 +183,25 @@ def annotated(record: PoolRecord, *, pre_annotated: bool) -> Annotated:
     )
 
 
-def read_accepted(workspace: Workspace) -> list[Sample]:
-    """The accepted records as samples: those of the workspace's own campaign; where it has none, those of a recording.
+class AcceptedRecords(NamedTuple):
+    """Accepted records as samples, and who wrote them."""
+
+    samples: list[Sample]
+    annotators: Annotators
+
+
+def read_accepted(workspace: Workspace) -> AcceptedRecords:
+    """The records of the workspace's own campaign; where it has none, those of a recording.
 
     Empty where neither was materialised.
     """
     tables = workspace.tables
     for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
         if tables.exists(key) and tables.n_rows(key):
-            campaign = tables.facts(key)["notes"]["campaign"]
-            return [to_sample(row, campaign=campaign) for row in tables.read(key, Annotated)]
-    return []
+            notes = tables.facts(key)["notes"]
+            samples = [to_sample(row, campaign=notes["campaign"]) for row in tables.read(key, Annotated)]
+            return AcceptedRecords(samples, notes.get("annotators", "people"))
+    return AcceptedRecords([], "people")
 
 
 def to_sample(row: Annotated, *, campaign: str) -> Sample:

@@ -97,7 +97,9 @@ def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefi
     ) -> dg.MaterializeResult:
         mix, shards = Mix(**config.model_dump()), partitions.get_partition_keys()
         with workspace.open() as opened:
-            report, shipped = RlDataset(opened, shards, read_accepted(opened), mix, Screening(opened)).publish()
+            people = read_accepted(opened)
+            dataset = RlDataset(opened, shards, people.samples, mix, Screening(opened), people.annotators)
+            report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
             rows = opened.tables.read(KEY, RLRow)
             samples = [row.sample for row in rows]

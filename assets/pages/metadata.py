@@ -12,6 +12,7 @@ from pipelines.publishing.charts import histogram, mix
 from pipelines.publishing.judge_stats import JudgeStats
 from pipelines.publishing.text_charts import text_bars
 from pipelines.records import Reject, RLRow, ToolNecessity
+from pipelines.records.stand_ins import asked
 from pipelines.rl import candidates, necessity, pass_rates, suitability
 from pipelines.rl.facts import Polled, all_votes, grader_counts, polled
 from pipelines.rl.suitability import agreement_in_words
@@ -122,7 +123,7 @@ def plot(png: bytes, name: str = "") -> dg.MetadataValue:
 
 def _judge(judge: Mapping[str, Any]) -> dict[str, str | int]:
     frozen = judge["calibration"]
-    facts: dict[str, str | int] = {"check": judge["check"], "judge": judge["judge"], "votes": judge["n_votes"]}
+    facts: dict[str, str | int] = {"check": judge["check"], "judge": asked(judge["judge"]), "votes": judge["n_votes"]}
     if frozen is None:
         return facts | {"calibration": "not calibrated", "labels": 0, "precision": "", "recall": "", "kappa": ""}
     numbers = frozen["calibration"]

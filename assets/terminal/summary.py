@@ -20,6 +20,7 @@ from pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.publishing.text_charts import columns, sparkline
 from pipelines.records import Reject, RLRow
+from pipelines.records.stand_ins import asked, measured_on
 from pipelines.rl import pass_rates, suitability
 from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
 from pipelines.storage.stage import reason_of
@@ -62,7 +63,9 @@ def print_rl_summary(
     for title, asset in _VOTE_BARS:
         if votes := all_votes(workspace, partitions, asset):
             most = max(poll.n_wanted for poll in votes)
-            console.print(Text(f"Rows by {title:<20} 0 {columns(polled(votes).by_yes, most)} {most}"))
+            found = polled(votes)
+            bars = f"Rows by {title:<20} 0 {columns(found.by_yes, most)} {most}, {measured_on(found.judges)}"
+            console.print(Text(bars))
     if workspace.tables.exists(RL_ROWS):
         _print_mix(console, workspace)
     if seconds is not None:
@@ -163,7 +166,7 @@ def _rl_table(stages: Sequence[StageFacts]) -> Table:
     table = _table("RL data, stage by stage", "stage", "model", numbers=("in", "out", "calls", "USD"))
     table.add_column("rejected", overflow="fold", ratio=1)
     for stage in stages:
-        models = ", ".join(dict.fromkeys(stage.models.values()))
+        models = ", ".join(map(asked, stage.models))
         numbers = (f"{stage.n_in:,}", f"{stage.step.n_out:,}", f"{stage.usage.calls:,}", f"{stage.usage.cost_usd:.2f}")
         reasons = ", ".join(f"{reason} {n_rows}" for reason, n_rows in stage.step.reasons.items())
         table.add_row(stage.step.name, models, *numbers, reasons)

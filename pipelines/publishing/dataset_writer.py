@@ -5,6 +5,7 @@ that does not ship is a reject with its reason.
 """
 
 import json
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from pipelines.records.reject_reasons import Reason, RowError, reject
 from pipelines.selection.decontamination import read_benchmarks
 from pipelines.selection.splits import Split, Splits
 from pipelines.selection.stratified import Candidate, select
+from pipelines.sources.catalog import Catalog
 from pipelines.storage.stage import Outcome, StageReport, run_stage
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -133,6 +135,8 @@ class Publication(ABC, Generic[R]):
     def publish(self) -> tuple[StageReport, Shipped]:
         """Selects the rows and writes their files; table and files are skipped when their inputs are unchanged.
 
+        Without rows there is no folder.
+
         An interrupted run leaves no marker: the next one writes the folder again. Raises ``TableMissing``.
         """
         report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self.select)
@@ -143,6 +147,10 @@ class Publication(ABC, Generic[R]):
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
         (self.folder / MARKER).unlink(missing_ok=True)
         rows: list[R] = self.workspace.tables.read(self.key, self.record)
+        if not rows:  # nothing can be said of no rows; what an earlier build shipped is no longer true
+            if self.folder.exists():
+                shutil.rmtree(self.folder)
+            return Shipped(self.folder, 0, 0, 0)
         splits = self.splits(rows)
         shipped, n_by_split = write_splits(
             self.folder, rows, self.write, split_of=lambda row: splits.of(self.sample_of(row).sample_id)
@@ -153,6 +161,11 @@ class Publication(ABC, Generic[R]):
         marker = {"inputs": inputs, **counts, "card": digest_bytes(card.encode())}
         (self.folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
         return shipped
+
+
+def languages(workspace: Workspace) -> Mapping[str, str]:
+    """Of the sources' questions, by source, as far as they state it."""
+    return Catalog(workspace.sources).languages()
 
 
 def benchmark_names(workspace: Workspace) -> list[str]:

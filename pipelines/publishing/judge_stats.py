@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.records import Check, Review, Trajectory
 from pipelines.records.digest import digest
+from pipelines.records.stand_ins import measured_on
 from pipelines.storage.tables import TableKey, Tables
 from pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS
 from pipelines.verification.proportion import Proportion, proportion_of
@@ -51,7 +52,7 @@ class JudgeStats:
     judges: Sequence[Mapping[str, Any]]
     necessity: Sequence[NecessityStats]
     answered_by: str
-    """The models that answered without aid."""
+    """Who answered without aid, in words."""
 
 
 def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> JudgeStats:
@@ -61,8 +62,8 @@ def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> Ju
     judges = {digest(judge): judge for note in notes for judge in note.get("judges", ())}
     limits = [note["necessity"] for note in notes if "necessity" in note]
     rows = [row for key in keys for row in tables.read(key, Trajectory)]
-    models = sorted({limit["model"] for limit in limits})
-    return JudgeStats(list(judges.values()), necessity_stats(rows, limits[-1] if limits else {}), ", ".join(models))
+    models = {limit["model"] for limit in limits}
+    return JudgeStats(list(judges.values()), necessity_stats(rows, limits[-1] if limits else {}), measured_on(models))
 
 
 def judge_stats_fingerprint(tables: Tables, family: str, partitions: Sequence[str]) -> str:

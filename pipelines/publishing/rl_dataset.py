@@ -11,11 +11,19 @@ from pathlib import Path
 
 from pipelines.generation.stage import Shard, row_error
 from pipelines.publishing.cards import rl_card
-from pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, Selection, benchmark_names
+from pipelines.publishing.dataset_writer import (
+    FILES_CODE,
+    ROWS_CODE,
+    Publication,
+    Selection,
+    benchmark_names,
+    languages,
+)
 from pipelines.publishing.parquet_shards import Shipped, write_prompts
 from pipelines.records import RLRow, Sample, to_row
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import reject
+from pipelines.records.stand_ins import Annotators
 from pipelines.rl import candidates
 from pipelines.rl.facts import STAGES, shards_with
 from pipelines.rl.rows import annotated_row, public_rows, tables_of
@@ -60,6 +68,8 @@ class RlDataset(Publication[RLRow]):
     annotated: Sequence[Sample]
     mix: Mix
     screening: Screening
+    annotators: Annotators = "people"
+    """Who wrote ``annotated``."""
 
     @property
     def key(self) -> TableKey:
@@ -84,7 +94,8 @@ class RlDataset(Publication[RLRow]):
         tables = self.workspace.tables
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
-        rest = [self.mix.validation_share, self._agreement, code_digest(*FILES_CODE, __name__)]
+        cards = [self._agreement, self.annotators, languages(self.workspace)]
+        rest = [self.mix.validation_share, *cards, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
     def select(self) -> Outcome[RLRow]:
@@ -121,6 +132,8 @@ class RlDataset(Publication[RLRow]):
             n_by_split=n_by_split,
             benchmarks=benchmark_names(self.workspace),
             agreement=self._agreement,
+            annotators=self.annotators,
+            languages=languages(self.workspace),
         )
 
     def _gathered(self) -> tuple[Selection[RLRow], int]:

@@ -13,7 +13,14 @@ from pipelines.generation.funnel import funnel_of
 from pipelines.generation.recipes import Recipe
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.cards import sft_card
-from pipelines.publishing.dataset_writer import FILES_CODE, ROWS_CODE, Publication, Selection, benchmark_names
+from pipelines.publishing.dataset_writer import (
+    FILES_CODE,
+    ROWS_CODE,
+    Publication,
+    Selection,
+    benchmark_names,
+    languages,
+)
 from pipelines.publishing.judge_stats import (
     acceptance,
     judge_stats_fingerprint,
@@ -81,7 +88,7 @@ class SftDataset(Publication[Trajectory]):
 
     def file_inputs(self) -> str:
         """The table's, and the code that writes files and card."""
-        return digest([self.inputs(), code_digest(*FILES_CODE)])
+        return digest([self.inputs(), languages(self.workspace), code_digest(*FILES_CODE)])
 
     def select(self) -> Outcome[Trajectory]:
         """Each trajectory once, screened, reviewed by experts, up to the quota."""
@@ -121,6 +128,7 @@ class SftDataset(Publication[Trajectory]):
             replayed=None if self.n_replayed == 0 else replay([self.folder], limit=self.n_replayed),
             judging=judge_stats_of(tables, family, self._partitions),
             reviewed=acceptance(read_reviews(tables, family)),
+            languages=languages(self.workspace),
         )
 
     def _gathered(self) -> tuple[Selection[Trajectory], int]:

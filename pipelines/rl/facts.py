@@ -20,12 +20,12 @@ STAGES = (candidates.ASSET, labels.ASSET, pass_rates.ASSET, necessity.ASSET, sui
 
 @dataclass(frozen=True, slots=True)
 class StageFacts:
-    """One stage over all shards. ``models``: who was asked, by role; ``settings`` as they were set."""
+    """One stage over all shards. ``models``: all who were asked; ``settings`` that differ by shard are all named."""
 
     step: FunnelStep
     n_in: int
     usage: Usage
-    models: Mapping[str, str]
+    models: tuple[str, ...]
     settings: Mapping[str, Any]
 
 
@@ -39,6 +39,8 @@ class Polled:
     n_saved: int
     n_tied: int
     mean_agreement: float
+    judges: frozenset[str]
+    """Who voted."""
     by_yes: Mapping[int, int]
 
 
@@ -73,6 +75,7 @@ def polled(votes: Sequence[Votes]) -> Polled:
         n_saved=sum(row.n_saved for row in votes),
         n_tied=sum(row.majority == "tie" for row in votes),
         mean_agreement=sum(row.agreement for row in votes) / len(votes) if votes else 0.0,
+        judges=frozenset(row.judge for row in votes),
         by_yes=dict(sorted(Counter(row.n_yes for row in votes).items())),
     )
 
@@ -86,11 +89,17 @@ def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[st
 
 def _stage(shards: Sequence[Shard], asset: str) -> StageFacts:
     facts = [shard.workspace.tables.facts(shard.key(asset)) for shard in shards]
-    notes = facts[-1].get("notes", {})
+    notes = [fact.get("notes", {}) for fact in facts]
+    settings = [note.get("settings", {}) for note in notes]
     return StageFacts(
         step=funnel_step(asset, facts),
         n_in=sum(fact["n_in"] for fact in facts),
         usage=sum((from_row(Usage, fact["usage"]) for fact in facts), Usage()),
-        models=notes.get("models", {}),
-        settings=notes.get("settings", {}),
+        models=tuple(dict.fromkeys(model for note in notes for model in note.get("models", {}).values())),
+        settings={name: _all_of([each.get(name) for each in settings]) for each in settings for name in each},
     )
+
+
+def _all_of(values: Sequence[Any]) -> Any:
+    different = list(dict.fromkeys(map(str, values)))
+    return values[0] if len(different) == 1 else " or ".join(different)

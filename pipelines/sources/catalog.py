@@ -76,6 +76,8 @@ class SourceConfig(BaseModel):
     revision: str | None = None
     n_shards: int = Field(default=1, ge=1)
     license: str = ""
+    language: str = Field(default="", pattern="^([a-z]{2,3})?$")
+    """Of its questions, ISO 639; for the dataset's card."""
 
     def open(self, name: str) -> Source:
         """The source. Raises ``SourceError`` when its files are missing."""
@@ -150,6 +152,12 @@ class Catalog:
         if name not in configs:
             raise SourceError(f"there is no source {name!r}; there are {', '.join([*_embedded(), *configs])}")
         return configs[name].open(name)
+
+    def languages(self) -> dict[str, str]:
+        """The language of each source's questions (ISO 639), of those that state it."""
+        stated = {name: getattr(_open_embedded(name), "language", "") for name in _embedded()}
+        stated |= {name: config.language for name, config in self.configs().items()}
+        return {name: language for name, language in stated.items() if language}
 
     def partitions(self) -> dict[str, tuple[str, int]]:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""

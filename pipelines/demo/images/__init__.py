@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from pipelines.demo.images.charts import charts
 from pipelines.demo.images.diagrams import diagrams
@@ -37,6 +38,8 @@ class DemoSource:
         seed: Other scenes, pages, charts, problems and notices, and another order of choices; the photographs stay.
         n_scenes: How many scenes; up to 117 ask different questions.
     """
+
+    language: ClassVar[str] = "en"
 
     n_shards: int = 2
     seed: int = 0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
+from typing import ClassVar
 
 from pipelines.demo.images.material import PHOTOGRAPHS, Choices, LazyRow, built, installed, lettered, photograph_image
 from pipelines.demo.images.problems import problem_row
@@ -197,6 +198,8 @@ class DemoRLSource:
     Args:
         seed: Other problems, sheets and orders of choices.
     """
+
+    language: ClassVar[str] = "en"
 
     seed: int = 0
 

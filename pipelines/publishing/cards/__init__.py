@@ -2,10 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import yaml
 
 from pipelines.generation.funnel import Funnel
 from pipelines.generation.recipes import Recipe
@@ -13,9 +11,10 @@ from pipelines.publishing.judge_stats import JudgeStats
 from pipelines.publishing.replay import Replay
 from pipelines.publishing.templates import render
 from pipelines.publishing.text_charts import text_bars
-from pipelines.records import RLRow, Sample, Trajectory
-from pipelines.rl import pass_rates, suitability
-from pipelines.rl.facts import all_votes, polled, stage_facts
+from pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
+from pipelines.records.stand_ins import Annotators, asked, measured_on
+from pipelines.rl import labels, pass_rates, suitability
+from pipelines.rl.facts import all_votes, polled, shards_with, stage_facts
 from pipelines.storage.stage import StageReport
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.proportion import Proportion
@@ -33,21 +32,26 @@ def sft_card(
     replayed: Replay | None,
     judging: JudgeStats,
     reviewed: Proportion,
+    languages: Mapping[str, str],
 ) -> str:
-    """The card of one family's trajectories. ``replayed`` None: not measured."""
+    """The card of one family's trajectories. ``replayed`` None: not measured. ``languages``: by source."""
+    from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
+    from pipelines.publishing.features import TRAJECTORIES
+
+    title, tags = f"Darkroom SFT: {recipe.family}", [recipe.family, recipe.protocol.name]
     used = [samples[trajectory.sample_id] for trajectory in trajectories]
     provenances = [trajectory.provenance for trajectory in trajectories]
-    return _render(
+    return render(
         "cards/sft_card.md.jinja",
-        title=f"Darkroom SFT: {recipe.family}",
-        licenses={sample.license for sample in used},
-        tags=[recipe.family, recipe.protocol.name],
+        front_matter=front_matter(title, used, TRAJECTORIES, n_rows=len(trajectories), tags=tags, languages=languages),
+        asked=asked,
+        labelled_by=_labelled_by,
         recipe=recipe,
         n_rows=len(trajectories),
         n_images=sum(len(trajectory.shown_images) for trajectory in trajectories),
         n_videos=len({video.sha256 for sample in used for video in sample.videos}),
         checks=recipe.checks,
-        policies=Counter(f"{provenance.policy} ({provenance.model})" for provenance in provenances),
+        writers=Counter(_writer(provenance) for provenance in provenances),
         sources=Counter(sample.source for sample in used),
         license_counts=Counter(sample.license or "not stated" for sample in used),
         categories=Counter(sample.category or "none" for sample in used),
@@ -61,7 +65,7 @@ def sft_card(
         judging=judging,
         reviewed=reviewed,
         interval=_interval,
-        example=_example(trajectories[0], samples) if trajectories else "{}",
+        example=_example(trajectories[0], samples),
     )
 
 
@@ -74,13 +78,20 @@ def rl_card(
     n_by_split: Mapping[str, int],
     benchmarks: Sequence[str],
     agreement: str,
+    annotators: Annotators,
+    languages: Mapping[str, str],
 ) -> str:
-    """The card of all RL rows. ``agreement``: of votes with people, in words."""
-    return _render(
+    """The card of all RL rows. ``agreement``: of votes with people, in words; ``languages``: by source."""
+    from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
+    from pipelines.publishing.features import PROMPTS
+
+    title, samples, tags = "Darkroom RL prompts", [row.sample for row in rows], ["reinforcement-learning"]
+    return render(
         "cards/rl_card.md.jinja",
-        title="Darkroom RL prompts",
-        licenses={part for row in rows for part in row.sample.license.split(" AND ")},
-        tags=["reinforcement-learning"],
+        front_matter=front_matter(title, samples, PROMPTS, n_rows=len(rows), tags=tags, languages=languages),
+        asked=asked,
+        measured_on=measured_on,
+        origins=_origins(workspace, partitions, rows, annotators),
         rows=rows,
         report=report,
         n_by_split=n_by_split,
@@ -98,20 +109,43 @@ def rl_card(
         voted=polled(all_votes(workspace, partitions, suitability.VOTES)),
         agreement=agreement,
         bars=lambda counts: text_bars({f"{n:>3} ": n_rows for n, n_rows in counts.items()}),
+        necessity_models={row.necessity.forced.judge for row in rows if row.necessity is not None},
         priors=[row.necessity.prior for row in rows if row.necessity is not None],
     )
 
 
-def _render(template: str, *, title: str, licenses: Iterable[str], tags: Sequence[str], **facts: Any) -> str:
-    # no `configs` here: with them, `load_dataset(folder)` answers from its cache after the folder was made anew
-    front_matter = {
-        "pretty_name": title,
-        "license": "other",
-        "license_name": " AND ".join(sorted(filter(None, licenses))) or "not stated",
-        "task_categories": ["visual-question-answering"],
-        "tags": ["darkroom", "thinking-with-images", *tags],
+def _origins(
+    workspace: Workspace, partitions: Sequence[str], rows: Sequence[RLRow], annotators: Annotators
+) -> list[tuple[str, str, int]]:
+    """What the rows say, who it is from, and of how many rows."""
+    checked = {
+        label.sample_id: "a person" if label.verified_by else asked(label.votes.judge)
+        for shard in shards_with(workspace, partitions, labels.ASSET)
+        for label in workspace.tables.read(shard.key(labels.ASSET), CheckedLabel)
     }
-    return render(template, front_matter=yaml.safe_dump(front_matter, sort_keys=False).strip(), **facts)
+    facts: dict[str, list[str | None]] = {
+        "question and answer": [annotators if row.origin == "annotated" else row.sample.source for row in rows],
+        "label compared with answers of": [
+            f"{annotators}, in a second round" if row.origin == "annotated" else checked.get(row.sample.sample_id)
+            for row in rows
+        ],
+        "pass rate, difficulty": [measured_on([row.pass_rate.votes.judge]) if row.pass_rate else None for row in rows],
+        "tool necessity": [measured_on([row.necessity.forced.judge]) if row.necessity else None for row in rows],
+        "visual suitability": [asked(row.suitability.judge) if row.suitability else None for row in rows],
+    }
+    counted = {what: Counter(who or "nobody: not measured" for who in origins) for what, origins in facts.items()}
+    return [(what, who, n) for what, counts in counted.items() for who, n in sorted(counts.items())]
+
+
+def _writer(provenance: Provenance) -> str:
+    name = asked(provenance.policy)
+    return name if name != provenance.policy else f"{provenance.policy} ({provenance.model})"
+
+
+def _labelled_by(calibration: Mapping[str, Any]) -> str:
+    name = calibration["labelled"]
+    people = "the makers of Darkroom" if name.startswith("bundled") else ", ".join(calibration["reviewers"])
+    return f"labelled by {people or 'people who are not named'}, {name}"
 
 
 def _mean_scores(trajectories: Sequence[Trajectory]) -> Mapping[str, float]:

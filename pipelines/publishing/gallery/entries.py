@@ -16,6 +16,7 @@ from pygments.token import STANDARD_TYPES
 from pipelines.models.parsing import literal_boxes
 from pipelines.records import ImageRef, Reject, Sample, from_row
 from pipelines.records.digest import digest_bytes
+from pipelines.records.stand_ins import asked
 from pipelines.selection.duplicates.perceptual import on_white
 from pipelines.storage.images import ImageMissing, ImageStore
 from pipelines.storage.media_validation import decode
@@ -125,7 +126,7 @@ def _entry(
         "answer": row.get("answer") or "" if "rounds" in row else "",
         "checks": list(row.get("checks") or ()),
         "usage": row.get("usage") or {},
-        "policy": provenance.get("policy", ""),
+        "policy": asked(provenance.get("policy", "")),
         "facts": {name: str(fact) for name, fact in provenance.items() if name in _FACTS},
         "reject": why,
     }

@@ -44,7 +44,7 @@ def test_a_campaign_arrives_where_no_server_runs(tmp_path: Path, monkeypatch: py
         other.images.ingest(large_image())
         arrived = runner.invoke(app, ["take-in", str(out)])
         assert (arrived.exit_code, "accepted 1" in arrived.output) == (0, True), arrived.output
-        assert [sample.answer for sample in read_accepted(other)] == ["42"]
+        assert [sample.answer for sample in read_accepted(other).samples] == ["42"]
 
 
 def test_a_file_that_is_no_recording_is_a_message(tmp_path: Path) -> None:

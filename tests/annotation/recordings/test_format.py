@@ -192,7 +192,7 @@ def test_a_campaign_in_the_same_workspace_keeps_its_tables_and_comes_first(
     recording: Recording, take: Take, workspace: Workspace, item: PoolImage
 ) -> None:
     take(recording)
-    assert [sample.source for sample in read_accepted(workspace)] == ["annotation/test"]
+    assert [sample.source for sample in read_accepted(workspace).samples] == ["annotation/test"]
     counts = {"n_in": 1, "n_out": 1, "n_rejected": 0, "n_quarantined": 0, "n_retryable": 0}
     workspace.tables.write(POOL, PoolImage, [item], [], inputs="", facts={**counts, "reasons": {}, "usage": {}})
     desk = Desk(workspace.annotation, item=item.image.sha256)
@@ -201,7 +201,9 @@ def test_a_campaign_in_the_same_workspace_keeps_its_tables_and_comes_first(
     desk.submit(desk.hand_out(), EVE, accepts())
     stages = AnnotationStages(workspace, Campaign(name="ours"), desk.journal, lambda project, task: "")
     stages.materialize(stages.read())
-    assert [(sample.source, sample.answer) for sample in read_accepted(workspace)] == [("annotation/ours", "43")]
+    assert [(sample.source, sample.answer) for sample in read_accepted(workspace).samples] == [
+        ("annotation/ours", "43")
+    ]
     assert workspace.tables.n_rows(TableKey(ACCEPTED.asset, "recorded")) == 1
 
 

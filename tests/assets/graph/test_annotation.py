@@ -101,7 +101,7 @@ def test_without_a_server_the_bundled_recording_makes_the_tables(
         assert pool["annotations"] == accepted["annotations"] == "recorded export, bundled"
         assert "simulated people" in str(accepted["note"])
         assert all(check.passed for check in result.get_asset_check_evaluations())
-    assert {(row.source, row.category) for row in read_accepted(workspace)} == {
+    assert {(row.source, row.category) for row in read_accepted(workspace).samples} == {
         ("annotation/demo", "chart"),
         ("annotation/demo", "object"),
     }

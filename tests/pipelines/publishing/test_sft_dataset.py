@@ -145,16 +145,27 @@ def test_the_card_says_how_many_rows_came_out_the_same_again(made: Workspace, re
 def test_the_card_is_written_from_facts(made: Workspace, recipe: Recipe) -> None:
     _, shipped = SftDataset(made, recipe, PARTITIONS).publish()
     card = (shipped.folder / "README.md").read_text()
-    for fact in ("4 trajectories with 8 images", "| written by oracle (oracle) | 4 |", "| licence: CC0-1.0 | 4 |"):
+    for fact in (
+        "4 trajectories with 8 images",
+        "| written by the embedded oracle (a script that knows the truth; no model) | 4 |",
+        "| licence: CC0-1.0 | 4 |",
+    ):
         assert fact in card
     for check in recipe.checks:
         assert f"`{check.name}`" in card
 
 
-def test_a_family_without_trajectories_ships_an_empty_dataset(workspace: Workspace, recipe: Recipe) -> None:
-    _, shipped = SftDataset(workspace, recipe, PARTITIONS).publish()
-    assert shipped.n_rows == 0
+def test_a_family_without_trajectories_ships_nothing_and_leaves_nothing(
+    made: Workspace, recipe: Recipe, small_source
+) -> None:
+    _, shipped = SftDataset(made, recipe, PARTITIONS[:1]).publish()
     assert (shipped.folder / "README.md").exists()
+    for partition in PARTITIONS:
+        engine.intake(made, dataclasses.replace(small_source, n_rows=0, fingerprint="none"), 0, partition)
+    report, shipped = SftDataset(made, recipe, PARTITIONS).publish()
+    assert (shipped.n_rows, report.n_out) == (0, 0)
+    assert not shipped.folder.exists()
+    assert SftDataset(made, recipe, PARTITIONS).publish()[1] == shipped
 
 
 def test_a_licence_that_changed_reaches_the_shipped_rows_and_the_card(
