@@ -18,6 +18,7 @@ create table if not exists tasks(key text primary key, project_id integer not nu
 create index if not exists tasks_by_id on tasks(task_id);
 create table if not exists retired(
     task_id integer primary key, key text not null);
+create index if not exists retired_by_key on retired(key);
 create table if not exists revisions(
     seq integer primary key autoincrement, annotation_id integer not null, digest text not null,
     task_id integer not null, raw text not null,

@@ -74,8 +74,10 @@ def preview_role(email: str, role: str, people: Iterable[Person], open_tasks: Co
     if lost:
         tasks = _counts(Counter({round: open_tasks[round] for round in lost}))
         yield f"  they no longer open {', '.join(lost)}; open there: {tasks}, for {n_left:,} other {before}s"
-    if before == "annotator" and n_left < FEWEST:
-        yield f"  {n_left} annotators are left: a rejected record may find nobody who has not worked on it"
+    n_checking = sum(other == "checker" for other in team.values())
+    if before == "annotator" and n_left + n_checking < FEWEST:
+        members = f"{n_left} annotators{f' and {n_checking} checkers' if n_checking else ''}"
+        yield f"  {members} are left: a rejected record may find nobody who has not worked on it"
     elif lost and not n_left:
         yield f"  nobody is left for {', '.join(lost)}"
 

@@ -81,7 +81,7 @@ class Terms(NamedTuple):
 
 def is_checked_twice(item_id: str, share: float) -> bool:
     """Whether an item is in the share, by its digest; a larger share contains the smaller one."""
-    return int(digest(["checked twice", item_id])[:8], 16) < share * 16**8
+    return share > 0 and int(digest(["checked twice", item_id])[:8], 16) < share * 16**8
 
 
 def _shown(value: object) -> str:

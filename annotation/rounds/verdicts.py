@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import astuple
 from typing import NamedTuple
 
 from annotation.rounds.campaign import Rule
@@ -27,9 +26,9 @@ class Verdict(NamedTuple):
 def common_version(verdicts: Sequence[Verdict], rule: Rule) -> RecordFields | None:
     """The version that enough verdicts name; None if there is none."""
     n_enough = len(verdicts) if rule == "unanimity" else len(verdicts) // 2 + 1
-    versions = [verdict.version for verdict in verdicts if verdict.version is not None]
-    counts = Counter(map(_content, versions))
-    named = [version for version in versions if counts[_content(version)] >= n_enough]
+    versions = [(_content(verdict.version), verdict.version) for verdict in verdicts if verdict.version is not None]
+    counts = Counter(content for content, _ in versions)
+    named = [version for content, version in versions if counts[content] >= n_enough]
     return min(named, key=lambda version: version.boxes, default=None)
 
 
@@ -43,4 +42,4 @@ def why_sent_back(verdicts: Sequence[Verdict], round: str) -> str:
 
 def _content(fields: RecordFields) -> Hashable:
     """Boxes as a set: their order is only the order of drawing."""
-    return tuple(frozenset(value) if isinstance(value, tuple) else value for value in astuple(fields))
+    return fields.question, fields.answer, fields.category, fields.count, frozenset(fields.boxes)

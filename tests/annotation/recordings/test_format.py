@@ -20,13 +20,14 @@ from annotation.rounds.journal import Journal
 from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import CATEGORY_NAMES
 from annotation.rounds.tables import ACCEPTED, AnnotationStages, read_accepted
+from annotation.rounds.terms import Terms, terms_of
 from pipelines.demo.images.charts import charts
 from pipelines.demo.images.scenes import scenes
 from pipelines.records import ImageRef, PoolImage
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
-from tests.annotation.desk import ANN, BOB, CEM, EVE, PEOPLE, SIZE, Desk, accepts, box, fixes, rejects, text
+from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PEOPLE, SIZE, Desk, accepts, box, fixes, rejects, text
 from tests.annotation.desk import record as written
 
 CAMPAIGN = Campaign(name="test")
@@ -100,6 +101,34 @@ def test_what_comes_out_of_a_file_is_what_the_campaign_came_to(
     assert content(state) == content(played.state())
     assert state.stage == "accepted"
     assert {one.reason for one in state.invalid} == {"duplicate_submission", "late_edit"}
+
+
+def test_verdicts_of_several_experts_come_out_as_they_went_in(item: PoolImage, take: Take, tmp_path: Path) -> None:
+    """Under the terms of the time, which are not today's: two of three reject, then one changes too late."""
+    terms = terms_of(CAMPAIGN, "accept")
+    desk = Desk(tmp_path / "elsewhere", item=item.image.sha256, size=SIZE, terms=terms)
+    desk.submit(desk.hand_out(), ANN, written("42"))
+    desk.submit(desk.hand_out(), BOB, accepts())
+    desk.terms = terms._replace(experts_per_record=3)
+    task = desk.hand_out()
+    numbers = [desk.submit(task, person, rejects("ambiguous")) for person in (EVE, FAY)]
+    desk.submit(task, GUS, accepts())
+    desk.hand_out()
+    desk.edit(task, numbers[1], result=accepts())
+    recording = record(desk.journal, CAMPAIGN, [item])
+    write_recording(recording, tmp_path / "out.json")
+    [state] = take(read_recording(tmp_path / "out.json"))
+    assert (state.round, state.attempt, len(state.history)) == ("rework", 1, 5)
+    assert content(state) == content(desk.state())
+
+
+def test_a_recording_of_the_version_before_several_experts_asks_one(recording: Recording, take: Take) -> None:
+    parts = recording.model_dump(mode="json")
+    terms = list(terms_of(CAMPAIGN, "accept"))
+    for task in parts["tasks"]:
+        task["terms"] = terms[: Terms._fields.index("experts_per_record")]
+    [state] = take(Recording.model_validate(parts))
+    assert state.stage == "accepted"
 
 
 def test_nobody_is_named(played: Desk, recording: Recording, tmp_path: Path) -> None:

@@ -188,6 +188,9 @@ def test_a_dry_run_says_what_another_role_affects(team: Team) -> None:
     assert list(preview_role("zoe@example.com", "expert", PEOPLE, open_tasks)) == [
         "zoe@example.com: new account, expert"
     ]
+    assert list(preview_role("ann@example.com", "checker", PEOPLE, open_tasks))[1:] == [
+        "  they no longer open annotate, rework; open there: 1 × annotate, for 2 other annotators"
+    ]
     alone = [one for one in PEOPLE if one.person_id != 6]
     assert "  nobody is left for accept" in list(preview_role("eve@example.com", "annotator", alone, open_tasks))
 
