@@ -1,36 +1,46 @@
-"""Tasks to Label Studio and back: how long, and in how much memory.
+"""Tasks to Label Studio and back: how long, how much CPU of the sync and of the server, and in how much memory.
 
-    python -m benchmarks.annotation [--tasks 10000] [--postgres URL]
+    python -m benchmarks.annotation [--tasks 2000] [--postgres URL | --recorded]
 
 Hands out so many tasks that come back annotated (the annotations travel with the import: people would take weeks),
-pulls them, and hands out as many cross-checks, each with a prediction and its author's seat. Memory is this process's
-peak at the end of each step; it is flat when the last steps add little to the first. Baseline: the same import by Label
-Studio's SDK alone, without a journal.
+pulls them, and hands out as many cross-checks, each with a prediction and its author's seat. Then fifty people submit
+one task each. Memory is this process's peak at the end of each step; it is flat when the last steps add little to the
+first. Baseline: the same import by Label Studio's SDK alone, without a journal. ``--recorded``: against a server that
+holds in memory what it is sent, for sizes that take hours on the real one.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.server import server_of, wait_until_ready
+from annotation.label_studio.server import ServerInfo, server_of, wait_until_ready
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
 from annotation.rounds.label_studio_tasks import results
 from annotation.rounds.submissions import RecordFields
 from annotation.rounds.sync import Sync
+from annotation.rounds.task_exchange import OVERLAP_SECONDS
+from benchmarks.cpu import descendants
+from benchmarks.recorded_studio import recorded_studio
 from pipelines.records import ImageRef, PoolImage
 from pipelines.records.digest import digest
 from pipelines.records.geometry import Box
 from pipelines.storage.workspace import Workspace
 
 FIELDS = RecordFields("What does the sign say?", "No. 7", "ocr", None, (Box(400, 600, 560, 690),))
+
+
+N_LATE = 50
 
 
 class Annotating(LabelStudioClient):
@@ -45,44 +55,82 @@ class Annotating(LabelStudioClient):
             tasks = [{**task, "annotations": [done]} for task in tasks]
         return super().import_tasks(project_id, tasks)
 
+    def annotate(self, task_id: int) -> None:
+        """Rejects the record of a check."""
+        fields = {
+            "blind_answer": {"text": ["a"]},
+            "verdict": {"choices": ["reject"]},
+            "reason": {"choices": ["ambiguous"]},
+        }
+        kinds = {"blind_answer": "textarea", "verdict": "choices", "reason": "choices"}
+        result = [
+            {"id": name, "from_name": name, "to_name": "image", "type": kinds[name], "value": value}
+            for name, value in fields.items()
+        ]
+        body = {"result": result, "lead_time": 9.0, "completed_by": 1}
+        self._http.post(f"/api/tasks/{task_id}/annotations/", json=body).raise_for_status()
+
 
 IMAGE = ImageRef("0" * 64, 4000, 3000, "RGB", "JPEG")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=10_000)
+    parser.add_argument("--tasks", type=int, default=2_000)
     parser.add_argument("--postgres", help="postgresql://USER:PASSWORD@HOST:PORT/NAME instead of SQLite")
+    parser.add_argument("--recorded", action="store_true", help="instead of Label Studio")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Workspace.from_environment() as ours:
-        environment = {"DARKROOM_HOME": folder, "DARKROOM_ENVIRONMENTS": str(ours.environments)}
-        home = server_of(Workspace.from_environment(environment))
-        server = home.start(postgres=chosen.postgres)
-        try:
-            wait_until_ready(server, report=lambda seconds: None)
-            with Annotating(server.url, home.admin.token, seconds=600) as studio:
-                measure(studio, Path(folder), chosen.tasks)
-        finally:
-            home.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        if chosen.recorded:
+            with recorded_studio() as server, Annotating(server.url, "x", seconds=600) as studio:
+                measure(studio, Path(folder), chosen.tasks, server.pid)
+            return
+        with (
+            started(Path(folder), chosen.postgres) as (running, token),
+            Annotating(running.url, token, seconds=600) as studio,
+        ):
+            measure(studio, Path(folder), chosen.tasks, running.process.pid)
 
 
-def measure(studio: Annotating, folder: Path, n_tasks: int) -> None:
+@contextmanager
+def started(folder: Path, postgres: str | None) -> Iterator[tuple[ServerInfo, str]]:
+    """A Label Studio of its own, and its admin's token."""
+    with Workspace.from_environment() as ours:
+        environment = {"DARKROOM_HOME": str(folder), "DARKROOM_ENVIRONMENTS": str(ours.environments)}
+    home = server_of(Workspace.from_environment(environment))
+    server = home.start(postgres=postgres)
+    try:
+        wait_until_ready(server, report=lambda seconds: None)
+        yield server, home.admin.token
+    finally:
+        home.stop()
+
+
+def measure(studio: Annotating, folder: Path, n_tasks: int, server_pid: int) -> None:
     studio.author = studio.add_person("author@example.com", role="annotator", password="a secret of theirs")["id"]
     images = [ImageRef(digest(n), 4000, 3000, "RGB", "JPEG") for n in range(n_tasks)]
     pool = [PoolImage(image, "ours", str(n), "CC0-1.0") for n, image in enumerate(images)]
-    print(f"{'step':<42}{'tasks':>8}{'seconds':>10}{'tasks/s':>10}{'MB':>8}")
-    baseline(studio, min(n_tasks, 2000))
+    table = Table(server_pid)
+    baseline(studio, min(n_tasks, 2000), table)
     campaign = Campaign(name="benchmark", gold_share=0)
     with Journal(folder / "annotation") as journal:
         sync = Sync(journal, studio, campaign, say=lambda text: None)
         tenth = pool[: n_tasks // 10]
-        step("hand out the first tenth", len(tenth), lambda: sync.run(tenth))
-        step("hand out the rest, take the first tenth in", n_tasks, lambda: sync.run(pool))
-        step("take the rest in, hand out its cross-checks", n_tasks, lambda: sync.run(pool))
-        step("sync when nothing has changed", n_tasks, lambda: sync.run(pool))
+        table.step("hand out the first tenth", len(tenth), lambda: sync.run(tenth))
+        table.step("hand out the rest, take the first tenth in", n_tasks, lambda: sync.run(pool))
+        table.step("take the rest in, hand out its cross-checks", n_tasks, lambda: sync.run(pool))
+        time.sleep(OVERLAP_SECONDS + 2)  # what changed shortly before a sync is pulled again by the next one
+        sync.run(pool)
+        table.step("sync when nothing has changed", 0, lambda: sync.run(pool))
+        project = journal.project("cross_check")
+        assert project is not None
+        checks = [task.task_id for task in islice(studio.tasks_after(project.project_id, 0), N_LATE)]
+        for task_id in checks:
+            studio.annotate(task_id)
+        table.step(f"sync after {len(checks)} submissions", len(checks), lambda: sync.run(pool))
 
 
-def baseline(studio: LabelStudioClient, n_tasks: int) -> None:
+def baseline(studio: LabelStudioClient, n_tasks: int, table: Table) -> None:
     """What the SDK alone takes for as large a part of the first import."""
     project = studio.create_project("baseline", "annotate", n_excluded=0)
     gate = {"kind": "annotate", "max_share": 0.05}
@@ -92,15 +140,32 @@ def baseline(studio: LabelStudioClient, n_tasks: int) -> None:
         for start in range(0, n_tasks, 200):
             studio.import_tasks(project, [{"data": one} for one in data[start : start + 200]])
 
-    step("baseline: the SDK's import alone", n_tasks, run)
+    table.step("baseline: the SDK's import alone", n_tasks, run)
 
 
-def step(name: str, n_tasks: int, perform: Any) -> None:
-    began = time.perf_counter()
-    perform()
-    seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"{name:<42}{n_tasks:>8,}{seconds:>10.1f}{n_tasks / seconds:>10.0f}{peak:>8,}", flush=True)
+class Table:
+    """Measures steps and prints a line for each."""
+
+    def __init__(self, server_pid: int) -> None:
+        self._server_pid = server_pid
+        titles = ("tasks", "seconds", "CPU s", "tasks/CPU s", "server s", "MB")
+        print(f"{'step':<45}" + "".join(f"{title:>12}" for title in titles))
+
+    def step(self, name: str, n_tasks: int, perform: Callable[[], object]) -> None:
+        began, cpu, server = time.perf_counter(), time.process_time(), self._server_seconds()
+        perform()
+        seconds, cpu, server = time.perf_counter() - began, time.process_time() - cpu, self._server_seconds() - server
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        line = f"{name:<45}{n_tasks:>12,}{seconds:>12.1f}{cpu:>12.2f}{n_tasks / cpu:>12,.0f}{server:>12.2f}{peak:>12,}"
+        print(line, flush=True)
+
+    def _server_seconds(self) -> float:
+        """CPU of the server and its workers."""
+        total = 0.0
+        for pid in (self._server_pid, *descendants(self._server_pid)):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return total
 
 
 if __name__ == "__main__":

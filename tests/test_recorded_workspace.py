@@ -236,7 +236,7 @@ class Studio:
             if project == project_id and number > task_id:
                 yield TaskListing(number, key, len(self.annotations.get(number, ())))
 
-    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+    def changed_since(self, project_id: int, watermark: str, **more: Any) -> Iterator[ChangedTask]:
         changed = (number for number in self.annotations if self.tasks[number][0] == project_id)
         return (ChangedTask(number, self.annotations[number]) for number in changed)
 

@@ -65,10 +65,10 @@ def open_campaign() -> Iterator[OpenCampaign]:
         yield OpenCampaign(workspace, Campaign.load(workspace.annotation), journal)
 
 
-def print_progress(stages: AnnotationStages) -> None:
-    """How many records are accepted, rejected, and waiting by round."""
-    counts = Counter(
-        f"waiting for {row.state.round}" if row.state.stage == "waiting" else row.state.stage
-        for row in stages.read().records
-    )
+def print_progress(journal: Journal) -> None:
+    """How many records are accepted, rejected, and waiting by round, as of the last complete sync."""
+    labels = [(f"waiting for {round}" if stage == "waiting" else stage, n) for stage, round, n in journal.progress()]
+    counts: Counter[str] = Counter()
+    for label, n_records in labels:
+        counts[label] += n_records
     CONSOLE.print("  ".join(f"{label} {n:,}" for label, n in counts.items()), highlight=False)

@@ -105,7 +105,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
         print_shortages(campaign, studio)
     imported = ", ".join(f"{n:,} × {round}" for round, n in counts.imported.items()) or "nothing"
     CONSOLE.print(f"received: {received_since(journal, before)}; handed out: {imported}", highlight=False)
-    print_progress(opened.stages())
+    print_progress(journal)
 
 
 def _print_left_out(workspace: Workspace) -> None:
@@ -180,4 +180,4 @@ def take_in(
         CONSOLE.print(f"pool: {pool.n_out:,} images, {pool.n_in - pool.n_out:,} rejected", highlight=False)
         with campaign.stages(say=CONSOLE.print) as stages:
             stages.materialize(stages.read())
-            print_progress(stages)
+            print_progress(stages.journal)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -16,7 +15,6 @@ from annotation.label_studio.forms import ROUND_FORMS, form, instructions
 from annotation.label_studio.protocol import ChangedTask, Person, TaskListing
 
 T = TypeVar("T")
-PAGE = 200
 MOST_TITLE = 50
 """Characters in the title of a project (Label Studio)."""
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -140,48 +138,33 @@ class LabelStudioClient:
         return list(answer.task_ids or [])
 
     def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
-        for task in self._tasks(project_id, "task_only", [("tasks:id", "greater", "Number", task_id)]):
-            data = task.data or {}
-            n_annotations, overlap = int(task.total_annotations or 0), int(task.overlap or 0)
-            yield TaskListing(int(task.id), str(data.get("key", "")), n_annotations, data, overlap)
+        for row in self._pages("tasks", task_id, project=project_id):
+            data = row["data"] or {}
+            yield TaskListing(row["id"], str(data.get("key", "")), row["total_annotations"], data, row["overlap"])
 
     def now(self) -> datetime:
         response = self._retry(lambda: self._http.get("/health"))
         return parsedate_to_datetime(response.headers["date"])
 
-    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
-        since = [("tasks:updated_at", "greater", "Datetime", watermark)] if watermark else []
-        for column, minimum in (("tasks:total_annotations", n_excluded), ("tasks:cancelled_annotations", 0)):
-            for task in self._tasks(project_id, "all", [*since, (column, "greater", "Number", minimum)]):
-                yield ChangedTask(int(task.id), [dict(annotation) for annotation in task.annotations or ()])
+    def changed_since(
+        self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0
+    ) -> Iterator[ChangedTask]:
+        filters = {"project": project_id, "since": watermark, "annotation": last_annotation, "minimum": n_excluded}
+        for row in self._pages("changes", 0, **filters):
+            yield ChangedTask(row["id"], row["annotations"])
+
+    def _pages(self, route: str, after: int | None, **filters: Any) -> Iterator[dict[str, Any]]:
+        """Tasks of a route of the plug-in, in the order of their numbers."""
+        while after is not None:
+            page = self._plugin("GET", route, params={**filters, "after": after})
+            yield from page["tasks"]
+            after = page["next"]
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         self._plugin("POST", "overlaps", json={"overlaps": {str(task): n for task, n in overlaps.items()}})
 
     def delete_task(self, task_id: int) -> None:
         self._retry(lambda: self._sdk.tasks.delete(id=str(task_id), request_options=ONCE))
-
-    def _tasks(self, project_id: int, fields: Any, filters: Sequence[tuple[str, str, str, Any]]) -> Iterator[Any]:
-        items = [{"filter": f"filter:{c}", "operator": o, "type": t, "value": v} for c, o, t, v in filters]
-        query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]})
-        page = 1
-        while True:
-            tasks = self._retry(partial(self._page, project_id, fields, query, page))
-            yield from tasks
-            if len(tasks) < PAGE:
-                return
-            page += 1
-
-    def _page(self, project_id: int, fields: Any, query: str, page: int) -> list[Any]:
-        try:
-            pager = self._sdk.tasks.list(
-                project=project_id, fields=fields, query=query, page=page, page_size=PAGE, request_options=ONCE
-            )
-        except ApiError as error:
-            if error.status_code == 404 and page > 1:  # past the end
-                return []
-            raise
-        return list(pager.items or ())
 
     def _plugin(self, method: str, route: str, **request: Any) -> dict[str, Any]:
         path = f"/darkroom/{route}"
@@ -197,8 +180,8 @@ class LabelStudioClient:
             return self._retry(call)
         except _NotFound as error:
             raise AnnotationError(
-                f"{self.url}{path} not found: this Label Studio runs without Darkroom's plug-in; start one with "
-                "`darkroom annotate up`"
+                f"{self.url}{path} not found: this Label Studio runs without Darkroom's plug-in, or with an older "
+                "version of it; start this version with `darkroom annotate up`"
             ) from error
 
     def _retry(self, call: Callable[[], T]) -> T:

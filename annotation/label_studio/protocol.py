@@ -71,8 +71,13 @@ class TaskServer(Protocol):
     def now(self) -> datetime:
         """The server's clock."""
 
-    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
-        """Tasks with more annotations than ``n_excluded``, or skips, changed after ``watermark`` (empty: ever)."""
+    def changed_since(
+        self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0
+    ) -> Iterator[ChangedTask]:
+        """Tasks with more annotations than ``n_excluded``, or skips, changed after ``watermark`` (empty: ever).
+
+        Also those with an annotation whose number is higher than ``last_annotation``: clocks are set back now and then.
+        """
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:
         """Sets by task how many annotations complete it; reopens a task that now lacks some."""

@@ -49,6 +49,8 @@ REQUIREMENTS = tuple(
     line for line in (Path(__file__).parent / "label_studio.lock").read_text().splitlines() if not line.startswith("#")
 )
 PLUGIN = Path(__file__).parents[1] / "_plugin"
+SCHEMA = Path(__file__).with_name("label_studio.sql.xz")
+"""An empty, migrated PostgreSQL database of this version (``scripts/label_studio_schema.py``)."""
 GRACE_SECONDS = 20.0
 SETTINGS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("server.yaml").read_text(encoding="utf-8"))
 Progress = Callable[[str], None]
@@ -143,7 +145,7 @@ class LabelStudioServer:
         if log.exists():  # the end of a server that crashed
             log.replace(self.folder / "server.previous.log")
         command = _command(self.environment, self.folder / "studio", address, postgres)
-        held = PausedProcess(command, environment=self._variables(postgres), log=log)
+        held = PausedProcess(command, environment=self.variables(postgres), log=log)
         server = ServerInfo(url_of(*address), without_password(postgres), str(log), held.mark)
         try:
             write_whole(self.folder / "server.json", json.dumps(asdict(server), indent=1))
@@ -158,10 +160,11 @@ class LabelStudioServer:
         template = self.environments / f"label-studio-{REQUIREMENTS[0].partition('==')[2]}.sqlite3"
         if not template.exists():
             progress("migrate")
-            make_template(template, _python(self.environment), self._variables(None))
+            make_template(template, _python(self.environment), self.variables(None))
         return template
 
-    def _variables(self, postgres: str | None) -> dict[str, str]:
+    def variables(self, postgres: str | None) -> dict[str, str]:
+        """The environment of its processes."""
         admin = self.admin
         return {
             **self.environment.activate(os.environ),
@@ -170,6 +173,8 @@ class LabelStudioServer:
             "LABEL_STUDIO_BASE_DATA_DIR": str(self.folder / "studio"),
             "SECRET_KEY": secret_key(self.folder),
             "STUDIO_IMAGES": self.images_url,
+            "STUDIO_SCHEMA": str(SCHEMA),
+            "STUDIO_VERSION": REQUIREMENTS[0].partition("==")[2],
             "STUDIO_ADMIN_EMAIL": admin.email,
             "STUDIO_ADMIN_PASSWORD": admin.password,
             "STUDIO_ADMIN_TOKEN": admin.token,

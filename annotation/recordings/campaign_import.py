@@ -160,7 +160,9 @@ class RecordedServer:
     def now(self) -> datetime:
         return datetime.fromtimestamp(0, UTC)
 
-    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+    def changed_since(
+        self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0
+    ) -> Iterator[ChangedTask]:
         """The next state of every open task of the project that has one."""
         for task in self._open_tasks():
             if task.round == ROUNDS[project_id - 1] and self._n_served[task.id] < len(task.states):

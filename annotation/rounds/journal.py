@@ -158,7 +158,7 @@ class Journal:
         """Tasks of a round without their settings on the server yet: key, task and demand."""
         rows = self._db.execute(
             f"select key, task_id, {DEMAND_COLUMNS}"
-            " from tasks t join demands d using (key) where d.round = ? and not t.is_ready order by d.seq",
+            " from tasks t cross join demands d using (key) where d.round = ? and not t.is_ready order by d.seq",
             (round,),
         )
         return [(row[0], row[1], Demand(*row[2:])) for row in rows]
@@ -257,16 +257,17 @@ class Journal:
         self._db.executemany("delete from gone where annotation_id = ?", [(number,) for number in present])
         return self._db.total_changes - before
 
-    def works(self, rounds: Sequence[str]) -> Iterator[tuple[str, list[Work]]]:
-        """All work of each item in ``rounds``, item after item. Memory: one item."""
-        marks = ",".join("?" * len(rounds))
+    def works(self, rounds: Sequence[str], *, touched: bool = False) -> Iterator[tuple[str, list[Work]]]:
+        """All work of each item in ``rounds``, item after item; of ``touched`` items only. Memory: one item."""
+        marks, selected = ",".join("?" * len(rounds)), "and d.item_id in touched" if touched else ""
         reader = sqlite3.connect(self.path, timeout=60)  # a snapshot, independent of concurrent writes
         rows = reader.execute(
             f"select d.key, {DEMAND_COLUMNS}, terms, t.task_id, t.project_id, r.seq, r.annotation_id, r.digest, "
-            "r.task_id, r.raw, r.roles, g.annotation_id from demands d left join tasks t using (key) left join "
-            "(select key, task_id from tasks union all select key, task_id from retired) a on a.key = d.key "
-            "left join revisions r on r.task_id = a.task_id left join gone g on g.annotation_id = r.annotation_id "
-            f"where d.round in ({marks}) order by d.item_id, d.seq, r.seq",
+            "r.task_id, r.raw, r.roles, g.annotation_id from demands d left join tasks t using (key) "
+            "left join revisions r on r.task_id = t.task_id "
+            "or r.task_id in (select task_id from retired where retired.key = d.key) "
+            "left join gone g on g.annotation_id = r.annotation_id "
+            f"where d.round in ({marks}) {selected} order by d.item_id, d.seq, r.seq",
             list(rounds),
         )
         with closing(reader):
@@ -304,6 +305,17 @@ class Journal:
         rows = ((number, json.dumps(entry, sort_keys=True)) for number, entry in enumerate(entries, first))
         self._write("insert or ignore into hits values (?, ?)", rows)
 
+    @property
+    def n_blocked(self) -> int:
+        count: int = self._db.execute("select count(*) from hits").fetchone()[0]
+        return count
+
+    @property
+    def last_annotation(self) -> int:
+        """The highest number of an annotation; 0 without any."""
+        number: int = self._db.execute("select coalesce(max(annotation_id), 0) from revisions").fetchone()[0]
+        return number
+
     def blocked_submissions(self) -> list[dict[str, Any]]:
         """The whole log of blocked submissions."""
         return [json.loads(row[0]) for row in self._db.execute("select raw from hits order by place")]
@@ -314,8 +326,24 @@ class Journal:
         row = self._db.execute("select digest from settled").fetchone()
         return row[0] if row else ""
 
-    def set_settled(self, digest: str) -> None:
-        self._write("insert or replace into settled values (1, ?)", [(digest,)])
+    def touched(self) -> set[str]:
+        """The items whose work changed since then."""
+        return {row[0] for row in self._db.execute("select item_id from touched")}
+
+    def set_settled(self, digest: str, stages: Mapping[str, tuple[str, str]], *, complete: bool) -> None:
+        """A sync handed out all work; ``stages`` (stage and round) are those of all records, or of the touched ones."""
+        with self.transaction():
+            if complete:
+                self._db.execute("delete from progress")
+            rows = ((item_id, *stage) for item_id, stage in stages.items())
+            self._db.executemany("insert or replace into progress values (?, ?, ?)", rows)
+            self._db.execute("delete from touched")
+            self._db.execute("insert or replace into settled values (1, ?)", (digest,))
+
+    def progress(self) -> list[tuple[str, str, int]]:
+        """Stage, round and number of records, as of the last complete sync."""
+        query = "select stage, round, count(*) from progress group by stage, round order by min(item_id)"
+        return list(self._db.execute(query))
 
     @property
     def fingerprint(self) -> str:

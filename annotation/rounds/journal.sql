@@ -4,6 +4,7 @@
 -- if unknown. tasks.is_lost: a finished task that the server lost. retired: an unfinished one, handed out again. revisions.roles: of the signer from
 -- hand-out to submission, null until accounts are pulled. roles: every role that an account had; last_demand is the last
 -- one handed out before it changed, null for the role of today. in_force: the terms of tasks handed out now.
+-- touched: items whose work changed since the last complete sync, kept by triggers. progress: where records stood then.
 create table if not exists projects(
     round text primary key, project_id integer not null, last_task integer not null, watermark text not null);
 create table if not exists demands(
@@ -37,3 +38,32 @@ create table if not exists roles(
 create index if not exists roles_by_person on roles(person_id, seq);
 create table if not exists terms(digest text primary key, raw text not null);
 create table if not exists in_force(round text primary key, terms text not null);
+create index if not exists tasks_unready on tasks(key) where not is_ready;
+create index if not exists retired_by_key on retired(key);
+create index if not exists demands_without_terms on demands(round) where terms = '';
+create table if not exists touched(item_id text primary key) without rowid;
+create table if not exists progress(item_id text primary key, stage text not null, round text not null) without rowid;
+create trigger if not exists demand_touches after insert on demands begin
+    insert or ignore into touched values (new.item_id); end;
+create trigger if not exists terms_touch after update of terms on demands begin
+    insert or ignore into touched values (new.item_id); end;
+create trigger if not exists task_touches after insert on tasks begin
+    insert or ignore into touched select item_id from demands where key = new.key; end;
+create trigger if not exists task_left_touches after delete on tasks begin
+    insert or ignore into touched select item_id from demands where key = old.key; end;
+create trigger if not exists revision_touches after insert on revisions begin
+    insert or ignore into touched select item_id from demands where key in (
+    select key from tasks where task_id = new.task_id union select key from retired where task_id = new.task_id); end;
+create trigger if not exists roles_touch after update of roles on revisions begin
+    insert or ignore into touched select item_id from demands where key in (
+    select key from tasks where task_id = new.task_id union select key from retired where task_id = new.task_id); end;
+create trigger if not exists gone_touches after insert on gone begin
+    insert or ignore into touched select item_id from demands where key in (
+    select key from tasks where task_id in (select task_id from revisions where annotation_id = new.annotation_id) union
+    select key from retired where task_id in (select task_id from revisions where annotation_id = new.annotation_id)
+    ); end;
+create trigger if not exists returned_touches after delete on gone begin
+    insert or ignore into touched select item_id from demands where key in (
+    select key from tasks where task_id in (select task_id from revisions where annotation_id = old.annotation_id) union
+    select key from retired where task_id in (select task_id from revisions where annotation_id = old.annotation_id)
+    ); end;

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from annotation import AnnotationError
 
-SCHEMA = 2
+SCHEMA = 3
 """Of the file (``pragma user_version``); 0 is a file of a version before terms, or a new one."""
 TABLES = Path(__file__).with_name("journal.sql").read_text(encoding="utf-8")
 _STEPS = {
@@ -19,8 +19,9 @@ _STEPS = {
         "alter table demands add column n_wanted integer not null default 1",
         "alter table demands add column bases text not null default ''",
     ),
+    2: ("delete from settled",),  # nothing was touched yet: the states of all records are derived once
 }
-"""From each schema to the next; columns only, since missing tables are created anyway."""
+"""From each schema to the next; missing tables are created anyway."""
 
 
 def open_journal(path: Path) -> sqlite3.Connection:

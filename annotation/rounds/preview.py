@@ -14,7 +14,7 @@ from annotation.label_studio.protocol import Person
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
 from annotation.rounds.record_state import ROUNDS
-from annotation.rounds.sync import build_state_machine, current_work, pending_tasks, record_states
+from annotation.rounds.sync import Record, build_state_machine, current_work, pending_tasks, record_states
 from annotation.rounds.team import FEWEST
 from annotation.rounds.terms import terms_of
 from pipelines.records import PoolImage
@@ -47,13 +47,20 @@ class SyncPreview:
 
 def preview_sync(journal: Journal, campaign: Campaign, pool: Sequence[PoolImage]) -> SyncPreview:
     """What a sync of the campaign would do with the ``pool``, without asking the server."""
-    preview = SyncPreview(next_tasks=Counter(task.demand.round for task in pending_tasks(pool, journal, campaign)))
+    preview = SyncPreview()
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
-    for _, works, state in record_states(pool, journal, build_state_machine(journal, campaign)):
-        if state.stage == "waiting" and state.next_demand is None:
-            work = current_work(works, state)
-            changes = today[state.round].changes(frozen[work.terms]) if work.terms in frozen else []
-            preview.open_tasks[state.round, ", ".join(changes)] += work.task_id is not None
+
+    def counted(records: Iterable[Record]) -> Iterator[Record]:
+        for record in records:
+            state = record.state
+            if state.stage == "waiting" and state.next_demand is None:
+                work = current_work(record.works, state)
+                changes = today[state.round].changes(frozen[work.terms]) if work.terms in frozen else []
+                preview.open_tasks[state.round, ", ".join(changes)] += work.task_id is not None
+            yield record
+
+    records = counted(record_states(pool, journal, build_state_machine(journal, campaign)))
+    preview.next_tasks.update(task.demand.round for task in pending_tasks(records, journal, campaign))
     return preview
 
 

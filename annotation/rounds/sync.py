@@ -2,14 +2,14 @@
 
 1. for every round, tasks of an interrupted import are recovered by their keys, and changes since the last sync pulled;
 2. accounts and the log of blocked submissions are read;
-3. record states are derived; the next work is demanded (durably, with its terms), then imported.
+3. the states of records with new work are derived; the next work is demanded (durably, with its terms), then imported.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotation.label_studio.protocol import TaskServer
 from annotation.rounds.campaign import Campaign, annotation_digest
@@ -24,6 +24,14 @@ from pipelines.records import PoolImage
 from pipelines.records.digest import digest
 
 Say = Callable[[str], None]
+
+
+class Record(NamedTuple):
+    """An image of the pool, the work on it and the state of its record."""
+
+    item: PoolImage
+    works: list[Work]
+    state: RecordState
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +58,23 @@ class Sync:
             exchange.open_checks(self.campaign.annotators_check)
             exchange.pull_accounts()
             self._put_terms_in_force(exchange)
-            if self.journal.settled != self._situation(pool):  # deriving every record's state takes a while
-                pending = self.pending(pool)
-                while batch := list(islice(pending, BATCH)):
-                    counts.imported.update(exchange.push(batch))
-                    self.say(f"handed out {counts.imported.total():,} tasks")
-                self.journal.set_settled(self._situation(pool))
+            self._hand_out(pool, exchange, counts)
         return counts
+
+    def _hand_out(self, pool: Sequence[PoolImage], exchange: TaskExchange, counts: SyncCounts) -> None:
+        """Derives the states of touched records only, unless something changed that bears on all."""
+        situation = self._situation(pool)
+        complete = self.journal.settled != situation
+        touched = set() if complete else self.journal.touched()
+        if not complete and not touched:
+            return
+        stages: dict[str, tuple[str, str]] = {}
+        records = self._records(pool if complete else [item for item in pool if item.image.sha256 in touched], complete)
+        pending = self.pending(_noted(records, stages))
+        while batch := list(islice(pending, BATCH)):
+            counts.imported.update(exchange.push(batch))
+            self.say(f"handed out {counts.imported.total():,} tasks")
+        self.journal.set_settled(situation, stages, complete=complete)
 
     def _put_terms_in_force(self, exchange: TaskExchange) -> None:
         """From here on tasks go out under today's rules; those that are out keep theirs."""
@@ -81,14 +99,19 @@ class Sync:
             )
 
     def _situation(self, pool: Sequence[PoolImage]) -> str:
-        """Digest of everything that determines the next work."""
+        """Digest of everything that bears on the next work of all records."""
         images = sorted(item.image.sha256 for item in pool)
-        return digest([self.journal.fingerprint, images, self.campaign.model_dump(mode="json"), annotation_digest()])
+        people = [list(person) for person in self.journal.people().values()]
+        return digest([people, images, self.campaign.model_dump(mode="json"), annotation_digest()])
 
-    def pending(self, pool: Iterable[PoolImage]) -> Iterator[PendingTask]:
+    def _records(self, pool: Sequence[PoolImage], complete: bool) -> Iterator[Record]:
+        machine = build_state_machine(self.journal, self.campaign)
+        return record_states(pool, self.journal, machine, touched=not complete)
+
+    def pending(self, records: Iterable[Record]) -> Iterator[PendingTask]:
         """The tasks to hand out now."""
         return pending_tasks(
-            pool,
+            records,
             self.journal,
             self.campaign,
             pre_annotations=self.pre_annotations,
@@ -96,8 +119,15 @@ class Sync:
         )
 
 
+def _noted(records: Iterable[Record], stages: dict[str, tuple[str, str]]) -> Iterator[Record]:
+    """The same records, with stage and round of each entered in ``stages``."""
+    for record in records:
+        stages[record.state.item_id] = (record.state.stage, record.state.round)
+        yield record
+
+
 def pending_tasks(
-    pool: Iterable[PoolImage],
+    records: Iterable[Record],
     journal: Journal,
     campaign: Campaign,
     *,
@@ -106,7 +136,7 @@ def pending_tasks(
 ) -> Iterator[PendingTask]:
     """The tasks that records wait for and that were not handed out, under the terms of their demand, or today's."""
     frozen, today = journal.terms(), {round: terms_of(campaign, round) for round in ROUNDS}
-    for item, works, state in record_states(pool, journal, build_state_machine(journal, campaign)):
+    for item, works, state in records:
         stored = {work.demand.key(campaign.name): work for work in works}
         for demand, task_state in _next_demands(campaign, item, works, state):
             key = demand.key(campaign.name)
@@ -153,16 +183,20 @@ def build_state_machine(journal: Journal, campaign: Campaign) -> StateMachine:
 
 
 def record_states(
-    pool: Iterable[PoolImage], journal: Journal, machine: StateMachine
-) -> Iterator[tuple[PoolImage, list[Work], RecordState]]:
-    """Every image of the pool with its work and state, ordered by digest. Memory: the pool and one record."""
-    works_by_item = journal.works(ROUNDS)
+    pool: Iterable[PoolImage], journal: Journal, machine: StateMachine, *, touched: bool = False
+) -> Iterator[Record]:
+    """Every image of the pool with its work and state, ordered by digest. Memory: the pool and one record.
+
+    ``touched``: the pool is of touched items only.
+    """
+    works_by_item = journal.works(ROUNDS, touched=touched)
     item_id, works = next(works_by_item, ("", []))
     for item in sorted(pool, key=lambda item: item.image.sha256):
         while item_id and item_id < item.image.sha256:  # an image that is no longer in the pool
             item_id, works = next(works_by_item, ("", []))
         item_works = works if item_id == item.image.sha256 else []
-        yield item, item_works, machine.state(item.image.sha256, (item.image.width, item.image.height), item_works)
+        state = machine.state(item.image.sha256, (item.image.width, item.image.height), item_works)
+        yield Record(item, item_works, state)
 
 
 def current_work(works: Sequence[Work], state: RecordState) -> Work:

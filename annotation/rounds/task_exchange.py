@@ -53,7 +53,7 @@ class TaskExchange:
         After the submissions: their signers' roles are frozen here, and a role may have changed just before.
         """
         self.journal.set_people(self.server.people())
-        after = len(self.journal.blocked_submissions())
+        after = self.journal.n_blocked
         while entries := self.server.blocked_submissions(after):
             self.journal.add_blocked(after, entries)
             after += len(entries)
@@ -136,7 +136,12 @@ class TaskExchange:
         started, n_new = self.server.now(), 0  # changes during paging are pulled again next time
         if watermark and started < datetime.fromisoformat(watermark):
             watermark = ""  # the server's clock was set back: what changed since then is before the watermark
-        changes = self.server.changed_since(project_id, _earlier(watermark), n_excluded=FEWEST_EXCLUDED[round])
+        changes = self.server.changed_since(
+            project_id,
+            _earlier(watermark),
+            n_excluded=FEWEST_EXCLUDED[round],
+            last_annotation=self.journal.last_annotation,
+        )
         while batch := list(islice(changes, BATCH)):
             with self.journal.transaction():
                 for changed in batch:

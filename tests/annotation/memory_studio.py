@@ -82,12 +82,15 @@ class MemoryStudio:
             if task.project == project_id and number > task_id:
                 yield TaskListing(number, task.data["key"], task.n_annotations, task.data, task.overlap)
 
-    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+    def changed_since(
+        self, project_id: int, watermark: str, *, n_excluded: int, last_annotation: int = 0
+    ) -> Iterator[ChangedTask]:
         since = datetime.fromisoformat(watermark) if watermark else datetime(1, 1, 1, tzinfo=UTC)
         for number, task in sorted(self.tasks.items()):
             is_cancelled = any(raw.get("was_cancelled") for raw in task.annotations)
             is_listed = task.n_annotations > n_excluded or is_cancelled
-            if task.project == project_id and task.updated_at > since and is_listed:
+            is_new = task.updated_at > since or any(raw["id"] > last_annotation for raw in task.annotations)
+            if task.project == project_id and is_new and is_listed:
                 yield ChangedTask(number, [dict(raw) for raw in task.annotations])
 
     def set_overlaps(self, overlaps: Mapping[int, int]) -> None:

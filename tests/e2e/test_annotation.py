@@ -9,12 +9,13 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -356,6 +357,28 @@ def test_a_killed_server_comes_back_at_its_address_with_everything_and_everybody
         assert tab.get("/api/current-user/whoami").json()["email"] == admin.email
         with connect(workspace, {}) as studio:
             assert studio.people() == before
+
+
+def test_another_version_of_label_studio_and_a_database_of_a_newer_one_are_refused(
+    server: LabelStudioServer, tmp_path: Path
+) -> None:
+    """Django itself would run on the tables of a newer version."""
+
+    def bootstrap(**changed: str) -> str:
+        variables = server.variables(None) | {"LABEL_STUDIO_BASE_DATA_DIR": str(tmp_path)} | changed
+        command = [str(server.environment.folder / "bin" / "python"), "-m", "darkroom_studio.bootstrap"]
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+        assert done.returncode == 1, done.stdout + done.stderr
+        return done.stderr
+
+    said = bootstrap(STUDIO_VERSION="9.9.9")
+    assert "works with 9.9.9 only. Remove that folder, and `darkroom annotate up` installs 9.9.9" in said
+    shutil.copy(next(server.environments.glob("label-studio-*.sqlite3")), tmp_path / "label_studio.sqlite3")
+    with closing(sqlite3.connect(tmp_path / "label_studio.sqlite3")) as database, database:
+        database.execute(
+            "insert into django_migrations(app, name, applied) values ('tasks', '9999_later', '2030-01-01')"
+        )
+    assert "does not know, such as tasks.9999_later. Start the version of Darkroom that wrote it" in bootstrap()
 
 
 def test_nobody_signs_up_and_nobody_anonymous_sees_an_image(server: LabelStudioServer) -> None:

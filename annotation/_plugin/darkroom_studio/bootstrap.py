@@ -6,8 +6,12 @@ makes the template of a database. Each step is a line of the log, which ``darkro
 
 from __future__ import annotations
 
+import lzma
 import os
 import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import django
 
@@ -15,6 +19,7 @@ STEP = "darkroom step: "
 
 
 def main(*, migrate_only: bool = False) -> None:
+    _check_version()
     django.setup()
     _migrate()
     if not migrate_only:
@@ -26,16 +31,60 @@ def say_step(name: str) -> None:
     print(f"{STEP}{name}", flush=True)
 
 
+def _check_version() -> None:
+    """The plug-in uses insides of Label Studio, and its access table lists the routes of one version."""
+    found, expected = version("label-studio"), os.environ["STUDIO_VERSION"]
+    if found != expected:
+        sys.exit(
+            f"Label Studio {found} is installed in {sys.prefix}; this version of Darkroom works with {expected} only. "
+            f"Remove that folder, and `darkroom annotate up` installs {expected}"
+        )
+
+
 def _migrate() -> None:
     """Django's command looks at every model even when nothing is to be done, for seconds."""
     from django.core.management import call_command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
+    _restore_schema()
     executor = MigrationExecutor(connection)
+    _check_database(executor.loader)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         say_step("migrate")
         call_command("migrate", verbosity=0, interactive=False)
+
+
+def _restore_schema() -> None:
+    """Fills an empty PostgreSQL database from the file that ``STUDIO_SCHEMA`` names; the rest is then migrated."""
+    from django.db import DatabaseError, connection, transaction
+
+    path = os.environ.get("STUDIO_SCHEMA")
+    if connection.vendor != "postgresql" or not path or connection.introspection.table_names():
+        return
+    say_step("migrate")
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(lzma.decompress(Path(path).read_bytes()).decode())
+    except DatabaseError as error:  # a PostgreSQL that does not know something in it
+        print(f"the prepared tables do not fit this PostgreSQL ({error}); migrating instead", flush=True)
+    connection.close()  # the file sets the search path of its session
+
+
+def _check_database(loader: Any) -> None:
+    """Django ignores migrations that it does not know, and would run on tables of a newer version."""
+    on_disk = loader.disk_migrations
+    known = {*on_disk, *(replaced for migration in on_disk.values() for replaced in migration.replaces)}
+    apps = {app for app, _ in on_disk}
+    unknown = sorted(
+        f"{app}.{name}" for app, name in loader.applied_migrations if app in apps and (app, name) not in known
+    )
+    if unknown:
+        sys.exit(
+            f"this database was written by another version of Label Studio, with {len(unknown)} migrations that "
+            f"{os.environ['STUDIO_VERSION']} does not know, such as {unknown[-1]}. Start the version of Darkroom that "
+            "wrote it, or restore the backup from before the upgrade"
+        )
 
 
 def _admin() -> None:

@@ -4,6 +4,7 @@ people        GET lists accounts; POST {"email", "role", "password", "name"} cre
               removed one come back (staff)
 people/remove, people/password  POST {"email"}, {"email", "password"} (staff)
 hits          GET ?after=N: submissions that validation blocked, and the number to continue from (staff)
+tasks, changes  the tasks of a project, and those with new work (staff; ``changes.py``)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 from core.urls import urlpatterns as studio_urlpatterns
 from darkroom_studio.accounts import accounts
 from darkroom_studio.administration import blocked_submissions, overlaps
+from darkroom_studio.changes import changes, tasks
 from darkroom_studio.departures import password, remove
 from darkroom_studio.images import image
 from darkroom_studio.start import urlpatterns as start_urlpatterns
@@ -23,6 +25,8 @@ urlpatterns = [
     path("darkroom/people/remove", remove),
     path("darkroom/people/password", password),
     path("darkroom/hits", blocked_submissions),
+    path("darkroom/tasks", tasks),
+    path("darkroom/changes", changes),
     path("darkroom/overlaps", overlaps),
     path("darkroom/images/<str:sha256>", image),
     *start_urlpatterns,

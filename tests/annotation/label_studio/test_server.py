@@ -40,7 +40,7 @@ def test_the_admins_secrets_are_made_up_once_and_kept_from_others(home: LabelStu
 
 
 def test_the_server_is_told_to_keep_quiet_and_closed(home: LabelStudioServer) -> None:
-    variables = home._variables(None)
+    variables = home.variables(None)
     assert variables["LABEL_STUDIO_COLLECT_ANALYTICS"] == "false"
     assert variables["SENTRY_DSN"] == variables["FRONTEND_SENTRY_DSN"] == ""
     assert variables["LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK"] == "true"

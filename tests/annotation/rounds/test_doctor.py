@@ -124,8 +124,18 @@ def test_a_changed_overlap_is_set_again(team: Team) -> None:
     assert team.studio.tasks[task].overlap == 2
 
 
+def test_a_submission_under_a_clock_that_was_wrong_by_hours_comes_in(team: Team) -> None:
+    """It is older than the last pull by the server's clock, which was set right again before the next pull."""
+    team.studio.submit(1, ANN, record())
+    team.studio.tasks[1].updated_at -= timedelta(hours=9)
+    team.sync()
+    assert team.state().round == "cross_check"
+
+
 def test_submissions_before_the_watermark_are_received(team: Team) -> None:
-    """The server's clock was wrong by hours when they came in."""
+    """A restored server counts its annotations from a lower number than the journal has, and its clock was wrong."""
+    with team.journal.transaction():
+        team.journal.add_revisions(99, [{"id": 10**6, "completed_by": ANN, "result": []}])
     team.studio.submit(1, ANN, record())
     team.studio.tasks[1].updated_at -= timedelta(hours=9)
     team.sync()

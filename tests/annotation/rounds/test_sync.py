@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +14,11 @@ import pytest
 
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
+from annotation.rounds.state_machine import StateMachine
 from annotation.rounds.sync import Sync
 from pipelines.records import ImageRef, PoolImage
-from tests.annotation.desk import PEOPLE, SIZE
+from tests.annotation.desk import ANN, BOB, PEOPLE, SIZE, accepts, record
+from tests.annotation.memory_studio import MemoryStudio
 from tests.annotation.rounds.test_task_exchange import Server
 
 POOL = [PoolImage(ImageRef(letter * 64, *SIZE, "RGB", "JPEG"), "ours", letter, "CC0-1.0") for letter in "cab"]
@@ -31,8 +38,8 @@ class Studio(Server):
         self.projects.add(number)
         return number
 
-    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Any:
-        return iter(super().changed_since(project_id, watermark, n_excluded=n_excluded) if project_id == 1 else ())
+    def changed_since(self, project_id: int, watermark: str, **more: Any) -> Any:
+        return iter(super().changed_since(project_id, watermark) if project_id == 1 else ())
 
     def tasks_after(self, project_id: int, task_id: int) -> Any:
         return iter(super().tasks_after(project_id, task_id) if project_id == 1 else ())
@@ -54,16 +61,99 @@ def test_images_that_are_added_go_out_and_those_that_left_are_forgotten(sync: Sy
     assert sync.run(POOL[1:]).imported == {}
 
 
-def test_records_are_walked_only_when_something_has_changed(sync: Sync, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_derived_of_touched_records_only(sync: Sync, monkeypatch: pytest.MonkeyPatch) -> None:
+    derived: list[str] = []
+    state = StateMachine.state
+
+    def counted(self: StateMachine, item_id: str, size: tuple[int, int], works: Any) -> Any:
+        derived.append(item_id[0])
+        return state(self, item_id, size, works)
+
+    monkeypatch.setattr(StateMachine, "state", counted)
     sync.run(POOL)
-    walked: list[object] = []
-    monkeypatch.setattr(Sync, "pending", lambda self, pool: iter(walked.append(pool) or ()))
     sync.run(POOL)
-    assert not walked
-    sync.server.annotations[1] = [{"id": 5, "completed_by": 2, "result": [1]}]  # type: ignore[attr-defined]
+    assert derived == ["a", "b", "c"], "nothing has changed"
+    sync.server.annotations[2] = [{"id": 5, "completed_by": 2, "result": [1]}]  # type: ignore[attr-defined]
     sync.run(POOL)
+    assert derived[3:] == ["b"]
     sync.run(POOL[:2])
-    assert len(walked) == 2
+    assert derived[4:] == ["a", "c"], "another pool may mean other work for all"
+
+
+@pytest.mark.parametrize("act", ["demand", "add_tasks", "set_settled"])
+def test_touched_records_are_derived_again_after_a_kill(sync: Sync, act: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A submission of item a, whose check is not handed out before the kill."""
+    sync.run(POOL)
+    result = record()
+    sync.server.annotations[1] = [{"id": 5, "completed_by": ANN, "result": result}]  # type: ignore[attr-defined]
+
+    def die(*given: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, act, die)
+        with pytest.raises(KeyboardInterrupt):
+            sync.run(POOL)
+    sync.run(POOL)
+    assert [row[:2] for row in sync.journal.progress()] == [("waiting", "cross_check"), ("waiting", "annotate")]
+    checks = [work for _, works in sync.journal.works(["cross_check"]) for work in works if work.task_id is not None]
+    assert len(checks) == 1
+
+
+def test_a_journal_from_before_triggers_is_derived_once_and_then_by_what_is_touched(sync: Sync) -> None:
+    sync.run(POOL)
+    path = sync.journal.path
+    sync.journal.__exit__()
+    with closing(sqlite3.connect(path)) as plain:
+        for kind, name in plain.execute("select type, name from sqlite_master where type = 'trigger'").fetchall():
+            plain.execute(f"drop {kind} {name}")
+        plain.executescript("drop table touched; drop table progress; pragma user_version = 2")
+    with Journal(path.parent) as journal:
+        again = replace(sync, journal=journal)
+        sync.server.annotations[1] = [{"id": 5, "completed_by": ANN, "result": record()}]  # type: ignore[attr-defined]
+        assert again.run(POOL).imported == {"cross_check": 1}
+        assert [row[1:] for row in journal.progress()] == [("cross_check", 1), ("annotate", 2)]
+        assert again.run(POOL).imported == {}
+
+
+def test_the_work_grows_with_the_changes_and_not_with_the_campaign(tmp_path: Path) -> None:
+    """In instructions of the database, which no load changes: four times the tasks are four times the work, not 16."""
+    small, large = (Played(tmp_path / str(n), n) for n in (250, 1000))
+    assert large.hand_out / small.hand_out < 4.5
+    assert large.take_in / small.take_in < 4.5
+    assert large.few / small.few < 3, "ten submissions: what is left are counts over all tasks"
+
+
+class Played:
+    """Instructions of SQLite, in hundreds, for a campaign of so many records."""
+
+    def __init__(self, folder: Path, n_records: int) -> None:
+        self._n = 0
+        pool = [
+            PoolImage(ImageRef(f"{n:064x}", *SIZE, "RGB", "JPEG"), "ours", str(n), "CC0-1.0") for n in range(n_records)
+        ]
+        journal, studio = Journal(folder), MemoryStudio()
+        journal._db.set_progress_handler(self._count, 100)
+        sync = Sync(journal, studio, Campaign(name="c", gold_share=0), say=lambda text: None)
+        self.hand_out = self._counted(lambda: sync.run(pool))
+        for task in range(1, n_records + 1):
+            studio.submit(task, ANN, record())
+        self.take_in = self._counted(lambda: sync.run(pool))
+        studio.clock += timedelta(hours=1)
+        sync.run(pool)
+        checks = [number for number, task in studio.tasks.items() if task.project == 2][:10]
+        for task in checks:
+            studio.submit(task, BOB, accepts())
+        self.few = self._counted(lambda: sync.run(pool))
+
+    def _count(self) -> int:
+        self._n += 1
+        return 0
+
+    def _counted(self, act: Callable[[], object]) -> int:
+        before = self._n
+        act()
+        return self._n - before
 
 
 def test_tasks_go_out_in_the_order_of_their_digests(sync: Sync) -> None:

@@ -53,7 +53,7 @@ class Server:
             if number > task_id:
                 yield TaskListing(number, task["data"]["key"], len(self.annotations.get(number, ())))
 
-    def changed_since(self, project_id: int, watermark: str, *, n_excluded: int) -> Iterator[ChangedTask]:
+    def changed_since(self, project_id: int, watermark: str, **more: Any) -> Iterator[ChangedTask]:
         for number, found in self.annotations.items():
             yield ChangedTask(number, found)
 
