@@ -82,7 +82,7 @@ class StateMachine:
         if not settlement.is_complete:
             return None
         # label streams no longer serve a task with its number of submissions, valid or not
-        if serial + 1 >= MAX_VOID:
+        if _n_void_tasks(state) >= MAX_VOID:
             state.stage, state.reason = "rejected", f"{MAX_VOID} void submissions in {state.round}"
         return serial + 1
 
@@ -196,6 +196,12 @@ def _demand(state: RecordState, serial: int, bases: Sequence[Counted]) -> Demand
         n_wanted=n_wanted,
         bases=json.dumps(frozen[1:]) if frozen[1:] else "",
     )
+
+
+def _n_void_tasks(state: RecordState) -> int:
+    """Tasks of the current round with void submissions; second ones of one person are not void."""
+    here = (state.round, state.attempt)
+    return len({e.task_id for e in state.history if (e.round, e.attempt) == here and e.verdict == "void"})
 
 
 def _time_of(revision: Revision) -> str:

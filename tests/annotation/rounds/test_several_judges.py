@@ -198,6 +198,24 @@ def test_a_void_verdict_is_asked_again_of_somebody_else_and_the_others_stay(desk
     assert [event.verdict for event in desk.state().history if event.round == "accept"].count("void") == 2
 
 
+def test_experts_who_submit_again_and_again_are_not_void(desk: Desk) -> None:
+    desk.terms = accept_terms(4)
+    for n_wanted, person in zip((4, 3, 2, 1), EXPERTS, strict=True):
+        task = desk.hand_out()
+        for _ in range(n_wanted):
+            desk.submit(task, person, accepts())
+    assert desk.state().stage == "accepted"
+
+
+def test_a_round_whose_tasks_are_void_three_times_gives_the_record_up(desk: Desk) -> None:
+    for expected in ("waiting", "waiting", "rejected"):
+        task = desk.hand_out()
+        for _ in range(3):
+            desk.submit(task, ANN, accepts())
+        assert desk.state().stage == expected
+    assert desk.state().reason == "3 void submissions in accept"
+
+
 def test_a_skip_leaves_the_place_to_another_expert(desk: Desk) -> None:
     task = desk.hand_out()
     desk.submit(task, HAL, [], was_cancelled=True)
