@@ -2,6 +2,7 @@
 
 import typer
 
+from annotation.commands.backup import backup, restore
 from annotation.commands.campaign import guide, init, record, sync, take_in
 from annotation.commands.doctor import doctor
 from annotation.commands.figures import payments, report
@@ -17,7 +18,7 @@ app = typer.Typer(
 )
 for command in (
     *(up, down, status, service, init, sync, doctor, review, verify, suitability),
-    *(record, take_in, report, payments, guide),
+    *(record, take_in, report, payments, guide, backup, restore),
 ):
     app.command()(command)
 app.add_typer(users, name="users")

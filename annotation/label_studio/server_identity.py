@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import time
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -11,6 +12,8 @@ from pipelines.models.serving.servers import free_port
 from pipelines.storage.atomic_write import write_whole
 
 LOOPBACK = "127.0.0.1"
+PATIENCE_SECONDS = 5.0
+"""For the port of the last start."""
 
 
 class AdminAccount(NamedTuple):
@@ -65,16 +68,25 @@ def select_address(folder: Path, host: str | None, port: int | None, *, last_url
     kept = Address(**json.loads(path.read_text())) if path.exists() else _parse_url(last_url)
     host = host or (kept.host if kept else LOOPBACK)
     if port is None and kept is not None:
-        try:
-            port = free_port(host, kept.port)
-        except ServingError as error:
-            raise ServingError(
-                f"another program listens on port {kept.port}, where this campaign's server was: open pages expect it "
-                "there. Stop that program, or choose another port with --port"
-            ) from error
+        port = _freed_port(host, kept.port)
     address = Address(host, free_port(host, port))
     write_whole(path, json.dumps(address._asdict()))
     return address
+
+
+def _freed_port(host: str, port: int) -> int:
+    """Waits a moment: threads of a killed server hold its port a little longer than its processes are there."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return free_port(host, port)
+        except ServingError as error:
+            if time.monotonic() > end:
+                raise ServingError(
+                    f"another program listens on port {port}, where this campaign's server was: open pages expect it "
+                    "there. Stop that program, or choose another port with --port"
+                ) from error
+        time.sleep(0.1)
 
 
 def _parse_url(url: str | None) -> Address | None:

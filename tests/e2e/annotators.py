@@ -14,7 +14,11 @@ from typing import Any, Literal
 
 import httpx
 
-Plan = Literal["right", "wrong", "lazy", "hopeless", "expert_rejects", "expert_fixes", "skipped"]
+Plan = Literal[
+    "right", "wrong", "lazy", "empty", "hopeless", "expert_rejects", "expert_fixes", "skipped", "edited_late"
+]
+PERIOD = 60
+"""Of the plan, by the images' numbers."""
 PLAN: Mapping[int, Plan] = {
     3: "wrong",  # the checker finds another answer and fixes it
     13: "wrong",
@@ -29,12 +33,14 @@ PLAN: Mapping[int, Plan] = {
     11: "expert_fixes",  # another category
     21: "expert_fixes",
     27: "skipped",  # the first person skips it, another one does it
+    29: "empty",  # refused at submission; filled in then
+    31: "edited_late",  # by its author, when an expert has it already: the earlier answer counts
 }
 LARGE, SMALL = (30.0, 30.0), (4.0, 3.0)
 
 
 def plan_of(number: int) -> Plan:
-    return PLAN.get(number, "right")
+    return PLAN.get(number % PERIOD, "right")
 
 
 def answer_of(number: int) -> str:
@@ -52,15 +58,52 @@ class Room:
     url: str
     numbers: Mapping[str, int]
     projects: dict[str, int] = field(default_factory=dict)
+    deleted: set[int] = field(default_factory=set)
+    """Projects that an admin deletes while people work in them."""
+    deleted_tasks: set[int] = field(default_factory=set)
     sizes: tuple[int, int] = (0, 0)
     go_home: threading.Event = field(default_factory=threading.Event)
     tallies: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
     errors: list[str] = field(default_factory=list)
+    saved: list[tuple[int, int]] = field(default_factory=list)
+    """What the server said it has saved: task and annotation."""
+    written: dict[int, tuple[Mapping[str, str], int]] = field(default_factory=dict)
+    """By image: its author's headers, and the annotation."""
+
+    def save(self, task_id: int, answer: httpx.Response) -> None:
+        self.saved.append((task_id, answer.json()["id"]))
 
     def count(self, what: str) -> None:
         with self.lock:
             self.tallies[what] += 1
+
+
+class PatientClient(httpx.Client):
+    """As people are when the server is down or the line is cut: they try the same thing again."""
+
+    def __init__(self, room: Room, *, leaves: bool, **options: Any) -> None:
+        super().__init__(base_url=room.url, **options)
+        self._room, self._leaves = room, leaves
+
+    def request(self, method: str, url: Any, **options: Any) -> httpx.Response:
+        while True:
+            try:
+                answer = super().request(method, url, **options)
+            except httpx.TransportError:
+                self._room.count("cut off")
+            else:
+                if answer.status_code == 401 and self._leaves:
+                    raise GoneHome
+                if answer.status_code < 500:
+                    return answer
+                self._room.count("failures of the server")
+            if self._room.go_home.wait(0.5):
+                raise GoneHome
+
+
+class GoneHome(Exception):
+    """The room was closed while a person waited for the server, or they were removed."""
 
 
 @dataclass
@@ -75,6 +118,8 @@ class Person:
     """Submits everything twice."""
     tampers: bool = False
     """Tries what only an admin may do, and signs for others."""
+    leaves: bool = False
+    """Is removed in the middle of a round."""
 
     def work(self) -> None:
         """Until the room closes."""
@@ -82,11 +127,13 @@ class Person:
         headers = {"Authorization": f"Token {self.token}"}
         limits = httpx.Limits(keepalive_expiry=1.0)  # gunicorn closes idle connections after two seconds
         options: dict[str, Any] = {"headers": headers, "timeout": 120, "limits": limits, "trust_env": False}
-        with httpx.Client(base_url=self.room.url, **options) as client:
+        with PatientClient(self.room, leaves=self.leaves, **options) as client:
             try:
                 while not self.room.go_home.is_set():
                     if not any(self._one(client, round) for round in rounds):
                         self.room.go_home.wait(1.0)
+            except GoneHome:
+                return
             except Exception as error:  # the test looks at what happened in threads
                 self.room.errors.append(f"{self.email}: {type(error).__name__}: {error}")
 
@@ -95,7 +142,7 @@ class Person:
         if project is None:
             return False
         answer = client.post("/api/dm/actions", params={"id": "next_task", "project": project}, json={})
-        if answer.status_code == 404:
+        if answer.status_code == 404 or project in self.room.deleted:
             return False
         assert answer.status_code == 200, (round, answer.status_code, answer.text[:200])
         task = answer.json()
@@ -104,7 +151,11 @@ class Person:
             assert not any(one["completed_by"] != task.get("me") for one in task["annotations"]), "sees the author"
         if self.tampers and self.room.tallies["tampering"] < 5:
             self._tamper(client, project, task["id"])
-        self._submit(client, round, task, number)
+        try:
+            self._submit(client, round, task, number)
+        except AssertionError:
+            if project not in self.room.deleted:
+                raise
         return True
 
     def _submit(self, client: httpx.Client, round: str, task: Mapping[str, Any], number: int) -> None:
@@ -112,19 +163,37 @@ class Person:
         if plan_of(number) == "skipped" and round == "annotate" and self._is_first_to_skip(number):
             said = client.post(path, json={"result": [], "was_cancelled": True, "lead_time": 1.0})
             assert said.status_code == 201, said.text[:200]
+            self.room.save(task["id"], said)
             return
+        if plan_of(number) == "empty" and round == "annotate":
+            refused = client.post(path, json={"result": [], "lead_time": 2.0})
+            assert refused.status_code == 403, refused.text[:200]
+            self.room.count("refused submissions")
         if plan_of(number) == "lazy" and round == "annotate":
             refused = client.post(path, json={"result": self._record(number, 0, share=LARGE), "lead_time": 2.0})
             assert refused.status_code == 403, refused.text[:200]
             assert "the limit is 5%" in refused.text
-            self.room.count("refused boxes")
+            self.room.count("refused submissions")
         body = {"result": self._result(round, task, number), "lead_time": 10.0 + number}
         for _ in range(2 if self.duplicates else 1):
             said = client.post(path, json=body)
             assert said.status_code == 201, (round, said.status_code, said.text[:300])
+            self.room.save(task["id"], said)
+        if plan_of(number) == "edited_late":
+            self._edit_late(client, round, number, said.json()["id"])
         self.room.count(round)
         if self.duplicates:
             self.room.count("duplicates")
+
+    def _edit_late(self, client: httpx.Client, round: str, number: int, annotation_id: int) -> None:
+        """The author changes the answer when an expert has accepted the record."""
+        if round == "annotate":
+            self.room.written.setdefault(number, (dict(client.headers), annotation_id))
+        if round == "accept":
+            headers, written = self.room.written[number]
+            edited = {"result": self._record(number, 0, wrong=True), "lead_time": 99.0}
+            said = client.patch(f"/api/annotations/{written}/", json=edited, headers=headers)
+            assert said.status_code in (200, 401), said.text[:200]  # the author may have left
 
     def _is_first_to_skip(self, number: int) -> bool:
         with self.room.lock:

@@ -4,11 +4,13 @@ import json
 import os
 import socket
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from annotation import AnnotationError
+from annotation.label_studio import server_identity
 from annotation.label_studio.database import database_variables, parse_url, select_database
 from annotation.label_studio.server import (
     REQUIREMENTS,
@@ -129,14 +131,28 @@ def test_a_start_of_an_older_version_gives_its_port(home: LabelStudioServer) -> 
     assert Address("::1", 8080).text == "[::1]:8080"
 
 
-def test_another_program_on_the_servers_port_is_told_as_such(home: LabelStudioServer) -> None:
+def test_another_program_on_the_servers_port_is_told_as_such(
+    home: LabelStudioServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = select_address(home.folder, None, None)
     with socket.socket() as other:
         other.bind(kept)
         other.listen()
+        monkeypatch.setattr(server_identity, "PATIENCE_SECONDS", 0.2)
         with pytest.raises(ServingError, match=rf"another program listens on port {kept.port}.*open pages.*--port"):
             select_address(home.folder, None, None)
     assert select_address(home.folder, None, None) == kept
+
+
+def test_a_port_that_a_killed_server_still_holds_is_waited_for(home: LabelStudioServer) -> None:
+    kept = select_address(home.folder, None, None)
+    with socket.socket() as dying:
+        dying.bind(kept)
+        dying.listen()
+        last_thread = threading.Timer(0.5, dying.close)
+        last_thread.start()
+        assert select_address(home.folder, None, None) == kept
+        last_thread.join()
 
 
 def test_the_secret_key_is_made_once_and_an_older_campaigns_is_taken_over(home: LabelStudioServer) -> None:

@@ -1,0 +1,119 @@
+"""A backup of a campaign, taken while its server runs, and its way back.
+
+    DEST/journal.sqlite                 every submission as received, and all tasks
+    DEST/label_studio.sqlite3           the server's database; of a PostgreSQL: label_studio.dump (pg_dump -Fc)
+    DEST/studio/                        the server's other files
+    DEST/admin.json, secret_key, …      what it keeps over restarts, and the campaign's rules
+
+Whole or not at all. No sync runs meanwhile: a task that only the server's copy knew would be handed out twice. Images
+are not included: they are in the image store. Whoever can read a backup can log in as the administrator.
+"""
+
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from annotation import AnnotationError
+from annotation.label_studio.database import SQLITE, parse_url, select_database
+from annotation.rounds.journal import Journal
+
+JOURNAL, DUMP = "journal.sqlite", "label_studio.dump"
+FILES = ("admin.json", "secret_key", "address.json", "campaign.yaml", "service.env")
+PATIENCE_SECONDS = 600.0
+"""For a sync to end."""
+Say = Callable[[str], None]
+
+
+def back_up(folder: Path, target: Path, *, say: Say = print) -> None:
+    """Copies the campaign in ``folder`` (``<home>/annotation``) to ``target``. Raises ``AnnotationError``."""
+    if target.exists():
+        raise AnnotationError(f"{target} exists already; name a new folder for each backup")
+    if not (folder / JOURNAL).exists():
+        raise AnnotationError(f"{folder} has no journal: there is nothing to back up yet")
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True, mode=0o700)
+    with Journal(folder) as journal, ExitStack() as stack:
+        _wait_for_sync(journal, stack, say)
+        _copy_sqlite(folder / JOURNAL, part / JOURNAL)
+        _copy_database(folder, part)
+        shutil.copytree(folder / "studio", part / "studio", ignore=shutil.ignore_patterns(f"{SQLITE}*"))
+    for name in FILES:
+        if (folder / name).exists():
+            shutil.copy2(folder / name, part / name)
+    part.rename(target)
+
+
+def restore(source: Path, folder: Path, *, postgres: str | None = None) -> None:
+    """Fills ``folder``, which has no campaign yet, from a backup. Raises ``AnnotationError``.
+
+    ``postgres``: an empty database for one of a PostgreSQL, filled in one transaction. The journal comes last: a
+    restore that was killed is repeated.
+    """
+    if not (source / JOURNAL).exists():
+        raise AnnotationError(f"{source} is no backup of a campaign: it has no {JOURNAL}")
+    if (folder / JOURNAL).exists():
+        raise AnnotationError(f"{folder} has a campaign already; restore into another DARKROOM_HOME, or move it away")
+    is_dump = (source / DUMP).exists()
+    if is_dump != (postgres is not None):
+        with_database = "of a PostgreSQL: name an empty database with --postgres" if is_dump else "of SQLite"
+        raise AnnotationError(f"{source} is a backup {with_database}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        if (source / name).exists():
+            shutil.copy2(source / name, folder / name)
+    shutil.copytree(source / "studio", folder / "studio", dirs_exist_ok=True)
+    if postgres is None:
+        shutil.copy2(source / SQLITE, folder / "studio" / SQLITE)
+    else:
+        parse_url(postgres)
+        _run("pg_restore", "--no-owner", "--exit-on-error", "--single-transaction", "-d", postgres, str(source / DUMP))
+        (folder / "postgres.url").unlink(missing_ok=True)
+        (folder / "studio" / SQLITE).unlink(missing_ok=True)
+        select_database(folder, postgres)
+    _copy_sqlite(source / JOURNAL, folder / JOURNAL)
+
+
+def _wait_for_sync(journal: Journal, stack: ExitStack, say: Say) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            stack.enter_context(journal.lock())
+            return
+        except AnnotationError:
+            if time.monotonic() > end:
+                raise
+            say("waiting for a sync to end …")
+            time.sleep(2)
+
+
+def _copy_database(folder: Path, part: Path) -> None:
+    url = select_database(folder, None)
+    if url is not None:
+        _run("pg_dump", "-Fc", "-f", str(part / DUMP), url)
+    elif (folder / "studio" / SQLITE).exists():
+        _copy_sqlite(folder / "studio" / SQLITE, part / SQLITE)
+    else:
+        raise AnnotationError(f"the server of {folder} is not here; take the backup where `darkroom annotate up` runs")
+
+
+def _copy_sqlite(source: Path, target: Path) -> None:
+    """A consistent copy of a database that is in use."""
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    with closing(sqlite3.connect(source, timeout=60)) as ours, closing(sqlite3.connect(part)) as copy:
+        ours.backup(copy)
+    part.chmod(0o600)
+    part.rename(target)
+
+
+def _run(*command: str) -> None:
+    if shutil.which(command[0]) is None:
+        raise AnnotationError(f"{command[0]} is not installed (Debian: postgresql-client)")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise AnnotationError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")
