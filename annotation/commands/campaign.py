@@ -10,7 +10,7 @@ import typer
 
 from annotation.commands import CONSOLE, OpenCampaign, open_campaign, open_workspace, print_progress
 from annotation.commands.dry_run import print_sync_preview
-from annotation.commands.head_count import print_shortages, require_experts
+from annotation.commands.head_count import print_shortages
 
 if TYPE_CHECKING:
     from pipelines.storage.workspace import Workspace
@@ -85,6 +85,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     from annotation.rounds.pre_annotations import read_predictions
     from annotation.rounds.received import last_revision, received_since
     from annotation.rounds.sync import Sync
+    from annotation.rounds.team import require_experts
     from pipelines.records import PoolImage
 
     workspace, campaign, journal = opened
@@ -99,7 +100,7 @@ def _sync_once(opened: OpenCampaign, *, reset_forms: bool, recreate: bool) -> No
     before = last_revision(journal)
     with connect(workspace) as studio:
         if not journal.rounds():
-            require_experts(campaign, studio)
+            require_experts(campaign, studio.accounts())
         run = Sync(journal, studio, campaign, read_predictions(workspace, pool), say=CONSOLE.print)
         counts = run.run(pool, reset_forms=reset_forms, recreate=recreate)
         print_shortages(campaign, studio)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from annotation import AnnotationError
 from annotation.rounds.campaign import Campaign
 
 FEWEST = 3
@@ -35,3 +36,11 @@ def shortages(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> list
         n_both = max(FEWEST, 1 + n_checking)
         needed |= {"annotator": max(1, n_both - n_of["checker"]), "checker": 0}
     return [Shortage(role, n_of[role], n) for role, n in needed.items() if n_of[role] < n]
+
+
+def require_experts(campaign: Campaign, accounts: Iterable[Mapping[str, Any]]) -> None:
+    """Before the first task is handed out. Raises ``AnnotationError`` when several experts judge each record and there
+    are fewer."""
+    for short in shortages(campaign, accounts):
+        if short.role == "expert" and campaign.experts_per_record > 1:
+            raise AnnotationError(f"too few experts: {short}")

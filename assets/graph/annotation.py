@@ -20,6 +20,7 @@ from annotation.rounds.journal import Journal
 from annotation.rounds.pre_annotations import PRE_ANNOTATIONS, materialize_pre_annotations, read_predictions
 from annotation.rounds.sync import Sync
 from annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages, to_sample
+from annotation.rounds.team import require_experts
 from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
 from assets.pages.metadata import plot, stage_metadata
@@ -184,9 +185,10 @@ def annotation_sync(context: dg.SensorEvaluationContext, workspace: WorkspaceRes
         except AnnotationError as error:
             return dg.SkipReason(str(error))
         with Journal(opened.annotation) as journal, studio:
-            pool = opened.tables.read(POOL, PoolImage)
-            drafts = read_predictions(opened, pool)
-            Sync(journal, studio, Campaign.load(opened.annotation), drafts, say=context.log.info).run(pool)
+            pool, campaign = opened.tables.read(POOL, PoolImage), Campaign.load(opened.annotation)
+            if not journal.rounds():
+                require_experts(campaign, studio.accounts())
+            Sync(journal, studio, campaign, read_predictions(opened, pool), say=context.log.info).run(pool)
             fingerprint = journal.fingerprint
     if fingerprint == context.cursor:
         return dg.SkipReason("no new submissions")

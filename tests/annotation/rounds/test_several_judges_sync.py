@@ -15,17 +15,25 @@ from annotation.rounds.planted_errors import is_selected
 from annotation.rounds.record_state import ROUNDS
 from annotation.rounds.sync import build_state_machine
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PANEL, PEOPLE, SIZE, accepts, record, rejects
+from tests.annotation.rounds.test_several_judges import EXPERTS, SUBMITTED, accept_terms, play
 from tests.annotation.rounds.test_terms import Team
 
 SCHEMA_1 = Path(__file__).with_name("journal_of_schema_1.sql")
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Team:
-    """A record that waits for three experts."""
+def fresh(tmp_path: Path) -> Team:
+    """A record that is to be written, in a campaign for three experts."""
     team = Team(tmp_path)
     team.studio.accounts = [*PEOPLE, *PANEL]
     team.sync(experts_per_record=3)
+    return team
+
+
+@pytest.fixture
+def team(fresh: Team) -> Team:
+    """A record that waits for three experts."""
+    team = fresh
     team.hand_in("annotate", ANN, record())
     team.hand_in("cross_check", BOB, accepts())
     return team
@@ -40,6 +48,35 @@ def test_one_task_is_for_three_experts_and_excludes_who_worked_on_the_record(tea
         team.hand_in("accept", person, accepts())
     assert team.state().stage == "accepted"
     assert team.studio.n_tasks(3) == 1, "each of them got the same task"
+
+
+@pytest.mark.parametrize(
+    ("people", "kinds", "syncs"),
+    [
+        ((GUS, EVE, FAY), ("accept", "reject", "accept"), (True, True, False)),
+        ((FAY, GUS, EVE), ("fix", "accept", "fix"), (False, False, True)),
+        ((EVE, FAY, GUS), ("reject", "fix", "other fix"), (False, True, False)),
+    ],
+)
+@pytest.mark.parametrize("rule", ["majority", "unanimity"])
+def test_whenever_a_sync_comes_the_record_ends_the_same(
+    fresh: Team, people: tuple[int, ...], kinds: tuple[str, ...], syncs: tuple[bool, ...], rule: str
+) -> None:
+    team = fresh
+    team.sync(expert_rule=rule)
+    team.hand_in("annotate", ANN, record())
+    team.hand_in("cross_check", BOB, accepts())
+    task = team.studio.open_task("accept")
+    for person, kind, is_synced in zip(people, kinds, syncs, strict=False):
+        assert team.state().stage == "waiting"
+        team.studio.submit(task, person, SUBMITTED[kind])
+        if is_synced:
+            team.sync()
+    team.sync()
+    expected = play(list(zip(EXPERTS, kinds, strict=False)), accept_terms(3, rule))
+    state = team.state()
+    assert (state.stage, state.round, state.fields) == (expected.stage, expected.round, expected.fields)
+    assert len([event for event in state.history if event.round == "accept"]) == 3
 
 
 def test_what_was_handed_out_to_one_expert_is_accepted_by_one(tmp_path: Path) -> None:

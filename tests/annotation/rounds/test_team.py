@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from annotation import AnnotationError
 from annotation.rounds.campaign import Campaign
-from annotation.rounds.team import shortages
+from annotation.rounds.team import require_experts, shortages
 
 
 def team(annotators: int, checkers: int, experts: int, removed: int = 0) -> list[dict[str, Any]]:
@@ -41,3 +42,10 @@ def test_a_campaign_needs_as_many_as_its_rules_ask(rules: dict[str, Any], people
 def test_a_shortage_says_what_to_do() -> None:
     (said,) = map(str, shortages(Campaign(experts_per_record=3), team(3, 0, 1)))
     assert said == ("1 expert; this campaign needs at least 3 (`darkroom annotate users add EMAIL --role expert`)")
+
+
+def test_only_a_campaign_for_several_experts_requires_them_beforehand() -> None:
+    require_experts(Campaign(), team(0, 0, 0))
+    require_experts(Campaign(experts_per_record=2), team(0, 0, 2))
+    with pytest.raises(AnnotationError, match="too few experts: 1 expert; this campaign needs at least 2"):
+        require_experts(Campaign(experts_per_record=2), team(3, 0, 1))
