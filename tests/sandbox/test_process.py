@@ -24,8 +24,9 @@ HOST = """
         print(observation.status, observation.error, observation.text.strip(), flush=True)
 """
 INTERRUPTED = """
-    import threading, time
+    import signal, threading, time
     from sandbox import SandboxPool
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs the tests in the background
     def tell():
         while not pool.stats().running: time.sleep(0.01)
         time.sleep(0.2)
