@@ -44,6 +44,7 @@ def _figures(report: Calibrated) -> Table:
         figure = getattr(numbers, name)
         table.add_row(name, f"{figure.value:.3f}", f"{figure.low:.3f} to {figure.high:.3f}")
     criterion = "majority" if numbers.target_precision is None else f"precision {numbers.target_precision:g}"
+    criterion += f", chosen on {numbers.n_chosen_on} other labels" if numbers.n_chosen_on else ""
     table.add_row("threshold", f"{numbers.threshold:.3g}", f"for {criterion}")
     return table
 

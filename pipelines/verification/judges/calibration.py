@@ -1,25 +1,24 @@
 """How far a judge can be trusted: its votes against people's labels, and the threshold for a wanted precision.
 
 A label says whether the row is good; a score is the judge's share of yes votes. "Positive" is what the judge lets pass.
-Intervals are percentiles of a seeded bootstrap over rows, so the same labels give the same card.
+Intervals are exact binomial ones (Clopper and Pearson, 1934); that of kappa is the agreement's, at the margins found. A
+bootstrap of few labels promises more than it holds: where judge and people always agree, it has no width.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sandbox.errors import UserError
 
-_N_RESAMPLES = 2000
 _LEAST_LABELS = 20
 MAJORITY = 0.505
 """The threshold without a target: more than half of up to 99 votes."""
 
 Labels = NDArray[np.bool_]
-"""One per row, or a row of them per resample: measures go along the last axis."""
-Rates = NDArray[np.float64]
 
 
 class CalibrationError(UserError):
@@ -28,7 +27,7 @@ class CalibrationError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with the bounds between which it lies in 95 of 100 resamples; NaN where it is not defined."""
+    """An estimate with the bounds between which the truth lies 95 times of 100; NaN where it is not defined."""
 
     value: float
     low: float
@@ -53,35 +52,62 @@ class Calibration:
     """Cohen's: agreement beyond chance, 1 at best."""
     target_precision: float | None = None
     """What the threshold was chosen for; None where it was given."""
+    n_chosen_on: int = 0
+    """Labels on which the threshold was chosen: others than those that it is measured on. 0: it was given."""
 
 
-def calibrate(
-    scores: Sequence[float], labels: Sequence[bool], *, threshold: float = MAJORITY, seed: int = 0
-) -> Calibration:
+class Counts(NamedTuple):
+    """Rows by whether they pass and whether they are good."""
+
+    good_passed: int
+    bad_passed: int
+    good_stopped: int
+    bad_stopped: int
+
+    def calibration(self, threshold: float) -> Calibration:
+        """The measures with their intervals."""
+        n_passed, n_good = self.good_passed + self.bad_passed, self.good_passed + self.good_stopped
+        precision, recall = _share(self.good_passed, n_passed), _share(self.good_passed, n_good)
+        p, q = n_passed / sum(self), n_good / sum(self)
+        by_chance = p * q + (1 - p) * (1 - q)
+        agreed = _share(self.good_passed + self.bad_stopped, sum(self))
+        kappa = Interval(*((share - by_chance) / (1 - by_chance) for share in (agreed.value, agreed.low, agreed.high)))
+        return Calibration(threshold, sum(self), n_good, precision, recall, kappa)
+
+
+def calibrate(scores: Sequence[float], labels: Sequence[bool], *, threshold: float = MAJORITY) -> Calibration:
     """The judge at a given threshold. Raises ``CalibrationError`` for fewer than 20 labels or labels of one kind."""
     score, label = _checked(scores, labels)
-    passes = score >= threshold
-    precision, recall, kappa = (_interval(measure, passes, label, seed) for measure in (_precision, _recall, _kappa))
-    return Calibration(threshold, len(label), int(label.sum()), precision, recall, kappa)
+    return _counted(score >= threshold, label).calibration(threshold)
 
 
-def calibrate_for(
-    scores: Sequence[float], labels: Sequence[bool], *, target_precision: float, seed: int = 0
-) -> Calibration:
+def calibrate_for(scores: Sequence[float], labels: Sequence[bool], *, target_precision: float) -> Calibration:
     """The judge at the lowest threshold whose precision is ``target_precision``: it lets the most rows pass.
 
-    Raises ``CalibrationError`` when no threshold reaches it, naming the best.
+    The threshold is chosen on one half of the labels and measured on the other. Raises ``CalibrationError`` when no
+    threshold reaches it, naming the best, and for too few labels.
     """
     score, label = _checked(scores, labels)
-    reached = {float(threshold): float(_precision(score >= threshold, label)) for threshold in np.unique(score)}
-    enough = [threshold for threshold, precision in reached.items() if precision >= target_precision]
-    if not enough:
-        best = max(reached, key=lambda threshold: reached[threshold])
+    chosen_on = np.random.default_rng(0).permutation(len(label)) < len(label) // 2
+    other = label[~chosen_on]
+    if len(label) < 2 * _LEAST_LABELS or other.all() or not other.any():
         raise CalibrationError(
-            f"no threshold reaches a precision of {target_precision:g}; the best is {reached[best]:.3f} at {best:g}. "
+            f"{len(label)} labels, {label.sum()} of them good: a threshold is chosen on one half of the labels and "
+            f"measured on the other; label at least {2 * _LEAST_LABELS} rows, good and bad ones"
+        )
+    known, good = score[chosen_on], label[chosen_on]
+    reached = {float(threshold): _counted(known >= threshold, good) for threshold in np.unique(known)}
+    precision = {threshold: n.good_passed / (n.good_passed + n.bad_passed) for threshold, n in reached.items()}
+    enough = [threshold for threshold, share in precision.items() if share >= target_precision]
+    if not enough:
+        best = max(precision, key=lambda threshold: precision[threshold])
+        raise CalibrationError(
+            f"no threshold reaches a precision of {target_precision:g}; the best is {precision[best]:.3f} at {best:g}. "
             "Use more votes, a better judge or prompt, or a lower target"
         )
-    return replace(calibrate(scores, labels, threshold=min(enough), seed=seed), target_precision=target_precision)
+    counts = _counted(score[~chosen_on] >= min(enough), label[~chosen_on])
+    n_chosen_on = int(chosen_on.sum())
+    return replace(counts.calibration(min(enough)), target_precision=target_precision, n_chosen_on=n_chosen_on)
 
 
 def _checked(scores: Sequence[float], labels: Sequence[bool]) -> tuple[NDArray[np.float64], Labels]:
@@ -95,33 +121,20 @@ def _checked(scores: Sequence[float], labels: Sequence[bool]) -> tuple[NDArray[n
         raise CalibrationError(f"all {len(label)} labels say {kind}; a judge is measured on both kinds")
     if not np.isfinite(score).all():
         raise CalibrationError("a score is not a finite number")
-    return score, label
+    order = np.lexsort((label, score))  # the order in which people labelled decides nothing
+    return score[order], label[order]
 
 
-def _precision(passes: Labels, label: Labels) -> Rates:
-    return _share((passes & label).sum(axis=-1), passes.sum(axis=-1))
+def _counted(passes: Labels, label: Labels) -> Counts:
+    cells = (passes & label, passes & ~label, ~passes & label, ~passes & ~label)
+    return Counts(*(int(cell.sum()) for cell in cells))
 
 
-def _recall(passes: Labels, label: Labels) -> Rates:
-    return _share((passes & label).sum(axis=-1), label.sum(axis=-1))
+def _share(part: int, whole: int) -> Interval:
+    if not whole:
+        return Interval(*[float("nan")] * 3)
+    from scipy.special import betaincinv  # no other command needs it
 
-
-def _kappa(passes: Labels, label: Labels) -> Rates:
-    agreed = (passes == label).mean(axis=-1)
-    p, q = passes.mean(axis=-1), label.mean(axis=-1)
-    by_chance = p * q + (1 - p) * (1 - q)
-    return _share(agreed - by_chance, 1 - by_chance)
-
-
-def _share(part: Rates, whole: Rates) -> Rates:
-    """NaN where there is no whole."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole > 0, np.divide(part, whole), np.nan)
-
-
-def _interval(measure: Callable[[Labels, Labels], Rates], passes: Labels, label: Labels, seed: int) -> Interval:
-    draws = np.random.default_rng(seed).integers(0, len(label), (_N_RESAMPLES, len(label)))
-    resampled = measure(passes[draws], label[draws])
-    defined = resampled[~np.isnan(resampled)]
-    low, high = np.percentile(defined, [2.5, 97.5]) if defined.size else (float("nan"), float("nan"))
-    return Interval(float(measure(passes, label)), float(low), float(high))
+    low = betaincinv(part, whole - part + 1, 0.025) if part else 0.0
+    high = betaincinv(part + 1, whole - part, 0.975) if part < whole else 1.0
+    return Interval(part / whole, float(low), float(high))

@@ -12,7 +12,7 @@ import inspect
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import JudgedCheck
 from pipelines.verification.judges import EmbeddedJudge, Judge
-from pipelines.verification.judges.calibration import Calibration, Interval, calibrate, calibrate_for
+from pipelines.verification.judges.calibration import Calibration, Counts, Interval, calibrate, calibrate_for
 from pipelines.verification.judges.labels import Label, read_labels
 
 BUNDLED = Path(__file__).with_name("labelled")
@@ -176,9 +176,21 @@ def _frozen(stored: Mapping[str, Any]) -> StoredCalibration:
         numbers[name] = Interval(
             **{part: math.nan if value is None else value for part, value in numbers[name].items()}
         )
-    return StoredCalibration(
-        **{**stored, "reviewers": tuple(stored["reviewers"]), "calibration": Calibration(**numbers)}
-    )
+    calibration = Calibration(**numbers)
+    if "n_chosen_on" not in stored["calibration"]:
+        calibration = _with_intervals(calibration)
+    return StoredCalibration(**{**stored, "reviewers": tuple(stored["reviewers"]), "calibration": calibration})
+
+
+def _with_intervals(old: Calibration) -> Calibration:
+    """What older versions stored had intervals of a bootstrap, which were too narrow: anew, from the same counts."""
+    if not old.precision.value > 0:
+        return old  # how many passed is not known
+    good_passed = round(old.recall.value * old.n_good)
+    bad_passed = round(good_passed / old.precision.value) - good_passed
+    bad_stopped = old.n_labels - old.n_good - bad_passed
+    counts = Counts(good_passed, bad_passed, old.n_good - good_passed, bad_stopped)
+    return replace(counts.calibration(old.threshold), target_precision=old.target_precision)
 
 
 def _name(path: Path) -> str:

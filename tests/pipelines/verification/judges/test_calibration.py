@@ -23,24 +23,71 @@ def test_the_estimates_are_those_of_the_textbook():
     assert found.kappa.value == pytest.approx(cohen_kappa_score(labels, passes))
 
 
-def test_an_interval_holds_the_truth_about_as_often_as_it_says():
-    accuracy, hits = 0.8, 0
-    for seed in range(40):
+@pytest.mark.parametrize("n", [20, 70, 200])
+@pytest.mark.parametrize("accuracy", [0.8, 0.97])
+def test_an_interval_holds_the_truth_as_often_as_it_says(n: int, accuracy: float) -> None:
+    """Percentiles of a bootstrap did 64 times of 100."""
+    good, n_tries = 0.6, 300
+    passed = good * accuracy + (1 - good) * (1 - accuracy)
+    by_chance = passed * good + (1 - passed) * (1 - good)
+    truth = {"precision": good * accuracy / passed, "recall": accuracy}
+    truth["kappa"] = (accuracy - by_chance) / (1 - by_chance)
+    hits = dict.fromkeys(truth, 0)
+    rng = np.random.default_rng(n)
+    for _ in range(n_tries):
+        labels = rng.random(n) < good
+        if labels.all() or not labels.any():
+            continue
+        passes = np.where(rng.random(n) < accuracy, labels, ~labels)
+        found = calibrate(list(passes.astype(float)), list(labels))
+        for name, value in truth.items():
+            hits[name] += getattr(found, name).low <= value <= getattr(found, name).high
+    assert all(0.94 * n_tries <= hit for hit in hits.values()), hits
+
+
+def test_a_chosen_threshold_is_measured_on_labels_that_did_not_choose_it() -> None:
+    """On the same labels, the precision of a judge that knows nothing would look like the target."""
+    reached, held = [], 0
+    for seed in range(200):
         rng = np.random.default_rng(seed)
-        labels = rng.random(200) < 0.5
-        passes = np.where(rng.random(200) < accuracy, labels, ~labels)
-        found = calibrate(list(passes.astype(float)), list(labels), seed=seed)
-        hits += found.precision.low <= accuracy <= found.precision.high
-    assert hits >= 34
+        scores, labels = list(rng.integers(0, 9, 80) / 8), list(rng.random(80) < 0.6)
+        try:
+            found = calibrate_for(scores, labels, target_precision=0.7)
+        except CalibrationError:
+            continue
+        if not np.isnan(found.precision.value):
+            reached.append(found.precision.value)
+            held += found.precision.low <= 0.6 <= found.precision.high
+    assert len(reached) > 60
+    assert np.mean(reached) == pytest.approx(0.6, abs=0.04)
+    assert held >= 0.92 * len(reached)
 
 
-def test_the_threshold_is_the_lowest_that_is_precise_enough():
-    scores, labels = _planted(400, accuracy=0.65)
+def test_the_threshold_is_the_lowest_that_is_precise_enough() -> None:
+    scores, labels = _planted(4000, accuracy=0.65)
     found = calibrate_for(scores, labels, target_precision=0.9)
-    assert found.precision.value >= 0.9
+    assert (found.target_precision, found.n_chosen_on, found.n_labels) == (0.9, 2000, 2000)
     lower = max(score for score in scores if score < found.threshold)
+    assert calibrate(scores, labels, threshold=found.threshold).precision.value > 0.88
     assert calibrate(scores, labels, threshold=lower).precision.value < 0.9
-    assert found.target_precision == 0.9
+
+
+def test_the_order_of_the_labels_decides_nothing() -> None:
+    scores, labels = _planted(60, accuracy=0.7)
+    turned = calibrate_for(scores[::-1], labels[::-1], target_precision=0.6)
+    assert calibrate_for(scores, labels, target_precision=0.6) == turned
+
+
+def test_too_few_labels_for_two_halves_are_said() -> None:
+    with pytest.raises(CalibrationError, match="at least 40 rows"):
+        calibrate_for(*_planted(39, accuracy=0.9), target_precision=0.5)
+
+
+def test_where_all_agree_the_interval_still_has_a_width() -> None:
+    labels = [n % 2 == 0 for n in range(40)]
+    found = calibrate([float(label) for label in labels], labels)
+    assert found.kappa.low < 0.9 < found.kappa.value == found.kappa.high == 1.0
+    assert found.precision.low < 0.85
 
 
 def test_a_target_out_of_reach_names_the_best():

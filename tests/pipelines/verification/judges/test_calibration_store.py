@@ -13,7 +13,7 @@ from pipelines.models.policies import OraclePolicy, PolicyIdentity
 from pipelines.storage.images import ImageStore
 from pipelines.verification.checks import consistency, judge_effective
 from pipelines.verification.judges import EmbeddedJudge, PolicyJudge
-from pipelines.verification.judges.calibration import Interval
+from pipelines.verification.judges.calibration import Counts, Interval
 from pipelines.verification.judges.calibration_store import (
     BUNDLED,
     CalibrationStore,
@@ -54,6 +54,23 @@ def test_what_is_not_defined_survives_the_file(calibrations: CalibrationStore) -
     found = calibrations.of(consistency, judge())
     assert found is not None
     assert math.isnan(found.calibration.kappa.value)
+
+
+def test_narrow_intervals_of_an_older_version_are_made_anew(calibrations: CalibrationStore) -> None:
+    """As versions up to 0.1 wrote them: percentiles of a bootstrap, on the labels that had chosen the threshold."""
+    path = calibrations.write(frozen(judge()))
+    stored = json.loads(path.read_text())
+    numbers = stored["calibration"]
+    del numbers["n_chosen_on"]
+    numbers |= {"n_labels": 70, "n_good": 40, "threshold": 0.75, "target_precision": 0.9}
+    numbers["precision"] = {"value": 36 / 38, "low": 0.94, "high": 0.96}
+    numbers["recall"] = {"value": 36 / 40, "low": 0.89, "high": 0.91}
+    numbers["kappa"] = {"value": 0.83, "low": 0.82, "high": 0.84}
+    path.write_text(json.dumps(stored))
+    found = calibrations.of(consistency, judge())
+    assert found is not None
+    assert found.calibration == replace(Counts(36, 2, 4, 28).calibration(0.75), target_precision=0.9)
+    assert found.calibration.precision.low < 0.83
 
 
 @pytest.mark.parametrize("other", [judge("other"), judge(n_votes=3), EmbeddedJudge()])
