@@ -24,7 +24,7 @@ from pipelines.records import PoolImage, Reject
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageMissing
-from pipelines.storage.media_validation import probe
+from pipelines.storage.media_validation import LARGEST_PIXELS, probe
 from pipelines.storage.stage import Outcome, StageReport, run_stage
 from pipelines.storage.workspace import Workspace
 
@@ -92,7 +92,7 @@ class RecordedCampaign:
     def _check(self, item: PoolImage) -> None:
         image = item.image
         try:
-            stored = probe(self.workspace.images.read(image))
+            stored = probe(self.workspace.images.read(image), max_pixels=LARGEST_PIXELS)
         except ImageMissing as error:
             raise RowError(Reason.MISSING_IMAGE, f"{image.sha256} is not in this workspace: {error}") from error
         if (stored.width, stored.height) != (image.width, image.height):

@@ -1,7 +1,8 @@
 """The image pool of a campaign: high-resolution, decodable, deduplicated and decontaminated.
 
 The longer side has more than ``min_side`` pixels (Thyme 4.1); benchmarks are those of ``<home>/benchmarks.yaml``. Every
-other image is a typed reject. EXIF is applied and stripped, so that the browser shows the stored pixels.
+other image is a typed reject. EXIF is applied and stripped, so that the browser shows the stored pixels. An image that
+is too large for a browser gets a view, which covers the same area with fewer pixels; records stay in the image's own.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 from annotation import AnnotationError
+from annotation._plugin.darkroom_studio.content import shown_size
 from annotation.rounds.campaign import Campaign, ImageFolder, annotation_digest
 from pipelines.records import ImageRef, PoolImage, Reject, to_row
 from pipelines.records.digest import digest
@@ -17,11 +21,13 @@ from pipelines.records.reject_reasons import Reason, RowError, reject
 from pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
 from pipelines.selection.decontamination.base import ShownImage
 from pipelines.selection.duplicates import PerceptualHash, near_images, perceptual_hash
+from pipelines.storage.media_validation import LARGEST_PIXELS
 from pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
 POOL = TableKey(("annotation_pool",), "all")
+MAX_FILE_BYTES = 2**30
 SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"}
 
 
@@ -103,17 +109,18 @@ class _PoolBuilder:
         return Outcome(self._sample(clean), self.rejects, len(files))
 
     def _ingest(self, file: CandidateFile, digests: set[str]) -> tuple[PoolImage, PerceptualHash | None]:
-        try:
-            data = file.path.read_bytes()
-        except OSError as error:
-            raise RowError(Reason.MISSING_IMAGE, f"{file.path}: {error.strerror}") from error
-        image = self.workspace.images.ingest(data)
+        image, pixels = self.workspace.images.ingest_pixels(_read(file.path), max_pixels=LARGEST_PIXELS)
         require_size(image, self.campaign)
         if image.sha256 in digests:
             raise RowError(Reason.DUPLICATE, "the same image was there before")
         digests.add(image.sha256)
-        item = PoolImage(image, file.folder.source, file.row, file.folder.license)
-        return item, perceptual_hash(self.workspace.images.open(image))
+        view = None
+        size = shown_size(image.width, image.height)
+        if size != pixels.size:
+            pixels = pixels.resize(size, Image.Resampling.LANCZOS)
+            view = self.workspace.images.add_view(pixels, parent=image.sha256, made_by="annotation view")
+        item = PoolImage(image, file.folder.source, file.row, file.folder.license, view)
+        return item, perceptual_hash(pixels)
 
     def _deduplicate(self, items: Sequence[PoolImage], hashes: Sequence[PerceptualHash | None]) -> list[PoolImage]:
         duplicates = {duplicate.index: duplicate for duplicate in near_images(hashes)}
@@ -130,7 +137,7 @@ class _PoolBuilder:
         index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.home / "benchmarks")
         scanner, clean = Scanner(index, self.workspace.images), []
         for item in items:
-            hits = scanner.find(TrainingRow("", item.image.sha256, (), (ShownImage(item.image, "image"),)))
+            hits = scanner.find(TrainingRow("", item.image.sha256, (), (ShownImage(item.shown, "image"),)))
             if hits:
                 hit = hits[0]
                 error = RowError(Reason.CONTAMINATED, f"{hit.benchmark} {hit.benchmark_row}: {hit.kind}, {hit.detail}")
@@ -151,6 +158,17 @@ class _PoolBuilder:
 
     def _reject_item(self, item: PoolImage, error: RowError) -> None:
         self.rejects.append(reject_item(item, error, stage=POOL.asset[0]))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        n_bytes = path.stat().st_size
+        if n_bytes > MAX_FILE_BYTES:
+            evidence = f"a file of {n_bytes:,} bytes, the limit is {MAX_FILE_BYTES:,}; scale it down first"
+            raise RowError(Reason.TOO_LARGE_IMAGE, evidence)
+        return path.read_bytes()
+    except OSError as error:
+        raise RowError(Reason.MISSING_IMAGE, f"{path}: {error.strerror}") from error
 
 
 def left_out(workspace: Workspace) -> list[Reject]:

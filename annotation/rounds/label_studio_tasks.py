@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from annotation._plugin.darkroom_studio.content import shown_size
 from annotation.label_studio.forms import CATEGORIES, REASONS, ROUND_FORMS, largest_square, to_percent
 from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import RecordFields
 from annotation.rounds.terms import Terms
-from pipelines.records import FieldChange, ImageRef
+from pipelines.records import FieldChange, ImageRef, PoolImage
 
 N_EXCLUDED = {name: form.n_excluded for name, form in ROUND_FORMS.items()}
 """Excluded annotators that a round's project expects; a task with another number gets its own overlap."""
@@ -21,7 +22,7 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&])")
 
 def record_task(
     key: str,
-    image: ImageRef,
+    item: PoolImage,
     state: RecordState,
     *,
     round: str,
@@ -32,9 +33,10 @@ def record_task(
 
     ``pre_annotation`` is a policy's prediction for the first round.
     """
+    image = item.image
     data: dict[str, Any] = {
         "key": key,
-        "image": f"/darkroom/images/{image.sha256}",
+        "image": f"/darkroom/images/{item.shown.sha256}",
         "gate": terms.image_rules(image.width, image.height).gate(round),
     }
     if round in ("annotate", "rework"):
@@ -58,8 +60,9 @@ def record_task(
 
 
 def results(fields: RecordFields, image: ImageRef) -> list[dict[str, Any]]:
-    """A record as Label Studio's result list, for a prediction."""
-    frame = {"original_width": image.width, "original_height": image.height, "image_rotation": 0}
+    """A record as Label Studio's result list, for a prediction; its boxes are in pixels of ``image``, the original."""
+    width, height = shown_size(image.width, image.height)
+    frame = {"original_width": width, "original_height": height, "image_rotation": 0}
     entries: list[dict[str, Any]] = []
     for number, box in enumerate(fields.boxes, 1):
         value = {**to_percent(box, image.width, image.height), "rectanglelabels": ["target"]}
@@ -82,8 +85,10 @@ def rules_shown(image: ImageRef, max_share: float) -> str:
     """The size rule in pixels of this image."""
     side = largest_square(max_share, image.width, image.height)
     pixels = int(max_share * image.width * image.height)
+    across, down = shown_size(image.width, image.height)
+    reduced = "" if across == image.width else f" You see it reduced to {across:,} × {down:,}."
     return (
-        f"**This image has {image.width:,} × {image.height:,} pixels.** No box may cover more than "
+        f"**This image has {image.width:,} × {image.height:,} pixels.**{reduced} No box may cover more than "
         f"{100 * max_share:g} % of it: **{pixels:,} pixels**, a square of {side:,} × {side:,}. The line at the bottom "
         "says how large yours is."
     )

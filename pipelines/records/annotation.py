@@ -8,13 +8,27 @@ from pipelines.records.trajectories import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class PoolImage:
-    """An image that people shall write questions about. Its ``sha256`` is the item's name in every round."""
-
+class _FromPool:
     image: ImageRef
     source: str
     source_row: str
     license: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolImage(_FromPool):
+    """An image that people shall write questions about. Its ``sha256`` is the item's name in every round.
+
+    All boxes of a record are in pixels of ``image``, also where people look at its ``view``.
+    """
+
+    view: ImageRef | None = None
+    """The whole image reduced, where it is too large for a browser."""
+
+    @property
+    def shown(self) -> ImageRef:
+        """What people see."""
+        return self.view or self.image
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +76,7 @@ class AnnotationEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Annotated(PoolImage):
+class Annotated(_FromPool):
     """A question that people wrote about an image, with the boxes of its targets and the record's whole history."""
 
     question: str

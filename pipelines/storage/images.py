@@ -41,11 +41,24 @@ class ImageStore:
         Raises ``RowError`` with a typed reason when ``data`` is not one sound image
         (``pipelines/storage/media_validation.py``).
         """
+        return self.ingest_pixels(data, max_pixels=max_pixels)[0]
+
+    def ingest_pixels(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> tuple[ImageRef, Image.Image]:
+        """``ingest``, with the pixels of the image to use: large ones are decoded once."""
         probed = probe(data, max_pixels=max_pixels)
-        original = ImageRef(self._put(data), probed.width, probed.height, probed.mode, probed.format)
-        if probed.plain is None:
-            return original
-        return self.add_pixels(probed.plain, parent=original.sha256, made_by=f"ingest: {probed.made_by}")
+        image = ImageRef(self._put(data), probed.width, probed.height, probed.mode, probed.format)
+        if probed.plain is not None:
+            image = self.add_pixels(probed.plain, parent=image.sha256, made_by=f"ingest: {probed.made_by}")
+        return image, probed.pixels
+
+    def add_view(self, image: Image.Image, *, parent: str, made_by: str) -> ImageRef:
+        """Stores pixels for people to look at: a JPEG, or a PNG if they have an alpha channel."""
+        if image.mode == "RGBA":
+            return self.add_pixels(image, parent=parent, made_by=made_by)
+        buffer = io.BytesIO()
+        image.save(buffer, "JPEG", quality=92, subsampling=0)
+        sha256 = self._put(buffer.getvalue())
+        return ImageRef(sha256, image.width, image.height, image.mode, "JPEG", parent=parent, made_by=made_by)
 
     def add_pixels(self, image: Image.Image, *, parent: str | None = None, made_by: str | None = None) -> ImageRef:
         """Stores pixels that were made here, as a PNG without metadata (equal pixels give equal bytes)."""

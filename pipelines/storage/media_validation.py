@@ -15,6 +15,7 @@ in; nothing is derived.
 
 import io
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ from sandbox._guest.video_frames import FrameSource
 
 MAX_PIXELS = sandbox.Limits.max_pixels
 """What the sandbox can open: a larger image would be paid for and then fail there."""
+LARGEST_PIXELS = 200_000_000
+"""What is decoded here at all, for people to look at."""
 
 PLAIN_MODES = frozenset({"L", "RGB", "RGBA"})
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")  # JPEG includes MPO
@@ -55,6 +58,8 @@ class Probed:
     format: str
     plain: Image.Image | None
     made_by: str
+    pixels: Image.Image
+    """Upright, in 8 bits: ``plain``, or the image itself."""
 
 
 def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
@@ -71,7 +76,7 @@ def probe(data: bytes, *, max_pixels: int = MAX_PIXELS) -> Probed:
             raise
         except Exception as error:  # whatever a broken file makes a decoder raise
             raise _error(error, data, max_pixels) from error
-    return Probed(image.width, image.height, image.mode, image.format or "", plain, ";".join(steps))
+    return Probed(image.width, image.height, image.mode, image.format or "", plain, ";".join(steps), plain or image)
 
 
 def decode(data: bytes) -> Image.Image:
@@ -85,9 +90,33 @@ def decode(data: bytes) -> Image.Image:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Pillow warns of odd metadata and of large sizes: the first does no harm, the second is checked here."""
-    with warnings.catch_warnings():
+    with _PILLOW_LIMIT, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+class _PillowLimit:
+    """Pillow decodes up to ``LARGEST_PIXELS`` meanwhile; it has one limit for all threads, and refuses twice as much."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        self._before: int | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                self._before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, LARGEST_PIXELS // 2
+            self._n_inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                Image.MAX_IMAGE_PIXELS = self._before
+
+
+_PILLOW_LIMIT = _PillowLimit()
 
 
 def _error(error: Exception, data: bytes, max_pixels: int) -> RowError:

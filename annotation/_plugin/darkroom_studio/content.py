@@ -7,6 +7,8 @@ The rules are the task's own ``data["gate"]``, frozen when the task was handed o
 
 ``kind`` is the round. Tasks of older versions lack the size of the image and the options; what needs those is not
 checked. A queue's rules are ``{"kind": "verify", "field": "match", "choices": ["match", …], "reasons": []}``.
+``width`` and ``height`` are the original's, also where people see a reduced view of it (``shown_size``): percent are the
+same of both.
 Standard library only, since Label Studio's environment has nothing of Darkroom's. Boxes are in percent 0..100 of the
 image in a submission, and in pixels ``(x1, y1, x2, y2)`` once read.
 """
@@ -28,6 +30,10 @@ _FARTHEST = 1e6
 _SLACK = 1e-6
 """Of the longer side: 59.8828125 % of 2,560 is 1,533, not 1,532.9999."""
 _UNKNOWN_SIDE = 10_000
+LARGEST_SHOWN = 50_000_000
+"""Pixels; a larger image is shown as a reduced view. Submissions are judged by it: it must not change."""
+_LONGEST_SHOWN = 32_767
+"""Pixels of a view's longer side: browsers and JPEG have limits near it."""
 Corners = tuple[int, int, int, int]
 
 
@@ -154,10 +160,11 @@ def _count(entries: Sequence[Mapping[str, Any]], content: Content) -> int | None
 
 def _read_box(number: int, entry: Mapping[str, Any], rules: Mapping[str, Any], content: Content) -> None:
     value, width, height = entry["value"], rules.get("width"), rules.get("height")
-    drawn_on = (entry.get("original_width") or width, entry.get("original_height") or height)
-    if width and drawn_on != (width, height):
+    shown = shown_size(width, height) if width and height else (width, height)
+    drawn_on = (entry.get("original_width") or shown[0], entry.get("original_height") or shown[1])
+    if width and drawn_on != shown:
         size = "x".join(map(_shown, drawn_on))
-        content.add(f"Box {number} was drawn on {size} pixels; the image has {width}x{height}.", "foreign_frame")
+        content.add(f"Box {number} was drawn on {size} pixels; the image has {shown[0]}x{shown[1]}.", "foreign_frame")
     elif entry.get("image_rotation"):
         turned = f"turned by {_shown(entry['image_rotation'])} degrees"
         content.add(f"Box {number} was drawn on the image {turned}.", "foreign_frame")
@@ -221,6 +228,17 @@ def _same(digits: str, count: int) -> bool:
 def _is_visible(text: str) -> bool:
     """Whether a reader sees anything of it."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
+
+
+def shown_size(width: int, height: int) -> tuple[int, int]:
+    """The size in which people see an image: its own, or that of its view, which covers the same area."""
+    if width * height <= LARGEST_SHOWN:
+        return width, height
+    across, down = math.isqrt(LARGEST_SHOWN * width // height), math.isqrt(LARGEST_SHOWN * height // width)
+    if max(across, down) > _LONGEST_SHOWN:
+        longest = max(width, height)
+        across, down = _LONGEST_SHOWN * width // longest, _LONGEST_SHOWN * height // longest
+    return max(1, across), max(1, down)
 
 
 def to_corners(value: Mapping[str, Any], original_width: int, original_height: int) -> Corners:
