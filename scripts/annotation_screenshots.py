@@ -108,7 +108,7 @@ def _write(page: Labelling, workspace: Workspace, folder: Path) -> None:
 def _check(page: Labelling, workspace: Workspace, folder: Path) -> None:
     page.log_in(CHECKER, PASSWORD)
     page.open_round(_project(workspace, "cross_check"))
-    page.write("Your own answer", ANSWER)
+    page.answer_first(ANSWER)
     page.choose("Accept")
     _save(page, folder / "cross_check.png")
 

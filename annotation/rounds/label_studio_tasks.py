@@ -45,6 +45,8 @@ def record_task(
         data["rules"] += f"\n\n{PRE_ANNOTATED}"
     if round == "rework":
         data["reasons"] = reasons_shown(state)
+    if round == "cross_check":
+        data["gate"]["blind_first"] = True  # the server shows the record to whoever has given an own answer
     if round in ("cross_check", "accept") and state.fields is not None:
         data["question_shown"] = f"**Question:** {plain(state.fields.question)}"
         data["record_shown"] = record_shown(state.fields)

@@ -145,9 +145,7 @@ def pending_tasks(
             stored_terms = frozen.get(stored[key].terms) if key in stored else None
             terms = stored_terms or recorded_terms.get(key) or today[demand.round]
             pre_annotation = pre_annotations.get(item.image.sha256)
-            task = record_task(
-                key, item, task_state, round=demand.round, terms=terms, pre_annotation=pre_annotation
-            )
+            task = record_task(key, item, task_state, round=demand.round, terms=terms, pre_annotation=pre_annotation)
             yield PendingTask(terms.asked(demand), task, terms)
 
 

@@ -96,7 +96,7 @@ def _quiet() -> Iterator[None]:
 
 
 class _PillowLimit:
-    """Pillow decodes up to ``LARGEST_PIXELS`` meanwhile; it has one limit for all threads, and refuses twice as much."""
+    """Meanwhile Pillow opens what has ``LARGEST_PIXELS``, and refuses twice as much; its limit is of all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,7 +106,7 @@ class _PillowLimit:
     def __enter__(self) -> None:
         with self._lock:
             if self._n_inside == 0:
-                self._before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, LARGEST_PIXELS // 2
+                self._before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, LARGEST_PIXELS
             self._n_inside += 1
 
     def __exit__(self, *error: object) -> None:

@@ -106,10 +106,12 @@ class Campaign:
         self._post(self.admin_token, f"/api/tasks/{unwritten['id']}/annotations/", gold)
         self._sync()
         for number in range(2):
-            self._submit(BOB, self.take(BOB, "cross_check"), self._check(BOB, f"bob{number}"))
+            task = self.take(BOB, "cross_check")
+            self.settle(BOB, task, self._canary(f"Canaryblindbob{number}", BOB))
+            self._submit(BOB, task, self.check(BOB, f"bob{number}"))
         self._draft(BOB, self.take(BOB, "cross_check"), "Canarydraftbob")
         self._sync()
-        self._submit(FAY, self.take(FAY, "accept"), self._check(FAY, "fay"))
+        self._submit(FAY, self.take(FAY, "accept"), self.check(FAY, "fay"))
         self.take(EVE, "accept")
 
     def project(self, round: str) -> int:
@@ -121,10 +123,22 @@ class Campaign:
         """The next task, as the label stream gives it; what it shows, its reader may know."""
         answer = self._post(self.tokens[email], f"/api/dm/actions?id=next_task&project={self.project(round)}", {})
         self.given.setdefault(email, []).append(answer["id"])
-        for word, readers in self.canaries.items():
-            if word in json.dumps(answer["data"]):
-                readers.add(email)
+        self._shown(email, answer)
         return answer
+
+    def settle(self, email: str, task: Mapping[str, Any], answer: str) -> dict[str, Any]:
+        """A checker's own answer, and the task with the record, which they may know from then on."""
+        self._post(self.tokens[email], f"/darkroom/tasks/{task['id']}/answer", {"answer": answer})
+        headers = {"Authorization": f"Token {self.tokens[email]}"}
+        path = f"{self.studio.url}/api/tasks/{task['id']}/"
+        read: dict[str, Any] = httpx.get(path, headers=headers, timeout=60, trust_env=False).json()
+        self._shown(email, read)
+        return read
+
+    def _shown(self, email: str, task: Mapping[str, Any]) -> None:
+        for word, readers in self.canaries.items():
+            if word in json.dumps([task["data"], task["predictions"]]):
+                readers.add(email)
 
     def annotations(self, email: str) -> Annotations:
         """What a person submitted first, and the empty annotation that keeps a planted error from them."""
@@ -155,7 +169,7 @@ class Campaign:
         texts = [text("question", self._canary(question)), text("answer", self._canary(answer))]
         return [*boxes(SIZE, (4.0, 3.0)), choice("category", "ocr"), *texts]
 
-    def _check(self, email: str, word: str) -> list[dict[str, Any]]:
+    def check(self, email: str, word: str) -> list[dict[str, Any]]:
         said = [text("blind_answer", self._canary(f"Canaryblind{word}", email)), choice("verdict", "accept")]
         return [*said, text("comment", self._canary(f"Canarycomment{word}", email)), *boxes(SIZE, (4.0, 3.0))]
 

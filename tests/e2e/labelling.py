@@ -54,22 +54,32 @@ class Labelling:
         self.url = url
 
     def log_in(self, email: str, password: str, page: str = "/projects/") -> None:
-        """On the page that whoever is not logged in is sent to."""
+        """On the page that whoever is not logged in is sent to, by keyboard."""
         self.visitor.open(self.url + page)
-        self.visitor.until("document.readyState === 'complete' && !!document.querySelector('input[name=email]')")
-        self.visitor.type("input[name=email]", email)
-        self.visitor.type("input[name=password]", password)
-        self.visitor.press("Enter")
+        for field, text in (("email", email), ("password", password)):
+            self.visitor.until(f"document.readyState === 'complete' && document.activeElement.name === '{field}'")
+            self.visitor.enter(text)
+            self.visitor.press("Tab" if field == "email" else "Enter")
 
     def open_round(self, project: int) -> str:
-        """Opens the link that annotators use, reads the instructions, closes them; gives what they said."""
-        self.visitor.until("document.readyState === 'complete' && !location.pathname.startsWith('/user/login')")
-        self.visitor.open(f"{self.url}/projects/{project}/data?labeling=1")
+        """Opens the link that annotators use, for the first time: reads the guide and closes it; gives what it said."""
+        self._open(project)
         self.visitor.until_said("Labeling Instructions")
         said = self.visitor.text().partition("Labeling Instructions")[2]
         self.close("Labeling Instructions")
         self.visitor.until(SHOWN)
         return said
+
+    def reopen_round(self, project: int) -> None:
+        """Opens it again, after work has begun: the guide is read, and stays behind its button."""
+        self._open(project)
+        self.visitor.until(SHOWN)
+        assert "Labeling Instructions" not in self.visitor.text()
+        assert "Instructions" in self.visitor.text().split()
+
+    def _open(self, project: int) -> None:
+        self.visitor.until("document.readyState === 'complete' && !location.pathname.startsWith('/user/login')")
+        self.visitor.open(f"{self.url}/projects/{project}/data?labeling=1")
 
     def close(self, text: str) -> None:
         """Closes the window with this text."""
@@ -126,6 +136,12 @@ class Labelling:
     def write(self, heading: str, text: str) -> None:
         """Fills in the field below a heading."""
         self.visitor.type(field(heading), text)
+
+    def answer_first(self, text: str) -> None:
+        """Gives an own answer to a cross-check, and waits for the record."""
+        self.visitor.type("input[name=own_answer]", text)
+        self.visitor.press("Enter")
+        self.visitor.until("!document.querySelector('.dr-first') && " + SHOWN)
 
     def written(self, heading: str) -> str:
         """What the field below a heading holds."""

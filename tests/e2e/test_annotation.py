@@ -85,7 +85,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "annotation" / "images").mkdir(parents=True)
     for number in range(N_IMAGES):
         image(number).save(folder / "annotation" / "images" / f"{number:03d}.jpg", quality=80)
-    Image.new("1", (9000, 6000)).save(folder / "annotation" / "images" / "poster.png")
+    Image.new("1", (20_001, 10_000)).save(folder / "annotation" / "images" / "poster.png")
     (folder / "annotation" / "campaign.yaml").write_text(
         "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0.2\n"
     )
@@ -144,7 +144,7 @@ def played(home: Path, server: LabelStudioServer) -> Played:
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
     environment = {**kept, "PATH": path, "DARKROOM_HOME": str(home)}
     said = run_darkroom(environment, "annotate", "sync")
-    assert "poster.png: too_large_image, 9000x6000 = 54,000,000 pixels, the limit is 50,000,000" in said
+    assert "poster.png: too_large_image, 20001x10000 = 200,010,000 pixels, the limit is 200,000,000" in said
     with Workspace.from_environment(environment) as workspace:
         pool = workspace.tables.read(POOL, PoolImage)
         assert len(pool) == N_IMAGES
@@ -674,7 +674,10 @@ def test_three_experts_judge_each_record_one_disagrees_and_one_leaves(
         for name in ("marker", "second"):
             assert sync.run(pool).imported == {}, "one of two has checked them"
             for _ in pool:
-                submit(name, take(name, "cross_check").json(), check)
+                task, headers = take(name, "cross_check").json(), {"Authorization": f"Token {tokens[name]}"}
+                answer = f"/darkroom/tasks/{task['id']}/answer"
+                assert client.post(answer, json={"answer": "42"}, headers=headers).is_success
+                submit(name, task, check)
             assert take(name, "cross_check").status_code == 404, "nobody checks a record twice"
         assert sync.run(pool).imported == {"accept": 3}
         for name in ("yes", "nay", "goer"):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from PIL import Image
 
 from annotation._plugin.darkroom_studio.access import AccessTable
 from annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of, wait_until_ready
@@ -32,7 +36,7 @@ from tests.e2e.access_walk import (
     reads,
     writes,
 )
-from tests.e2e.annotators import boxes
+from tests.e2e.annotators import boxes, text
 
 TABLE = AccessTable.load()
 STAFF_ROUTES = frozenset((PLUGIN / "darkroom_studio" / "staff_routes.txt").read_text().split())
@@ -221,3 +225,79 @@ def may(call: Call, email: str) -> bool:
 def spaced(response: httpx.Response) -> str:
     """Headers and text, with JSON as Python writes it."""
     return f"{response.headers}\n{response.text}".replace('"ground_truth":true', GOLD)
+
+
+def test_a_checker_gets_the_record_after_an_own_answer_that_stays(campaign: Campaign) -> None:
+    """Every way to a task, a submission and an edit, before and after; the first answer is the one that counts."""
+    task = campaign.given[BOB][-1]
+    path, result = f"/api/tasks/{task}/annotations/", campaign.check(BOB, "late")
+    with closing(log_in(campaign.studio.url, BOB)) as client:
+
+        def served() -> list[dict[str, Any]]:
+            stream = client.post(f"/api/dm/actions?id=next_task&project={campaign.project('cross_check')}", json={})
+            return [stream.json(), client.get(f"/api/tasks/{task}/").json()]
+
+        assert [(one["id"], one["data"]["record_shown"], one["predictions"]) for one in served()] == [
+            (task, "", [])
+        ] * 2
+        early = client.post(path, json={"result": result, "lead_time": 3.0})
+        assert (early.status_code, "Answer the question before you judge" in early.text) == (403, True)
+        for wrong in ({}, {"answer": " \u200b"}, {"answer": "x\0y"}, {"answer": "x" * 1001}, {"answer": ["x"]}):
+            assert client.post(f"/darkroom/tasks/{task}/answer", json=wrong).status_code == 400, wrong
+        assert served()[0]["predictions"] == []
+        for sent in (" Canaryblindlate ", "something else, once the record is known"):
+            said = client.post(f"/darkroom/tasks/{task}/answer", json={"answer": sent})
+            assert (said.status_code, said.json()) == (200, {"answer": "Canaryblindlate"})
+        for one in served():
+            assert "Canaryanswer" in one["data"]["record_shown"]
+            assert {entry["from_name"] for entry in one["predictions"][0]["result"]} > {"box", "answer", "blind_answer"}
+        other = [text("blind_answer", "what the record says"), *result[1:]]
+        refused = client.post(path, json={"result": other, "lead_time": 3.0})
+        assert (refused.status_code, "It cannot be changed" in refused.text) == (403, True)
+        made = client.post(path, json={"result": result, "lead_time": 3.0})
+        assert made.status_code == 201, made.text
+        edit = f"/api/annotations/{made.json()['id']}/"
+        assert client.patch(edit, json={"result": other}).status_code == 403
+        assert client.patch(edit, json={"result": result}).status_code == 200
+
+
+def test_an_own_answer_is_only_for_ones_own_cross_checks(campaign: Campaign) -> None:
+    tried = (
+        (BOB, campaign.given[ANN][0], 403),
+        (NOBODY, campaign.given[BOB][0], 401),
+        (ANN, campaign.given[ANN][0], 404),
+    )
+    for who, task, status in tried:
+        with closing(log_in(campaign.studio.url, who)) as client:
+            assert client.post(f"/darkroom/tasks/{task}/answer", json={"answer": "x"}).status_code == status
+
+
+def test_a_check_that_an_earlier_version_handed_out_goes_on_as_it_began(campaign: Campaign) -> None:
+    """Its gate asks for no answer beforehand; the record is in its page."""
+    task = campaign.take(ZOE, "cross_check")
+    data = {**task["data"], "record_shown": "**Answer:** of old"}
+    data["gate"] = {key: value for key, value in data["gate"].items() if key != "blind_first"}
+    data.pop("own_answer")
+    admin = {"Authorization": f"Token {campaign.admin_token}"}
+    path = f"{campaign.studio.url}/api/tasks/{task['id']}/"
+    changed = httpx.patch(path, json={"data": data}, headers=admin, timeout=60, trust_env=False)
+    assert changed.status_code == 200, changed.text
+    with closing(log_in(campaign.studio.url, ZOE)) as client:
+        shown = client.get(f"/api/tasks/{task['id']}/").json()
+        assert (shown["data"]["record_shown"], len(shown["predictions"])) == ("**Answer:** of old", 1)
+        sent = {"result": campaign.check(ZOE, "old"), "lead_time": 3.0}
+        assert client.post(f"/api/tasks/{task['id']}/annotations/", json=sent).status_code == 201
+
+
+@pytest.mark.parametrize(("size", "status"), [((4000, 3000), 200), ((10_000, 6400), 413)])
+def test_an_image_is_served_that_a_browser_can_show(
+    server: LabelStudioServer, campaign: Campaign, size: tuple[int, int], status: int
+) -> None:
+    file = io.BytesIO()
+    Image.new("1", size).save(file, "PNG")
+    sha256 = hashlib.sha256(file.getvalue()).hexdigest()
+    path = Path(server.images_url) / sha256[:2] / sha256
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file.getvalue())
+    with closing(log_in(campaign.studio.url, ANN)) as client:
+        assert client.get(f"/darkroom/images/{sha256}").status_code == status

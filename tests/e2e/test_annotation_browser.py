@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +27,8 @@ from pipelines.records import PoolImage
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
-from tests.e2e.annotators import SMALL, boxes, choice, text
-from tests.e2e.labelling import REGIONS, SHOWN, Labelling, pool_of, write_campaign
+from tests.e2e.annotators import SMALL, boxes, choice, settled, text
+from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of, write_campaign
 from tests.e2e.visitor import visitor
 
 SIZE = (1400, 900)
@@ -116,12 +117,16 @@ def test_a_round_for_experts_tells_an_annotator_so(page: Labelling, campaign: Ca
     assert "accept questions" not in page.visitor.text()
     page.visitor.open(f"{page.url}/user/account/")
     page.visitor.until_said("Legacy Token")
+    page.visitor.until_said("First Name")
+    shown = page.visitor.text()
+    assert [word for word in ("Save", "Upload", "Preferences", "Membership") if word in shown] == []
 
 
 def test_from_the_login_the_first_task_is_two_clicks_away_and_nothing_else_is_offered(
     page: Labelling, campaign: Campaigning
 ) -> None:
     page.log_in(THIRD, PASSWORD, "/")
+    started = time.monotonic()
     page.visitor.until_said("0 of 4 today")
     titles = ["Streets: write questions", "Streets: check questions", "Streets: rewrite questions"]
     shown = page.visitor.text()
@@ -130,6 +135,8 @@ def test_from_the_login_the_first_task_is_two_clicks_away_and_nothing_else_is_of
     page.visitor.until_said("Labeling Instructions")
     page.close("Labeling Instructions")
     page.visitor.until(SHOWN)
+    assert page.visitor.n_clicks <= 2
+    print(f"from the login to the first task: {time.monotonic() - started:.1f} s, {page.visitor.n_clicks} clicks")
     assert page.visitor.run("location.pathname") == f"/projects/{campaign.project('annotate')}/data"
     page.visitor.until_said("0 of 4 today")
     page.visitor.until_said("Ctrl + Enter")
@@ -177,7 +184,7 @@ def test_what_was_begun_is_there_again_after_a_reload(page: Labelling, campaign:
     page.draw(campaign.target(item).grown(20), item.image)
     page.choose("Attribute")
     page.visitor.until("performance.getEntriesByType('resource').some(one => one.name.includes('/drafts'))")
-    page.open_round(campaign.project("annotate"))
+    page.reopen_round(campaign.project("annotate"))
     assert campaign.item(page) == item
     page.visitor.until(f"{REGIONS}.length === 1")
     assert page.chosen() == ["Attribute"]
@@ -259,24 +266,36 @@ def check(page: Labelling, campaign: Campaigning, item: PoolImage) -> None:
     guide = page.open_round(campaign.project("cross_check"))
     assert "Checking another annotator's record" in guide
     assert campaign.item(page) == item
+    page.visitor.until_said("Answer the question yourself")
+    check_record_is_withheld(page)
+    check_author_is_hidden(page)
+    page.visitor.click(".dr-first button")
+    page.visitor.until_said("Answer the question first.")
+    page.answer_first(ANSWER)
+    page.visitor.until_said(f"Answer: {ANSWER}")
     page.visitor.until(f"{REGIONS}.length === 1")
     check_author_is_hidden(page)
-    shown = page.visitor.text()
-    assert f"Question: {QUESTION}" in shown
-    assert ANSWER not in shown
-    page.choose("Accept")
-    page.submit()
-    page.visitor.until_said("Answer the question yourself first.")
-    page.visitor.click("([...document.querySelectorAll('button')].find(node => node.textContent.trim() === 'OK'))")
-    page.write("Your own answer", ANSWER)
-    page.visitor.click(".ant-collapse-header")
-    page.visitor.until_said(f"Answer: {ANSWER}")
+    page.visitor.until(f"{field('Your own answer')}.readOnly")
+    assert page.written("Your own answer") == ANSWER
     page.choose("Fix")
     assert (page.written("Question"), page.written("Answer")) == (QUESTION, ANSWER)
     assert page.chosen() == ["Fix", "OCR"]
     page.choose("Accept")
     page.submit()
     page.until_saved()
+
+
+def check_record_is_withheld(page: Labelling) -> None:
+    """Neither the page nor what it fetched has the answer or a box; nothing can be drawn or submitted."""
+    assert f"Question: {QUESTION}" in page.visitor.text()
+    fetched = {one.url: one.body for one in page.visitor.answers("/api/")}
+    assert [
+        url for url, body in fetched.items() if ANSWER in body or "7\\\\_a" in body or "rectanglelabels" in body
+    ] == []
+    assert "No. 7" not in page.visitor.run("document.documentElement.outerHTML")
+    page.visitor.press("1")
+    assert page.visitor.run(f"{REGIONS}.length + Htx.annotationStore.selected.serializeAnnotation().length") == 0
+    assert page.visitor.run("document.querySelector('button[name=submit]').getBoundingClientRect().width") == 0
 
 
 def check_author_is_hidden(page: Labelling) -> None:
@@ -330,6 +349,8 @@ def send_back(campaign: Campaigning) -> None:
         with httpx.Client(base_url=campaign.studio.url, headers=headers, trust_env=False, timeout=60) as client:
             query = {"id": "next_task", "project": campaign.project(round)}
             task = client.post("/api/dm/actions", params=query, json={}).json()
+            if round == "cross_check":
+                settled(client, task, "b")
             image = pool_of(campaign.workspace)[task["data"]["image"].rpartition("/")[2]].image
             frame = {"original_width": image.width, "original_height": image.height}
             body = {

@@ -46,6 +46,7 @@ class Visitor:
         self._finished: list[str] = []
         self._responses: dict[str, tuple[str, int]] = {}
         self._answers: list[Answer] = []
+        self.n_clicks = 0
 
     def call(self, method: str, **params: Any) -> Any:
         """Calls a method of the protocol; notes what the page has fetched."""
@@ -120,6 +121,7 @@ class Visitor:
 
     def drag(self, points: Sequence[Point]) -> None:
         """Presses the left button at the first point and lets it go at the last."""
+        self.n_clicks += 1
         self.point(points[0])
         self._mouse("mousePressed", points[0], 1)
         for point in points[1:]:
@@ -134,6 +136,10 @@ class Visitor:
         self.press("Backspace")
         self.call("Input.insertText", text=text)
         self.until(f"document.activeElement.value === {json.dumps(text)}")
+
+    def enter(self, text: str) -> None:
+        """Types into the field that has the cursor."""
+        self.call("Input.insertText", text=text)
 
     def press(self, key: str, modifier: str = "") -> None:
         """Presses a key, with another one held."""

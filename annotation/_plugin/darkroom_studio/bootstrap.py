@@ -22,6 +22,7 @@ def main(*, migrate_only: bool = False) -> None:
     _check_version()
     django.setup()
     _migrate()
+    _own_tables()
     if not migrate_only:
         say_step("accounts")
         _admin()
@@ -85,6 +86,12 @@ def _check_database(loader: Any) -> None:
             f"{os.environ['STUDIO_VERSION']} does not know, such as {unknown[-1]}. Start the version of Darkroom that "
             "wrote it, or restore the backup from before the upgrade"
         )
+
+
+def _own_tables() -> None:
+    from darkroom_studio.blind_answers import create_table
+
+    create_table()
 
 
 def _admin() -> None:

@@ -14,8 +14,9 @@ from typing import Any
 from urllib.parse import quote
 
 from darkroom_studio.access import AccessRule, AccessTable, refusal
+from darkroom_studio.blind_answers import task_for
 from darkroom_studio.identity import user_of
-from darkroom_studio.ownership import is_own
+from darkroom_studio.ownership import has_worked, is_own
 from darkroom_studio.permissions import FORBIDDEN, UNKNOWN, is_open, open_roles, role_of
 from darkroom_studio.validation import read_body
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -119,6 +120,10 @@ def _shaped(response: HttpResponse, rule: AccessRule, user: Any) -> HttpResponse
         content = json.loads(response.content)
         if rule.answer == "projects":
             content = _open_projects(content, user)
+        elif rule.answer == "project" and has_worked(content["id"], user):
+            content["show_instruction"] = False  # the guide has opened by itself until now; its button stays
+        elif rule.answer == "task":
+            content = task_for(user, content)
         shaped = TABLE.shaped(content, rule.answer, person_id=user.id, email=user.email)
         response.content = json.dumps(shaped).encode()
         response.headers.pop("Content-Length", None)

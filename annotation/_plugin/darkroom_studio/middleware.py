@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from darkroom_studio.blind_answers import settled_answer
 from darkroom_studio.fence import route_of
 from darkroom_studio.identity import user_of
 from darkroom_studio.pages import finish_page
@@ -48,7 +49,10 @@ class SubmissionMiddleware:
         if user is None or user.is_staff or not isinstance(rules, dict):
             return None
         body = read_body(request.body, request.encoding)
-        errors = find_submission_errors(body, rules, method=request.method, query=request.GET, stored=stored)
+        settled = settled_answer(task.id, user)
+        errors = find_submission_errors(
+            body, rules, method=request.method, query=request.GET, stored=stored, settled=settled
+        )
         if not errors:
             return None
         log_blocked(user.email, task.id, errors)

@@ -39,6 +39,12 @@ def own_annotations(user: Any) -> Any:
     )
 
 
+def has_worked(project_id: int, user: Any) -> bool:
+    """Whether the user has begun or submitted something in a project."""
+    drafts = AnnotationDraft.objects.filter(task__project_id=project_id, user=user)
+    return bool(own_annotations(user).filter(project_id=project_id).exists() or drafts.exists())
+
+
 def _project(number: int, user: Any) -> bool:
     project = Project.objects.filter(id=number).first()
     return project is not None and is_open(project, user)

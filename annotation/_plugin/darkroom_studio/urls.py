@@ -7,6 +7,7 @@ hits          GET ?after=N: submissions that validation blocked, and the number 
 tasks, changes  the tasks of a project, and those with new work (staff; ``changes.py``)
 overlaps      POST {"overlaps": {"<task>": <annotations that complete it>}} (staff)
 images/<sha>  an image of the store (every account)
+tasks/<n>/answer  POST {"answer"}: a checker's own answer, before the record is shown (to whom the task was given)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from core.urls import urlpatterns as studio_urlpatterns
 from darkroom_studio.accounts import accounts
 from darkroom_studio.administration import blocked_submissions, overlaps
+from darkroom_studio.blind_answers import answer
 from darkroom_studio.changes import changes, tasks
 from darkroom_studio.departures import password, remove
 from darkroom_studio.images import image
@@ -29,6 +31,7 @@ urlpatterns = [
     path("darkroom/changes", changes),
     path("darkroom/overlaps", overlaps),
     path("darkroom/images/<str:sha256>", image),
+    path("darkroom/tasks/<int:pk>/answer", answer),
     *start_urlpatterns,
     *studio_urlpatterns,
 ]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from .blind_check import find_blind_errors
 from .content import find_errors
 
 LOG_PAGE = 10_000
@@ -41,19 +42,24 @@ def _finite(text: str) -> float:
 
 
 def find_submission_errors(
-    body: Any, rules: Mapping[str, Any], *, method: str, query: Mapping[str, str], stored: Any = None
+    body: Any, rules: Mapping[str, Any], *, method: str, query: Mapping[str, str], stored: Any = None, settled: str = ""
 ) -> list[str]:
     """Error messages for a request that submits (POST) or edits: ``body`` is its JSON, ``query`` its parameters.
 
     ``stored`` is the result that an edited annotation has: an edit without one may turn a skip into a submission.
+    ``settled`` is the answer that a checker gave before the record was shown.
     """
     if not isinstance(body, dict):
         return ["Send the submission as a JSON object."]
     if _is_skip(body, query if method == "POST" else {}):
         return []
-    if method != "PATCH" or "result" in body:
-        return find_errors(body.get("result"), rules)
-    return find_errors(stored, rules) if "was_cancelled" in body else []
+    if method == "PATCH" and "result" not in body:
+        if "was_cancelled" not in body:
+            return []
+        results = stored
+    else:
+        results = body.get("result")
+    return find_errors(results, rules) or find_blind_errors(results, rules, settled)
 
 
 def _is_skip(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:

@@ -156,3 +156,8 @@ def test_what_checked_labels_set_aside_as_disputed_is_found(
     write(workspace, TableKey(("checked_labels",), "sums-0000"), Sample, (), rejects)
     write(workspace, TableKey(("checked_labels",), "other-0000"), Sample, (), rejects)
     assert verification.disputed() == {"s01": "evidence 1"}
+
+
+def test_a_page_is_readable_in_the_dark_theme_too() -> None:
+    """Its text has the theme's colour, so no background of its own covers what is behind it."""
+    assert "background: #" not in item_page(problem(3))

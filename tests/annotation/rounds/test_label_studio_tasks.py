@@ -68,7 +68,9 @@ def test_a_policys_record_is_a_prediction_of_the_first_round_only() -> None:
     first = record_task("k", ITEM_OF_POOL, RecordState(ITEM), round="annotate", terms=TERMS, pre_annotation=written)
     assert first["predictions"] == [written]
     assert "A model filled this in" in first["data"]["rules"]
-    later = record_task("k", ITEM_OF_POOL, waiting("cross_check"), round="cross_check", terms=TERMS, pre_annotation=written)
+    later = record_task(
+        "k", ITEM_OF_POOL, waiting("cross_check"), round="cross_check", terms=TERMS, pre_annotation=written
+    )
     assert later["predictions"][0]["model_version"] == "the record"
 
 

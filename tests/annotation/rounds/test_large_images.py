@@ -16,7 +16,7 @@ from annotation.rounds.campaign import Campaign, ImageFolder
 from annotation.rounds.image_pool import POOL, left_out, materialize_pool
 from annotation.rounds.label_studio_tasks import record_task, results
 from annotation.rounds.state_machine import RecordState
-from annotation.rounds.submissions import RecordFields, read_submission
+from annotation.rounds.submissions import read_submission
 from annotation.rounds.tables import PoolRecord, annotated, to_sample
 from annotation.rounds.terms import terms_of
 from pipelines.records import PoolImage
@@ -30,7 +30,9 @@ SIZE = (10_000, 6_400)
 """64 million pixels; a few kilobytes as a PNG of one colour."""
 TARGET = Box(7_001, 3_003, 7_049, 3_038)
 TERMS = terms_of(Campaign(), "annotate")
-SIDES = st.tuples(st.integers(1, 60_000), st.integers(1, 60_000)).filter(lambda size: size[0] * size[1] <= media_validation.LARGEST_PIXELS)
+SIDES = st.tuples(st.integers(1, 60_000), st.integers(1, 60_000)).filter(
+    lambda size: size[0] * size[1] <= media_validation.LARGEST_PIXELS
+)
 
 
 @pytest.fixture
@@ -102,7 +104,7 @@ def test_the_limit_of_a_box_is_a_share_of_the_original() -> None:
 @given(SIDES)
 def test_a_view_fits_a_browser_and_has_the_originals_proportions(size: tuple[int, int]) -> None:
     shown = shown_size(*size)
-    assert 1 <= min(shown)
+    assert min(shown) >= 1
     assert shown[0] * shown[1] <= LARGEST_SHOWN
     if size[0] * size[1] <= LARGEST_SHOWN:
         assert shown == size
