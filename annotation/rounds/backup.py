@@ -79,16 +79,18 @@ def restore(source: Path, folder: Path, *, postgres: str | None = None) -> None:
 
 
 def _wait_for_sync(journal: Journal, stack: ExitStack, say: Say) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
+    start, is_waiting = time.monotonic(), False
     while True:
         try:
             stack.enter_context(journal.lock())
             return
         except AnnotationError:
-            if time.monotonic() > end:
+            if time.monotonic() > start + PATIENCE_SECONDS:
                 raise
+        if not is_waiting:
             say("waiting for a sync to end …")
-            time.sleep(2)
+        is_waiting = True
+        time.sleep(0.2)  # `sync --every` pauses between two of them
 
 
 def _copy_database(folder: Path, part: Path) -> None:
