@@ -79,7 +79,7 @@ def test_a_judge_that_agrees_with_people_is_perfect_and_is_found_by_its_family(
     found = calibrated(workspace, labels, Voter(), n_votes=2, target_precision=0.95)
     numbers = found.frozen.calibration
     assert (numbers.precision.value, numbers.recall.value, numbers.kappa.value) == (1.0, 1.0, 1.0)
-    assert (numbers.target_precision, numbers.n_labels, found.frozen.labelled) == (0.95, 70, "mine.jsonl")
+    assert (numbers.target_precision, numbers.n_labels, found.frozen.labelled) == (0.95, 35, "mine.jsonl")
     kept = CalibrationStore(workspace.calibrations)
     assert kept.of(consistency, PolicyJudge(Voter(), n_votes=2)) == found.frozen
     assert kept.of(consistency, PolicyJudge(Voter(), n_votes=3)) is None

@@ -151,7 +151,7 @@ def card(family: Family) -> str:
 def test_the_card_says_how_necessity_came_out(crops: Family) -> None:
     crops.check(unaided=Scripted(right_without_tools), necessity=Necessity(max_without_tools=None))
     said = card(crops)
-    assert "| 4 rows that passed every other check | scripted | 0 of 16 answers (0.0 %)" in said
+    assert "| 4 rows that passed every other check | measured on scripted | 0 of 16 answers (0.0 %)" in said
     assert "16 of 16 answers (100.0 %) | 4 right at least once | 0, measured only |" in said
     assert "## Judges" not in said
 
@@ -170,9 +170,8 @@ def judged(workspace: Workspace, small_source) -> Family:
 def test_the_embedded_judges_calibration_stands_in_the_card(judged: Family) -> None:
     judged.check()
     said = card(judged)
-    assert (
-        "| `consistency` | embedded | 1 | by majority | 70 labelled rows (35 good; bundled: consistency.jsonl" in said
-    )
+    assert "| `consistency` | an embedded rule (measured; no model) | 1 | by majority | 70 labelled rows" in said
+    assert "(35 good; labelled by the makers of Darkroom, bundled: consistency.jsonl" in said
     assert "precision 0.8" in said
 
 
@@ -190,7 +189,12 @@ def test_a_calibrated_threshold_decides_and_stands_in_the_card(judged: Family) -
     again = judged.check(judge, n_votes=3)
     assert (again.reused, again.performed) == (False, 0)
     assert reasons(judged) == [["inconsistent"]] * 5
-    assert "from a share of 1 | 70 labelled rows" in card(judged)
+    calibrate(judged.workspace, judge, threshold=0.6)
+    judged.check(judge, n_votes=3)
+    said = card(judged)
+    assert "from a share of 0.6 | 35 labelled rows" in said
+    assert "labelled by darkroom, mine.jsonl" in said
+    assert "the threshold was chosen for a precision of 0.9 on 35 other labels" in said
 
 
 def calibrate(workspace: Workspace, policy: Scripted, *, threshold: float) -> None:
