@@ -55,7 +55,7 @@ fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replie
 	$(BIN)/python -m tests.sandbox.fuzz --count $(COUNT) --seed $(SEED)
 
 # by file: the tests of a file share one demo and one server
-e2e: $(INSTALLED) packages ## Run the end-to-end tests (trainings, whole pipelines; installs Debian packages, starts servers)
+e2e: $(INSTALLED) packages ## Run the end-to-end tests (trainings, whole pipelines, attacks on the sandbox; installs Debian packages, starts servers)
 	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadfile --timeout 1800 --durations 10
 
 lint: checks types ## Check format, lint, import contracts, vocabulary, Dagster definitions, types

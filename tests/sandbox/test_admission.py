@@ -11,6 +11,8 @@ from sandbox import Limits, Observation, SandboxClosed, SandboxPool, Session
 from sandbox.admission import Slots
 from tests.sandbox.test_pool import wait_until
 
+pytestmark = pytest.mark.e2e
+
 SLEEPS = "import time\ntime.sleep(100)"
 COMPUTES = "while True: pass"
 

@@ -8,6 +8,8 @@ import pytest
 from tests.sandbox.arena import Arena, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture(scope="module")
 def arena(full_tier: None, photo: Path) -> Iterator[Arena]:

@@ -11,6 +11,8 @@ import pytest
 from sandbox import Group, Observation, SandboxPool, Session
 from tests.sandbox.inputs import TRAJECTORIES, make_inputs
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).parents[2]
 CELLS = json.loads((Path(__file__).parent / "cases" / "benign.json").read_text())
 

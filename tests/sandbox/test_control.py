@@ -13,6 +13,8 @@ from sandbox.doctor import can_run, diagnose
 from tests.sandbox.arena import Arena, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack
 
+pytestmark = pytest.mark.e2e
+
 
 def escaping(protection: str) -> list[dict]:
     return [case for case in ATTACKS if protection in case.get("escapes_without", ())]

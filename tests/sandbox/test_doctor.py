@@ -17,6 +17,8 @@ from sandbox.doctor import Finding, can_run, describe_machine, diagnose
 from sandbox.protections import CGROUP_VARIABLE, DELEGATED_CGROUPS, FULL_TIER_ONLY
 from tests.sandbox import ordinary_user
 
+pytestmark = pytest.mark.e2e
+
 runner = CliRunner()
 
 

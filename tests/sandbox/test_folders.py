@@ -13,6 +13,8 @@ from sandbox.folders import make_scratch, remove_tree
 from tests.sandbox import ordinary_user
 from tests.sandbox.test_pool import run_python, wait_until
 
+pytestmark = pytest.mark.e2e
+
 
 def test_a_tree_deeper_than_the_stack_and_than_any_path_is_removed(tmp_path: Path) -> None:
     top = tmp_path / "session"

@@ -10,6 +10,8 @@ from sandbox.observation import ShownImage, Status
 from tests.sandbox.fuzz import Bench, difference, fuzz, open_bench
 from tests.sandbox.plain_python import PlainRound, pixels_of
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture(scope="module")
 def bench(full_tier: None) -> Iterator[Bench]:

@@ -14,6 +14,8 @@ from PIL import Image
 from sandbox import ImageUnreadable, InputsTooLarge, Limits, ResourcesExhausted, SandboxPool
 from sandbox.inputs import open_inputs
 
+pytestmark = pytest.mark.e2e
+
 TWO_PIXELS = Image.new("RGB", (2, 1))
 
 

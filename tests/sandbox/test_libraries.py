@@ -12,6 +12,8 @@ from sandbox import SandboxError, SandboxPool, Session, sandbox_digest
 from sandbox.doctor import can_run, diagnose
 from sandbox.libraries import LIBRARIES_VARIABLE, NINE, added_libraries, importable_modules, library_versions
 
+pytestmark = pytest.mark.e2e
+
 LISTED = "numpy, PIL, cv2, matplotlib, scipy, sympy, skimage, autopep8, av"
 
 

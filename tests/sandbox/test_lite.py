@@ -10,6 +10,8 @@ from tests.sandbox.arena import Arena, open_arena
 from tests.sandbox.attacks import ATTACKS, LIMITS, attack, skip_where_it_is_known_to_succeed
 from tests.sandbox.test_benign import CELLS
 
+pytestmark = pytest.mark.e2e
+
 # they wait for the limits, which are the same in both tiers
 _SLOW = {"overtime", "blobcap", "imgcount"}
 _CASES = [case for case in ATTACKS if not _SLOW & set(case["effects"])]

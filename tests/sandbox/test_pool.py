@@ -21,6 +21,8 @@ from sandbox.doctor import can_run, diagnose
 from sandbox.pidfd import attest
 from tests.sandbox.arena import descendants
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).parents[2]
 
 

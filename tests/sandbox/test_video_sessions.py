@@ -8,6 +8,8 @@ import pytest
 
 from sandbox import SandboxError, SandboxPool
 
+pytestmark = pytest.mark.e2e
+
 N_FRAMES = 50
 
 
