@@ -34,12 +34,12 @@ class VerificationQueue(SourceQueue):
     def takes(self, sample: Sample) -> bool:
         return bool(sample.images)
 
-    def task(self, sample: Sample, why: str = "") -> Mapping[str, Any]:
-        """With ``why``: the sample is shown as disputed."""
+    def task(self, sample: Sample, *, disputed: bool = False) -> Mapping[str, Any]:
+        """The page says of a disputed sample that it is one, and its data does not say why."""
         choices = "".join(f"\n\n{plain(choice)}" for choice in sample.choices)
         text = f"**Question:** {plain(sample.question)}{choices}\n\n**Answer:** {plain(sample.answer)}"
-        task = {"image": f"/darkroom/images/{sample.images[0].sha256}", "question_shown": text}
-        return task | {"question_shown": f"{text}\n\n{DISPUTED}", "disputed": why} if why else task
+        shown = f"{text}\n\n{DISPUTED}" if disputed else text
+        return {"image": f"/darkroom/images/{sample.images[0].sha256}", "question_shown": shown}
 
     def sync_disputed(self, server: TaskServer, disputed: Mapping[str, str]) -> tuple[SyncCounts, list[str]]:
         """Pulls verdicts and hands out exactly these samples (``sample_id``: why); also returns the skipped ones,
@@ -49,7 +49,7 @@ class VerificationQueue(SourceQueue):
         unchanged. Raises ``AnnotationError``.
         """
         samples = self.samples()
-        items = {row: partial(self.task, samples[row], why) for row, why in disputed.items() if row in samples}
+        items = {row: partial(self.task, samples[row], disputed=True) for row in disputed if row in samples}
         return self.hand_out(server, items), [row for row in disputed if row not in samples]
 
     def disputed(self) -> dict[str, str]:

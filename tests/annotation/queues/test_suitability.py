@@ -130,8 +130,7 @@ def test_disputed_samples_go_out_without_the_answers_of_judges_and_no_others_do(
     assert skipped == ["s03", "nobody"]
     [task] = server.tasks.values()
     assert task["data"]["question_shown"].endswith(DISPUTED)
-    assert "4_5" not in task["data"]["question_shown"], "another's answer would sway people"
-    assert task["data"]["disputed"] == "6 of 8 judges say 4_5"
+    assert "4_5" not in str(task["data"]), "another's answer would sway people, who get the data with the page"
     assert verification.sync_disputed(server, {"s01": "said otherwise"})[0].imported == {}
 
 
