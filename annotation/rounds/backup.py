@@ -9,6 +9,7 @@ Whole or not at all. No sync runs meanwhile: a task that only the server's copy 
 are not included: they are in the image store. Whoever can read a backup can log in as the administrator.
 """
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -16,6 +17,8 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
+
+import sqlalchemy as sa
 
 from annotation import AnnotationError
 from annotation.label_studio.database import SQLITE, parse_url, select_database
@@ -70,8 +73,7 @@ def restore(source: Path, folder: Path, *, postgres: str | None = None) -> None:
     if postgres is None:
         shutil.copy2(source / SQLITE, folder / "studio" / SQLITE)
     else:
-        parse_url(postgres)
-        _run("pg_restore", "--no-owner", "--exit-on-error", "--single-transaction", "-d", postgres, str(source / DUMP))
+        _run("pg_restore", "--no-owner", "--exit-on-error", "--single-transaction", str(source / DUMP), url=postgres)
         (folder / "postgres.url").unlink(missing_ok=True)
         (folder / "studio" / SQLITE).unlink(missing_ok=True)
         select_database(folder, postgres)
@@ -96,7 +98,7 @@ def _wait_for_sync(journal: Journal, stack: ExitStack, say: Say) -> None:
 def _copy_database(folder: Path, part: Path) -> None:
     url = select_database(folder, None)
     if url is not None:
-        _run("pg_dump", "-Fc", "-f", str(part / DUMP), url)
+        _run("pg_dump", "-Fc", "-f", str(part / DUMP), url=url)
     elif (folder / "studio" / SQLITE).exists():
         _copy_sqlite(folder / "studio" / SQLITE, part / SQLITE)
     else:
@@ -113,9 +115,14 @@ def _copy_sqlite(source: Path, target: Path) -> None:
     part.rename(target)
 
 
-def _run(*command: str) -> None:
+def _run(*command: str, url: str) -> None:
+    """One of PostgreSQL's programs. The password goes by its environment: every user of a machine sees commands."""
     if shutil.which(command[0]) is None:
         raise AnnotationError(f"{command[0]} is not installed (Debian: postgresql-client)")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    database = parse_url(url)
+    address = sa.URL.create(**{**database._asdict(), "drivername": "postgresql", "password": None})
+    command = (*command, "-d", address.render_as_string(hide_password=False))
+    environment = os.environ | ({"PGPASSWORD": database.password} if database.password else {})
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise AnnotationError(f"{command[0]} failed: {done.stderr.strip()[-500:]}")

@@ -83,3 +83,19 @@ def test_a_backup_waits_for_a_sync(folder: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(backup, "PATIENCE_SECONDS", 0.0)
     with Journal(folder) as journal, journal.lock(), pytest.raises(AnnotationError, match="another sync"):
         back_up(folder, tmp_path / "backup")
+
+
+def test_no_password_stands_in_a_command(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of the machine sees the arguments of every program."""
+    (folder / "studio" / SQLITE).unlink()
+    (folder / "postgres.url").write_text("postgresql://dora:s%40cret@db.example.com:5433/studio?sslmode=require")
+    program = tmp_path / "programs" / "pg_dump"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >{tmp_path}/arguments\necho "$PGPASSWORD" >{tmp_path}/password\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    back_up(folder, tmp_path / "backup")
+    assert (tmp_path / "password").read_text() == "s@cret\n"
+    said = (tmp_path / "arguments").read_text()
+    assert said.endswith("-d postgresql://dora@db.example.com:5433/studio?sslmode=require\n")
+    assert "cret" not in said
