@@ -25,7 +25,7 @@ def init(
     ] = False,
 ) -> None:
     """Write an example campaign to edit."""
-    from annotation.rounds.campaign import EXAMPLE, FILE, TRIAL
+    from annotation.rounds.campaign import EXAMPLE, FILE, TRIAL, Campaign
     from annotation.rounds.trial import write_trial_images
 
     with open_workspace() as workspace:
@@ -36,10 +36,10 @@ def init(
         if example:
             with CONSOLE.status("images …"):
                 n_images = write_trial_images(workspace)
-            path.write_text(TRIAL.read_text())
+            Campaign.write(TRIAL, path)
             CONSOLE.print(f"wrote {path} and {n_images} images; next: `darkroom annotate sync`", soft_wrap=True)
             return
-        path.write_text(EXAMPLE.read_text())
+        Campaign.write(EXAMPLE, path)
         CONSOLE.print(f"wrote {path}; next: put images there, then `darkroom annotate sync`", soft_wrap=True)
 
 

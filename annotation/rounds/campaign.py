@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -61,6 +62,8 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     language: str = "en"
     """Of the guide that people see; those of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
+    """Which records people check twice or with a planted error. `init` draws one that nobody can guess; 0, of campaigns
+    of earlier versions, can be computed by whoever has this program."""
 
     @pydantic.field_validator("language")
     @classmethod
@@ -68,6 +71,12 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
         if language not in GUIDES:
             raise ValueError(f"there is no guide in {language!r}; choose from {', '.join(GUIDES)}")
         return language
+
+    @staticmethod
+    def write(template: Path, path: Path) -> None:
+        """Writes a campaign's file, with a seed of its own."""
+        secret = "which records are checked twice or with a planted error; keep it secret"
+        path.write_text(f"{template.read_text()}seed: {secrets.randbelow(2**53)}   # {secret}\n")
 
     @classmethod
     def load(cls, folder: Path) -> Campaign:

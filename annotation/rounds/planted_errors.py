@@ -34,12 +34,13 @@ class PlantedRecord(NamedTuple):
     fields: RecordFields
 
 
-def is_selected(item_id: str, campaign: str, share: float) -> bool:
+def is_selected(item_id: str, campaign: str, share: float, *, seed: int = 0) -> bool:
     """Whether an item's cross-check is repeated with an error: a fixed sample, ``share`` (0..1) of a campaign's items.
 
-    A larger share contains the smaller one's items.
+    A larger share contains the smaller one's items. ``seed`` keeps it from people, who see digest and campaign.
     """
-    return int(digest(["gold", campaign, item_id])[:13], 16) < share * 16**13
+    key = ["gold", campaign, item_id, *([seed] if seed else [])]
+    return int(digest(key)[:13], 16) < share * 16**13
 
 
 def plant(

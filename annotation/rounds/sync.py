@@ -159,9 +159,10 @@ def _next_demands(
     yield waiting, state
     if waiting.round != "accept" or waiting.attempt or waiting.serial or state.fields is None:
         return
-    if is_selected(item.image.sha256, campaign.name, campaign.gold_share):
+    if is_selected(item.image.sha256, campaign.name, campaign.gold_share, seed=campaign.seed):
         size = (item.image.width, item.image.height)
-        planted = plant(state.fields, size, seed=f"{campaign.name} {item.image.sha256}")
+        seed = f"{campaign.name} {item.image.sha256}" + (f" {campaign.seed}" if campaign.seed else "")
+        planted = plant(state.fields, size, seed=seed)
         if planted is not None:
             experts = {verdict.person_id for verdict in state.verdicts}
             judges = [person for person in state.judges if person not in experts]

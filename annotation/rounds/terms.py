@@ -15,7 +15,7 @@ from annotation.rounds.journal_entries import Demand
 from annotation.rounds.submissions import ImageRules
 from pipelines.records.digest import digest
 
-RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice")
+RULES = ("max_share", "max_rework", "experts_per_record", "expert_rule", "checked_twice", "seed")
 """The fields that are rules of the campaign; the others are the form's."""
 
 
@@ -34,6 +34,8 @@ class Terms(NamedTuple):
     expert_rule: Rule = "majority"
     checked_twice: float = 0
     """Of a cross-check; other rounds have the default."""
+    seed: int = 0
+    """Of the choice of these records; 0 where none is."""
 
     @property
     def digest(self) -> str:
@@ -58,7 +60,7 @@ class Terms(NamedTuple):
         """How many people judge the record in this round, each on their own."""
         if round == "accept":
             return self.experts_per_record
-        return 2 if round == "cross_check" and is_checked_twice(item_id, self.checked_twice) else 1
+        return 2 if round == "cross_check" and is_checked_twice(item_id, self.checked_twice, seed=self.seed) else 1
 
     def rule(self, round: str) -> Rule:
         """Two checkers of a record have to agree."""
@@ -79,9 +81,10 @@ class Terms(NamedTuple):
         return changed + (["a new version of the form"] if is_new_form else [])
 
 
-def is_checked_twice(item_id: str, share: float) -> bool:
-    """Whether an item is in the share, by its digest; a larger share contains the smaller one."""
-    return share > 0 and int(digest(["checked twice", item_id])[:8], 16) < share * 16**8
+def is_checked_twice(item_id: str, share: float, *, seed: int = 0) -> bool:
+    """Whether an item is in the share, by its digest and the campaign's seed; a larger share contains the smaller."""
+    key = ["checked twice", item_id, *([seed] if seed else [])]
+    return share > 0 and int(digest(key)[:8], 16) < share * 16**8
 
 
 def _shown(value: object) -> str:
@@ -94,4 +97,6 @@ def terms_of(campaign: Campaign, round: str) -> Terms:
     terms = Terms(campaign.max_share, campaign.max_rework, version, names(CATEGORIES), names(REASONS))
     if round == "accept":
         return terms._replace(experts_per_record=campaign.experts_per_record, expert_rule=campaign.expert_rule)
-    return terms._replace(checked_twice=campaign.checked_twice) if round == "cross_check" else terms
+    if round == "cross_check" and campaign.checked_twice:
+        return terms._replace(checked_twice=campaign.checked_twice, seed=campaign.seed)
+    return terms

@@ -24,6 +24,15 @@ def test_the_example_is_a_campaign(tmp_path: Path) -> None:
     assert Campaign.load(tmp_path).images[0].path == "images"
 
 
+def test_a_new_campaign_has_a_seed_of_its_own(tmp_path: Path) -> None:
+    """Without one, whoever sees an image's digest could compute which checks have a planted error."""
+    seeds = []
+    for _ in range(3):
+        Campaign.write(EXAMPLE, tmp_path / "campaign.yaml")
+        seeds.append(Campaign.load(tmp_path).seed)
+    assert len({0, *seeds}) == 4
+
+
 def test_a_campaign_to_try_out_has_20_images_that_it_accepts(workspace: Workspace) -> None:
     said = CliRunner().invoke(app, ["init", "--example"])
     assert (said.exit_code, "and 20 images" in said.output) == (0, True), said.output

@@ -181,6 +181,9 @@ def test_a_share_of_the_items_is_chosen_and_a_larger_share_keeps_them():
 def test_campaigns_choose_different_items():
     items = [f"item {n}" for n in range(2000)]
     assert [is_selected(item, "a", 0.5) for item in items] != [is_selected(item, "b", 0.5) for item in items]
+    seeded = [is_selected(item, "a", 0.5, seed=7) for item in items]
+    assert seeded != [is_selected(item, "a", 0.5) for item in items]
+    assert seeded != [is_selected(item, "a", 0.5, seed=8) for item in items]
 
 
 @pytest.mark.parametrize(("share", "chosen"), [(0, False), (1, True)])
