@@ -62,7 +62,7 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     language: str = "en"
     """Of the guide that people see; those of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
-    """Which records people check twice or with a planted error. `init` draws one that nobody can guess; 0, of campaigns
+    """Which records people check twice or with a planted error. `init` draws one that cannot be guessed; 0, of campaigns
     of earlier versions, can be computed by whoever has this program."""
 
     @pydantic.field_validator("language")
