@@ -62,8 +62,8 @@ class Campaign(pydantic.BaseModel, extra="forbid", frozen=True):
     language: str = "en"
     """Of the guide that people see; those of ``annotation/label_studio/GUIDE*.md``."""
     seed: int = 0
-    """Which records people check twice or with a planted error. `init` draws one that cannot be guessed; 0, of campaigns
-    of earlier versions, can be computed by whoever has this program."""
+    """Which records people check twice or with a planted error. `init` draws one. With 0, as in campaigns of earlier
+    versions, whoever has this program can compute the choice."""
 
     @pydantic.field_validator("language")
     @classmethod
