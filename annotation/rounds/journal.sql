@@ -39,7 +39,6 @@ create index if not exists roles_by_person on roles(person_id, seq);
 create table if not exists terms(digest text primary key, raw text not null);
 create table if not exists in_force(round text primary key, terms text not null);
 create index if not exists tasks_unready on tasks(key) where not is_ready;
-create index if not exists retired_by_key on retired(key);
 create index if not exists demands_without_terms on demands(round) where terms = '';
 create table if not exists touched(item_id text primary key) without rowid;
 create table if not exists progress(item_id text primary key, stage text not null, round text not null) without rowid;

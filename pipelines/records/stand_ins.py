@@ -22,4 +22,5 @@ def measured_on(names: Iterable[str]) -> str:
     models = sorted(set(names))
     real = [name for name in models if name not in STAND_INS]
     parts = [f"measured on {', '.join(real)}"] if real else []
-    return "; ".join([*parts, *([SIMULATED] if len(real) < len(models) else [])]) or "not measured"
+    parts += [SIMULATED if name == "oracle" else asked(name) for name in models if name in STAND_INS]
+    return "; ".join(parts) or "not measured"

@@ -37,7 +37,7 @@ class SubmissionMiddleware:
         self, request: HttpRequest, view: Callable[..., HttpResponse], arguments: Any, numbers: dict[str, Any]
     ) -> HttpResponse | None:
         """None: Label Studio answers."""
-        route, user, stored = route_of(request), user_of(request), None
+        route, stored = route_of(request), None
         if route == SUBMIT and request.method == "POST":
             task = Task.objects.filter(id=numbers["pk"]).only("id", "data").first()
         elif route == EDIT and request.method in ("PATCH", "PUT"):
@@ -45,7 +45,7 @@ class SubmissionMiddleware:
             stored = Annotation.objects.filter(id=numbers["pk"]).values_list("result", flat=True).first()
         else:
             return None
-        rules = task.data.get("gate") if task is not None else None
+        rules, user = task.data.get("gate") if task is not None else None, user_of(request)
         if user is None or user.is_staff or not isinstance(rules, dict):
             return None
         body = read_body(request.body, request.encoding)

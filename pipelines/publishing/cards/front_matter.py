@@ -9,7 +9,7 @@ from huggingface_hub import DatasetCardData
 
 from pipelines.records import Sample
 
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _HUB_IDS = {"apache-2.0", "bsd-3-clause", "cc-by-2.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc0-1.0", "mit"}
 """Licences that the hub knows by their SPDX identifier in lower case; others stand in ``license_name``."""
 _LINE = 80
@@ -34,7 +34,7 @@ def front_matter(
         pretty_name=title,
         language=spoken or None,
         task_categories=["visual-question-answering"],
-        size_categories=[next((name for bound, name in _SIZES if n_rows < bound), "1M<n<10M")],
+        size_categories=[next((name for bound, name in _SIZES if n_rows < bound), "10M<n<100M")],
         tags=["darkroom", "thinking-with-images", *tags],
         **_license(licence_parts(sample.license for sample in samples)),
     )
