@@ -88,9 +88,26 @@ class VerdictSettings(dg.Config):
         f"{NECESSITY_VARIABLE}, else none where answers cost money, and the recipe's number where they do not.",
     )
     max_blind: float | None = Field(
-        default=None, ge=0, le=1, description="Reject rows with a larger share of right answers on a blank image."
+        default=None,
+        ge=0,
+        le=1,
+        description="A question answered at this rate on a blank image does not need its image; null: the recipe's.",
     )
-    max_without_tools: float | None = Field(default=None, ge=0, le=1, description="The same without tools.")
+    needed_blind: float | None = Field(
+        default=None, gt=0, lt=1, description="A question answered at this rate on a blank image needs it."
+    )
+    false_passes: float | None = Field(
+        default=None, gt=0, lt=0.5, description="Of questions at the rate `max_blind`, the share that may pass."
+    )
+    false_rejects: float | None = Field(
+        default=None, gt=0, lt=0.5, description="Of questions at the rate `needed_blind`, the share that may fail."
+    )
+    max_answers: int | None = Field(
+        default=None, ge=1, description="Answers on a blank image at most, where fewer leave it undecided."
+    )
+    max_without_tools: float | None = Field(
+        default=None, ge=0, le=1, description="Reject rows with a larger share of right answers without tools."
+    )
 
     def necessity(
         self, recipe: Recipe, *, is_free: bool, environment: Mapping[str, str] = os.environ
@@ -105,7 +122,7 @@ class VerdictSettings(dg.Config):
             k = recipe.necessity.k
         if not k:
             return None
-        bounds = self.model_dump(include={"max_blind", "max_without_tools"}, exclude_none=True)
+        bounds = self.model_dump(exclude={"necessity_answers"}, exclude_none=True)
         return replace(recipe.necessity or Necessity(), k=k, **bounds)
 
 

@@ -121,7 +121,7 @@ class Verdicts(RecipeStage[Case, Trajectory]):
         finally:
             spent.usage += judge.usage
         if self.unaided is not None and self.necessity is not None and all(check.passed for check in checks):
-            scores = await blind_scores(case, self.unaided, k=self.necessity.k)
+            scores = await blind_scores(case, self.unaided, self.necessity)
             spent.usage += scores.usage
             checks += necessity_checks(scores, self.necessity)
         return tuple(checks)

@@ -12,18 +12,17 @@ from pipelines.records import Check, Review, Trajectory
 from pipelines.records.digest import digest
 from pipelines.records.stand_ins import measured_on
 from pipelines.storage.tables import TableKey, Tables
-from pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS
+from pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
 from pipelines.verification.proportion import Proportion, proportion_of
 
 REVIEWS = ("expert_reviews",)
 REVIEW_CHECK = "expert_review"
 _HOW = {NEEDS_IMAGE: "with a blank image", NEEDS_TOOLS: "without tools"}
-_BOUNDS = {NEEDS_IMAGE: "max_blind", NEEDS_TOOLS: "max_without_tools"}
 
 
 @dataclass(frozen=True, slots=True)
 class NecessityStats:
-    """One condition without aid, over all rows that were measured so. Above ``max_share``, a row is rejected."""
+    """One condition without aid, over all rows that were measured so, and by which ``rule`` a row is rejected."""
 
     check: str
     n_rows: int
@@ -32,7 +31,7 @@ class NecessityStats:
     n_ever: int
     """Rows with at least one right answer."""
     n_failed: int
-    max_share: float | None
+    rule: str
 
     @property
     def condition(self) -> str:
@@ -82,11 +81,19 @@ def necessity_stats(rows: Sequence[Trajectory], limits: Mapping[str, Any]) -> tu
             n_trials=sum(check.n_trials for check in checks),
             n_ever=sum(bool(check.score) for check in checks),
             n_failed=sum(not check.passed for check in checks),
-            max_share=limits.get(_BOUNDS[name]),
+            rule=_rule(name, limits),
         )
         for name, checks in checks_by_name.items()
         if checks
     )
+
+
+def _rule(name: str, limits: Mapping[str, Any]) -> str:
+    most = limits.get("max_blind" if name == NEEDS_IMAGE else "max_without_tools")
+    if most is None:
+        return "measured only"
+    in_words = error_rates_in_words(limits) if name == NEEDS_IMAGE else ""
+    return in_words or f"beyond a share of {most:g}"
 
 
 def reviews_key(family: str) -> TableKey:

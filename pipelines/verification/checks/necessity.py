@@ -1,23 +1,24 @@
 """Whether a row needs its image, and needs its tools: the question is asked without them.
 
-    scores = await blind_scores(case, policy, k=4)     # RecordedPolicy: every answer is on the ledger
-    checks = verdicts(scores, Necessity())             # needs_image, needs_tools
+    scores = await blind_scores(case, policy, Necessity())     # RecordedPolicy: every answer is on the ledger
+    checks = necessity_checks(scores, Necessity())             # needs_image, needs_tools
 
 A policy answers ``k`` times with a blank image of the same size (what it gets right there, it gets right without
-looking) and ``k`` times with the image that the row's policy saw and no tools. A question without an image is asked
-without tools only; of a video nothing can be seen without tools, so it is asked blind only. Seeds depend on nothing but
-the sample, so all rows of a sample that were shown the same share their answers.
+looking) and ``k`` times with the image that the row's policy saw and no tools. Where ``k`` blind answers leave it open
+whether the image is needed, a sequential test asks for more (``pipelines/verification/sequential.py``). A question
+without an image is asked without tools only; of a video nothing can be seen without tools, so it is asked blind only.
+Seeds depend on nothing but the sample, so all rows of a sample that were shown the same share their answers.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from PIL import Image
 
 from pipelines.models.messages import opening_messages
-from pipelines.models.policies.base import Completion, CompletionRequest, Policy
+from pipelines.models.policies.base import Completion, CompletionRequest, Policy, reseeded
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.self_consistency import Vote, collect_votes
 from pipelines.models.tasks import Task, question_text
@@ -27,11 +28,12 @@ from pipelines.records.digest import digest, seed_from
 from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, decided, record
+from pipelines.verification.sequential import SequentialTest
 
 View = Literal["blind", "without_tools"]
 VIEWS: tuple[View, ...] = ("blind", "without_tools")
 NEEDS_IMAGE, NEEDS_TOOLS = "needs_image", "needs_tools"
-VERSION = 1
+VERSIONS = {NEEDS_IMAGE: 2, NEEDS_TOOLS: 1}
 DESCRIPTIONS = {
     NEEDS_IMAGE: "The question is not answered with a blank image; the score is the share of answers that were right.",
     NEEDS_TOOLS: "The question is not answered without tools; the score is the share of answers that were right.",
@@ -39,68 +41,123 @@ DESCRIPTIONS = {
 
 _PROMPT = bundled_prompt("necessity")
 _GREY = 127
+_LOW_OF_HIGH = 0.4
+"""As 0.2 of 0.5: a stricter ``max_blind`` takes the lower rate along."""
+_EITHER_OR = frozenset({"yes", "no", "true", "false"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Necessity:
-    """How it is measured, and what is too much: a row is rejected when a larger share of ``k`` answers is right.
+    """How it is measured, and what is too much. A bound of None, or a share of 1, rejects nothing: it only measures.
 
-    A bound of None rejects nothing: the share is measured and stored.
+    ``max_without_tools``: a row is rejected when a larger share of ``k`` answers is right. ``max_blind``: a question
+    that is answered blind at this rate does not need its image, one at ``needed_blind`` does; of the first, the test
+    lets pass ``false_passes`` at most, of the second it rejects ``false_rejects`` at most. It starts with ``k`` answers
+    and asks for ``max_answers`` at most.
     """
 
     k: int = 4
     max_blind: float | None = 0.5
     max_without_tools: float | None = 0.75
+    needed_blind: float = 0.2
+    false_rejects: float = 0.1
+    false_passes: float = 0.1
+    max_answers: int = 32
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ValueError(f"necessity is measured by at least one answer; found k = {self.k}")
+        self.blind_test(0.0)
+
+    def blind_test(self, chance: float) -> SequentialTest | None:
+        """The test of a question that is guessed right at the rate ``chance`` by who knows nothing.
+
+        Guesses are no knowledge: both rates are raised by them. None where ``max_blind`` is no rate that can be tested
+        (None, 0 or 1). Raises ``ValueError`` for settings that make no test.
+        """
+        if self.max_blind is None or not 0 < self.max_blind < 1:
+            return None
+        high = self.max_blind + chance * (1 - self.max_blind)
+        low = max(chance, min(self.needed_blind, _LOW_OF_HIGH * self.max_blind))
+        most = max(self.k, self.max_answers)
+        return SequentialTest(low, high, self.false_rejects, self.false_passes, first=self.k, most=most)
 
 
 @dataclass(frozen=True, slots=True)
 class BlindScores:
-    """Of ``k`` answers each, how many were right blind and without tools; None where that was not asked."""
+    """Of ``k`` answers each, how many were right blind and without tools; None where that was not asked.
+
+    ``n_blind_asked``: the blind answers, if they are not ``k``; ``chance``: the rate at which the answer is guessed.
+    """
 
     k: int
     n_blind: int | None
     n_without_tools: int | None
     usage: Usage = Usage()
+    n_blind_asked: int | None = None
+    chance: float = 0.0
 
 
-async def blind_scores(case: Case, policy: Policy, *, k: int = 4) -> BlindScores:
-    """Asks ``policy`` up to 2 ``k`` times. Unparseable answers count as wrong.
-
-    Raises ``RowError`` (policy_failed) when an answer cannot be had.
-    """
-    sample, originals = case.sample, case.trajectory.images
+async def blind_scores(case: Case, policy: Policy, limits: Necessity) -> BlindScores:
+    """Asks ``policy``. Unparseable answers count as wrong. Raises ``RowError`` (policy_failed) for a failed answer."""
+    sample, originals, k = case.sample, case.trajectory.images, limits.k
     images: dict[View, Sequence[ImageRef]] = {}
     if originals or sample.videos:
         images["blind"] = [_blank(image, case.store) for image in originals]
     if originals or not sample.videos:
         images["without_tools"] = originals
-    polled = await asyncio.gather(*(_votes(sample, policy, view, images[view], k) for view in images))
-    votes = dict(zip(images, polled, strict=True))
-    n_right = {view: poll_votes.n_yes for view, poll_votes in votes.items()}
-    usage = sum((poll_votes.usage for poll_votes in polled), Usage())
-    return BlindScores(k, n_right.get("blind"), n_right.get("without_tools"), usage)
+    chance = guessing_rate(sample)
+    tests = {"blind": limits.blind_test(chance)}
+    polled = await asyncio.gather(*(_votes(sample, policy, view, images[view], k, tests.get(view)) for view in images))
+    asked = dict(zip(images, polled, strict=True))
+    n_right = {view: sum(votes.n_yes for votes in rounds) for view, rounds in asked.items()}
+    n_blind_asked = sum(len(votes.ballots) for votes in asked["blind"]) if "blind" in asked else None
+    usage = sum((votes.usage for rounds in polled for votes in rounds), Usage())
+    return BlindScores(k, n_right.get("blind"), n_right.get("without_tools"), usage, n_blind_asked, chance)
+
+
+def guessing_rate(sample: Sample) -> float:
+    """How often the answer is guessed by who knows nothing: one in so many choices; half of yes-or-no questions."""
+    if sample.choices:
+        return 1 / max(2, len(sample.choices))
+    return 0.5 if sample.answer.strip(" .").casefold() in _EITHER_OR else 0.0
 
 
 def necessity_checks(scores: BlindScores, limits: Necessity) -> tuple[Check, ...]:
     """The checks ``needs_image`` and ``needs_tools``, as far as they were measured; each keeps its share and count."""
-    measured = [
-        (NEEDS_IMAGE, scores.n_blind, limits.max_blind, Flaw.ANSWERABLE_BLIND, "to a blank image"),
-        (NEEDS_TOOLS, scores.n_without_tools, limits.max_without_tools, Flaw.ANSWERABLE_WITHOUT_TOOLS, "without tools"),
-    ]
-    return tuple(
-        record(_verdict(n, scores.k, most, flaw, how), name=name, version=VERSION)
-        for name, n, most, flaw, how in measured
-        if n is not None
+    results = {}
+    if scores.n_blind is not None:
+        results[NEEDS_IMAGE] = _needs_image(scores.n_blind, scores.n_blind_asked or scores.k, scores.chance, limits)
+    if scores.n_without_tools is not None:
+        n, k, most = scores.n_without_tools, scores.k, limits.max_without_tools
+        detail = f"{n} of {k} answers without tools are right"
+        holds = most is None or n / k <= most
+        results[NEEDS_TOOLS] = decided(holds, Flaw.ANSWERABLE_WITHOUT_TOOLS, detail, score=n / k, n_trials=k)
+    return tuple(record(result, name=name, version=VERSIONS[name]) for name, result in results.items())
+
+
+def _needs_image(n_right: int, n: int, chance: float, limits: Necessity) -> CheckResult:
+    detail = f"{n_right} of {n} answers to a blank image are right"
+    if (test := limits.blind_test(chance)) is not None:
+        holds = not test.decide(n_right, n)
+    else:
+        holds = limits.max_blind is None or n_right / n <= limits.max_blind
+    return decided(holds, Flaw.ANSWERABLE_BLIND, detail, score=n_right / n, n_trials=n)
+
+
+def error_rates_in_words(limits: Mapping[str, Any]) -> str:
+    """The exact error rates of ``needs_image`` by a stage's noted settings; empty where they name no test."""
+    if "needed_blind" not in limits:  # noted by a version without the test
+        return ""
+    test = Necessity(**{field.name: limits[field.name] for field in fields(Necessity)}).blind_test(0.0)
+    if test is None:
+        return ""
+    rejected, passes = test.error_rates
+    return (
+        f"a sequential test of {test.first} to {test.most} answers: of questions without choices that are answered "
+        f"blind {test.high:.0%} of the time {passes:.1%} pass, of those answered {test.low:.0%} of the time "
+        f"{rejected:.1%} are rejected"
     )
-
-
-def _verdict(n_right: int, k: int, most: float | None, flaw: Flaw, how: str) -> CheckResult:
-    share, detail = n_right / k, f"{n_right} of {k} answers {how} are right"
-    return decided(most is None or share <= most, flaw, detail, score=share, n_trials=k)
 
 
 def answer_seed(view: View, sample_id: str) -> int:
@@ -112,8 +169,10 @@ def _blank(image: ImageRef, store: ImageStore) -> ImageRef:
     return store.add_pixels(Image.new("L", (image.width, image.height), _GREY), made_by="necessity: blank")
 
 
-async def _votes(sample: Sample, policy: Policy, view: View, images: Sequence[ImageRef], k: int) -> Votes:
-    """A ballot says yes where the answer is right."""
+async def _votes(
+    sample: Sample, policy: Policy, view: View, images: Sequence[ImageRef], k: int, test: SequentialTest | None
+) -> list[Votes]:
+    """A ballot says yes where the answer is right. ``k`` of them, then by ``test`` as many as it takes."""
     system, user = _PROMPT.render(question=question_text(sample))
     messages = opening_messages(system, images, user)
     row, seed = digest(["necessity", view, sample.sample_id]), answer_seed(view, sample.sample_id)
@@ -123,4 +182,11 @@ async def _votes(sample: Sample, policy: Policy, view: View, images: Sequence[Im
     def right(completion: Completion) -> Vote:
         return Vote(matches(final_answer(completion.text) or completion.text, sample.answer, sample.choices))
 
-    return await collect_votes(policy, turn, right, n_votes=k, what=f"necessity, {view}")
+    rounds: list[Votes] = []
+    n_more = k
+    while n_more:
+        n = sum(len(votes.ballots) for votes in rounds)
+        rounds.append(await collect_votes(policy, reseeded(turn, n), right, n_votes=n_more, what=f"necessity, {view}"))
+        n_right = sum(votes.n_yes for votes in rounds)
+        n_more = test.n_more(n_right, n + n_more) if test is not None else 0
+    return rounds

@@ -21,6 +21,7 @@ from pipelines.verification.judges.labels import read_labels
 from tests.pipelines.scripted import Scripted
 
 PARTITION = "small-0000"
+VIEWS_ASKED = (("blind", 5), ("without_tools", 2))
 YES, NO = '{"verdict": true}', '{"verdict": false}'
 
 
@@ -79,8 +80,8 @@ def test_the_counts_are_kept_with_the_row_and_paid_for_once(crops: Family) -> No
     report = crops.check(unaided=first, necessity=Necessity(k=2, max_without_tools=None))
     row = crops.workspace.tables.read(crops.key("verdicts"), Trajectory)[0]
     kept = {check.name: (check.score, check.n_trials, check.passed) for check in row.checks[-2:]}
-    assert kept == {"needs_image": (0.0, 2, True), "needs_tools": (1.0, 2, True)}
-    assert (len(first.turns), report.usage.calls, report.performed) == (16, 16, 16)
+    assert kept == {"needs_image": (0.0, 5, True), "needs_tools": (1.0, 2, True)}
+    assert (len(first.turns), report.usage.calls, report.performed) == (28, 28, 28)
     again = crops.check(unaided=second, necessity=Necessity(k=2))
     assert (again.reused, again.performed, second.turns) == (False, 0, [])
     assert reasons(crops) == [["answerable_without_tools"]] * 4
@@ -139,7 +140,8 @@ def test_explain_shows_every_answer_without_aid(crops: Family) -> None:
     row = crops.workspace.tables.read(crops.key("verdicts"), Trajectory)[0]
     (way,) = explain(crops.workspace, row.trajectory_id).ways
     asked = sorted(act.what for act in way.acts if act.what.startswith("answer"))
-    assert asked == ["answer 1, blind", "answer 1, without_tools", "answer 2, blind", "answer 2, without_tools"]
+    blind, without_tools = ([f"answer {n}, {view}" for n in range(1, most + 1)] for view, most in VIEWS_ASKED)
+    assert asked == sorted(blind + without_tools)
 
 
 def card(family: Family) -> str:
@@ -151,8 +153,10 @@ def card(family: Family) -> str:
 def test_the_card_says_how_necessity_came_out(crops: Family) -> None:
     crops.check(unaided=Scripted(right_without_tools), necessity=Necessity(max_without_tools=None))
     said = card(crops)
-    assert "| 4 rows that passed every other check | measured on scripted | 0 of 16 answers (0.0 %)" in said
-    assert "16 of 16 answers (100.0 %) | 4 right at least once | 0, measured only |" in said
+    assert "| 4 rows that passed every other check | measured on scripted | 0 of 20 answers (0.0 %)" in said
+    assert "16 of 16 answers (100.0 %) | 4 right at least once | 0 (measured only) |" in said
+    assert "| 0 (a sequential test of 4 to 32 answers: of questions without choices" in said
+    assert "50% of the time 8.6% pass" in said
     assert "## Judges" not in said
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -20,7 +20,13 @@ from pipelines.records import Truth, VideoRef
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.ledger import Ledger
 from pipelines.verification.checks import BlindScores, Necessity, blind_scores
-from pipelines.verification.checks.necessity import necessity_checks
+from pipelines.verification.checks.necessity import (
+    answer_seed,
+    error_rates_in_words,
+    guessing_rate,
+    necessity_checks,
+)
+from pipelines.verification.sequential import SequentialTest
 from tests.pipelines.scripted import Scripted
 
 
@@ -31,7 +37,7 @@ def sees(case, said: str = "<answer>STOP</answer>"):
 
 
 def measured(case, policy, k=4) -> BlindScores:
-    return asyncio.run(blind_scores(case, policy, k=k))
+    return asyncio.run(blind_scores(case, policy, Necessity(k=k)))
 
 
 def judged(case, n_blind, n_without_tools, **limits):
@@ -41,7 +47,7 @@ def judged(case, n_blind, n_without_tools, **limits):
 def test_both_scores_are_measured(make_case):
     case = make_case()
     scores = measured(case, sees(case))
-    assert (scores.n_blind, scores.n_without_tools, scores.usage.cost_usd) == (0, 4, 4.0)
+    assert (scores.n_blind, scores.n_blind_asked, scores.n_without_tools, scores.usage.cost_usd) == (0, 5, 4, 4.5)
 
 
 def test_a_policy_that_knows_the_answer_needs_no_image(make_case):
@@ -61,7 +67,7 @@ def test_the_blank_image_has_the_same_size_and_one_colour(make_case, store):
 def test_every_answer_has_a_seed_of_its_own(make_case):
     policy = Scripted(lambda turn: "")
     measured(make_case(), policy, k=5)
-    assert len({turn.seed for turn in policy.turns}) == 10
+    assert len({turn.seed for turn in policy.turns}) == len(policy.turns) == 10
 
 
 def test_answers_are_on_the_ledger_and_paid_for_once(make_case, tmp_path):
@@ -70,9 +76,47 @@ def test_answers_are_on_the_ledger_and_paid_for_once(make_case, tmp_path):
         first, second = sees(case), sees(case)
         once = measured(case, RecordedPolicy(first, ledger))
         again = measured(case, RecordedPolicy(second, ledger))
-        assert (len(first.turns), len(second.turns)) == (8, 0)
+        assert (len(first.turns), len(second.turns)) == (9, 0)
         assert once == again
-        assert ledger.totals()["policy"].acts == 8
+        assert ledger.totals()["policy"].acts == 9
+
+
+def test_what_a_ledger_of_four_answers_holds_is_not_paid_again(make_case, tmp_path):
+    """The fixed number of before is the beginning of the test's: its answers count, and only further ones are paid."""
+    case, measured_only = make_case(), Necessity(max_blind=None)
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
+        before, now = sees(case), sees(case)
+        asyncio.run(blind_scores(case, RecordedPolicy(before, ledger), measured_only))
+        scores = measured(case, RecordedPolicy(now, ledger))
+    assert (len(before.turns), len(now.turns), scores.n_blind_asked) == (8, 1, 5)
+
+
+def test_more_blind_answers_are_asked_for_only_where_undecided(make_case):
+    case = make_case()
+    whole = case.sample.images[0].sha256
+    first = answer_seed("blind", case.sample.sample_id)
+
+    def every_other(turn: CompletionRequest) -> str:
+        is_right = turn.task.images[0].sha256 == whole or (turn.seed - first) % 2
+        return "<answer>STOP</answer>" if is_right else "<answer>no idea</answer>"
+
+    policy = Scripted(every_other)
+    scores = measured(case, policy)
+    asked = sorted(turn.seed - first for turn in policy.turns if turn.task.images[0].sha256 != whole)
+    assert asked == list(range(scores.n_blind_asked))
+    assert (scores.n_blind, scores.n_blind_asked, scores.n_without_tools) == (5, 10, 4)
+    assert necessity_checks(scores, Necessity())[0].reason == "answerable_blind"
+    assert measured(case, Scripted(lambda turn: "<answer>STOP</answer>")).n_blind_asked == 4
+
+
+def test_of_a_question_that_a_coin_answers_half_are_guesses(make_case):
+    case = make_case()
+    yes = replace(case, sample=replace(case.sample, answer="Yes."))
+    four = replace(case, sample=replace(case.sample, answer="A", choices=("A. a", "B. b", "C. c", "D. d")))
+    assert [guessing_rate(one.sample) for one in (case, yes, four)] == [0.0, 0.5, 0.25]
+    assert Necessity().blind_test(0.5) == SequentialTest(0.5, 0.75)
+    assert Necessity().blind_test(0.25) == SequentialTest(0.25, 0.625)
+    assert Necessity().blind_test(0.0) == SequentialTest(0.2, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -92,27 +136,28 @@ def test_an_answer_is_read_tolerantly_and_graded_strictly(make_case, said, right
 
 
 @pytest.mark.parametrize(
-    ("n_blind", "n_without_tools", "flaws"),
+    ("blind", "n_without_tools", "flaws"),
     [
-        (0, 0, ["", ""]),
-        (2, 3, ["", ""]),
-        (3, 3, ["answerable_blind", ""]),
-        (0, 4, ["", "answerable_without_tools"]),
-        (4, 4, ["answerable_blind", "answerable_without_tools"]),
+        ((0, 5), 0, ["", ""]),
+        ((2, 9), 3, ["", ""]),
+        ((3, 4), 3, ["answerable_blind", ""]),
+        ((0, 5), 4, ["", "answerable_without_tools"]),
+        ((4, 4), 4, ["answerable_blind", "answerable_without_tools"]),
     ],
 )
-def test_the_checks_fail_for_what_was_answered_too_often_and_keep_the_counts(
-    make_case, n_blind, n_without_tools, flaws
-):
-    found = judged(make_case(), n_blind, n_without_tools)
+def test_the_checks_fail_for_what_was_answered_too_often_and_keep_the_counts(blind, n_without_tools, flaws):
+    n_blind, n_asked = blind
+    found = necessity_checks(BlindScores(4, n_blind, n_without_tools, n_blind_asked=n_asked), Necessity())
     assert [check.name for check in found] == ["needs_image", "needs_tools"]
     assert [check.reason for check in found] == flaws
-    assert [check.score for check in found] == [n_blind / 4, n_without_tools / 4]
-    assert [check.n_trials for check in found] == [4, 4]
-    assert found[0].detail == f"{n_blind} of 4 answers to a blank image are right"
+    assert [check.score for check in found] == [n_blind / n_asked, n_without_tools / 4]
+    assert [check.n_trials for check in found] == [n_asked, 4]
+    assert found[0].detail == f"{n_blind} of {n_asked} answers to a blank image are right"
 
 
-@pytest.mark.parametrize(("most", "reason"), [(1.0, ""), (0.75, "answerable_blind"), (None, "")])
+@pytest.mark.parametrize(
+    ("most", "reason"), [(1.0, ""), (0.75, "answerable_blind"), (0.0, "answerable_blind"), (None, "")]
+)
 def test_the_bounds_are_settings_and_without_one_nothing_is_taken_out(make_case, most, reason):
     assert judged(make_case(), 4, 0, max_blind=most)[0].reason == reason
 
@@ -131,6 +176,7 @@ def test_of_a_video_nothing_is_seen_without_tools_so_it_is_asked_blind_only(make
     bare = replace(case, trajectory=replace(case.trajectory, images=()))
     scores = measured(bare, Scripted(lambda turn: "STOP"))
     assert (scores.n_blind, scores.n_without_tools) == (4, None)
+    assert scores.n_blind_asked == 4
 
 
 def test_what_a_recipe_made_of_the_image_is_what_is_shown(make_case, store, make_image):
@@ -156,6 +202,18 @@ def test_no_answer_at_all_measures_nothing():
         Necessity(k=0)
 
 
+def test_settings_that_make_no_test_are_named():
+    with pytest.raises(ValueError, match="0 < low < high < 1"):
+        Necessity(needed_blind=0.0)
+
+
+def test_the_error_rates_are_said_exactly():
+    said = error_rates_in_words(asdict(Necessity()) | {"model": "m"})
+    assert "answered blind 50% of the time 8.6% pass" in said
+    assert "answered 20% of the time 8.3% are rejected" in said
+    assert error_rates_in_words({"k": 4, "max_blind": 0.5, "model": "m"}) == ""
+
+
 def embedded(case):
     recipe = load_recipes()["crop"]
     return measured(case, oracle_policy(recipe.family, revision="1"))
@@ -178,7 +236,7 @@ def test_the_embedded_policy_guesses_among_choices_and_differently_each_time(mak
     case = make_case(choices=("A. stop", "B. go", "C. wait", "D. turn"))
     sample = replace(case.sample, answer="A")
     scores = asyncio.run(
-        blind_scores(replace(case, sample=sample), OraclePolicy(oracle_script("crop"), revision="1"), k=40)
+        blind_scores(replace(case, sample=sample), OraclePolicy(oracle_script("crop"), revision="1"), Necessity(k=40))
     )
     assert scores.n_blind is not None
     assert 3 <= scores.n_blind <= 20
