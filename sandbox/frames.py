@@ -52,7 +52,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _STRING = re.compile(rb'"[^"]*+"')
 _CELLS = 3
 MAX_CODE_BYTES = 1 << 20
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
 
 Rest = Callable[[], float]
 """Seconds to wait before asking again; raises TimeoutError when time is up."""
@@ -104,7 +104,7 @@ def _max_values(limits: Limits) -> int:
     return 2 * _CELLS * n_rows + _CELLS * MAX_REPAIRS * MAX_REPLACEMENTS
 
 
-def parse_header(header: bytes | bytearray, *, nonce: int, cap: int) -> int:
+def parse_header(header: bytes, *, nonce: int, cap: int) -> int:
     """Length of the JSON that follows. Raises ProtocolViolation."""
     if len(header) != HEADER.size:
         raise ProtocolViolation("the reply is shorter than its header")
@@ -116,7 +116,7 @@ def parse_header(header: bytes | bytearray, *, nonce: int, cap: int) -> int:
     return int(length)
 
 
-def parse_json(payload: bytes | bytearray, *, max_values: int = 64) -> dict[str, object]:
+def parse_json(payload: bytes, *, max_values: int = 64) -> dict[str, object]:
     """A JSON object of untrusted origin. Raises ProtocolViolation, before it makes too many values."""
     try:
         if _has_more_values(payload, max_values):
@@ -129,7 +129,7 @@ def parse_json(payload: bytes | bytearray, *, max_values: int = 64) -> dict[str,
     return cast(dict[str, object], value)
 
 
-def _has_more_values(payload: bytes | bytearray, most: int) -> bool:
+def _has_more_values(payload: bytes, most: int) -> bool:
     """False: no more values are in the JSON, and no more lists and objects inside of one another."""
     bare = payload.replace(b"\\\\", b"").replace(b'\\"', b"")
     if bare.count(b'"') > 2 * most:
@@ -138,7 +138,7 @@ def _has_more_values(payload: bytes | bytearray, most: int) -> bool:
     return sum(map(bare.count, (b",", b"[", b"{"))) > most
 
 
-def parse_reply(payload: bytes | bytearray, limits: Limits, code: str = "") -> Reply:
+def parse_reply(payload: bytes, limits: Limits, code: str = "") -> Reply:
     """Check every field of a reply to this code. Raises ProtocolViolation."""
     fields = parse_json(payload, max_values=_max_values(limits))
     status = _text(fields.get("status"), 16)
@@ -244,6 +244,7 @@ class Channel:
 
     def __init__(self, stream: socket.socket) -> None:
         self._stream = stream
+        self._received = b""  # and not yet read: header and body mostly come in one piece
 
     def close(self) -> None:
         self._stream.close()
@@ -251,7 +252,7 @@ class Channel:
     def expect_silence(self) -> None:
         """Raises ProtocolViolation where unrequested bytes wait, EOFError where the other side is gone."""
         with suppress(BlockingIOError):
-            if not self._stream.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+            if not self._received and not self._stream.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                 raise EOFError
             raise ProtocolViolation("bytes arrived before the call")
 
@@ -265,19 +266,24 @@ class Channel:
                 return
             self._wait(select.POLLOUT, rest)
 
-    def read(self, length: int, rest: Rest) -> bytearray:
+    def read(self, length: int, rest: Rest) -> bytes:
         """Exactly so many bytes. Raises TimeoutError, EOFError or ConnectionError."""
-        data = bytearray(length)
-        left = memoryview(data)
-        while True:
-            with suppress(BlockingIOError):
-                n_read = self._stream.recv_into(left, min(len(left), _READ_BYTES), socket.MSG_DONTWAIT)
-                if n_read == 0 and left:
-                    raise EOFError
-                left = left[n_read:]
-            if not left:
-                return data
-            self._wait(select.POLLIN, rest)  # also after a part: `rest` is asked however fast the parts come
+        parts, n_missing = [self._received], length - len(self._received)
+        while n_missing > 0:
+            try:
+                part = self._stream.recv(_READ_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                self._wait(select.POLLIN, rest)
+                continue
+            if not part:
+                raise EOFError
+            parts.append(part)
+            n_missing -= len(part)
+            if n_missing > 0:
+                self._wait(select.POLLIN, rest)  # `rest` is asked however fast the parts come
+        data = b"".join(parts)
+        self._received = data[length:]
+        return data[:length]
 
     def _wait(self, event: int, rest: Rest) -> None:
         """Until the socket is ready or `rest` wants to be asked again."""

@@ -2,8 +2,8 @@
 and how the host interrupts code whose time is up, with the session's state left whole.
 """
 
+import _signal
 import linecache
-import signal
 import traceback
 
 import cv2
@@ -12,6 +12,7 @@ from sandbox._guest.config import INTERRUPT
 
 _MAX_MESSAGE, _MAX_LINE = 2000, 160
 _OPENCV_OUT_OF_MEMORY = -4
+_set_handler = _signal.signal  # Python's wrapper makes enums of numbers: a twentieth of an empty call
 
 
 def describe(error: BaseException, cell: str) -> str:
@@ -62,7 +63,7 @@ class Interruption:
 
     def __enter__(self) -> None:
         self.fired, self._armed = False, True
-        signal.signal(INTERRUPT, self._interrupt)  # anew for each call: the code may have changed it
+        _set_handler(INTERRUPT, self._interrupt)  # anew for each call: the code may have changed it
 
     def __exit__(self, *_: object) -> None:
         self._armed = False
