@@ -28,6 +28,7 @@ from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.stratified import mixture
 from pipelines.storage.images import ImageStore
 from pipelines.verification.checks import (
+    EVERY_FAMILY,
     answer_matches,
     crop_contains_target,
     crop_is_tight,
@@ -81,6 +82,7 @@ class Recipe:
     protocol: Protocol
     prepare: Callable[[Sample, ImageStore], PreparedSample]
     checks: tuple[CheckFunction, ...]
+    """Followed by those of ``EVERY_FAMILY``, which a recipe need not list."""
     loss_policy: LossPolicy = "last_round"
     max_rounds: int = 4
     plan: Plan | None = None
@@ -98,6 +100,8 @@ class Recipe:
             raise RecipeError(f"{self.file}: a family is named in lower case, like 'crop'; found {self.family!r}")
         if not self.checks:
             raise RecipeError(f"{self.file}: a recipe needs checks")
+        added = (check for check in EVERY_FAMILY if check not in self.checks)
+        object.__setattr__(self, "checks", (*self.checks, *added))
         prompts = [self.prompt.digest, *([self.plan.prompt.digest] if self.plan else [])]
         object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
 

@@ -7,6 +7,7 @@ from pipelines.verification.checks.base import (
     Flaw,
     JudgedCheck,
     MeasuredCheck,
+    OwnFlaw,
     check,
     judged,
 )
@@ -35,8 +36,13 @@ from pipelines.verification.checks.hint import hint_stays_hidden, solution_stays
 from pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
 from pipelines.verification.checks.operation import judge_effective, operation_applied
 from pipelines.verification.checks.output import figure_rendered, output_supports_answer, program_computes
+from pipelines.verification.checks.text import not_repetitive, not_too_long
+
+EVERY_FAMILY: tuple[MeasuredCheck, ...] = (not_repetitive, not_too_long)
+"""Checks that a recipe need not list."""
 
 __all__ = [
+    "EVERY_FAMILY",
     "BlindScores",
     "CheckFunction",
     "CheckResult",
@@ -44,6 +50,7 @@ __all__ = [
     "JudgedCheck",
     "MeasuredCheck",
     "Necessity",
+    "OwnFlaw",
     "answer_judged",
     "answer_matches",
     "answer_verified",
@@ -65,6 +72,8 @@ __all__ = [
     "mode_is_obeyed",
     "no_program",
     "no_round_is_broken",
+    "not_repetitive",
+    "not_too_long",
     "operation_applied",
     "output_supports_answer",
     "program_computes",

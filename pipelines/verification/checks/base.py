@@ -8,17 +8,20 @@
 A check whose verdict comes from a judge is a ``JudgedCheck`` (``pipelines/verification/judges``).
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from pipelines.records import Check, Votes
 from pipelines.verification.case import Case
 from pipelines.verification.judges.base import Judge, JudgeQuestion
+from sandbox.errors import UserError
 
 
 class Flaw(StrEnum):
-    """Every reason for which a check says no."""
+    """Every reason for which a bundled check says no."""
 
     # programs
     NO_PROGRAM = "no_program"
@@ -53,6 +56,8 @@ class Flaw(StrEnum):
     HINT_NUMBER = "hint_number"
     HINT_MENTIONED = "hint_mentioned"
     NOT_EXPLAINED = "not_explained"
+    REPETITIVE = "repetitive"
+    TOO_LONG = "too_long"
     INCONSISTENT = "inconsistent"
     ANSWERABLE_BLIND = "answerable_blind"
     ANSWERABLE_WITHOUT_TOOLS = "answerable_without_tools"
@@ -66,12 +71,32 @@ class Flaw(StrEnum):
     REFUSED_BY_EXPERT = "refused_by_expert"
 
 
+class OwnFlaw(str):
+    """A reason that a family of yours adds: ``NOT_MIRRORED = OwnFlaw("not_mirrored")``.
+
+    Stored and counted like a ``Flaw``. Raises ``UserError`` for another spelling than that, and for what ``Flaw`` has.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, value: str) -> Self:
+        if not _OWN_FLAW.fullmatch(value):
+            raise UserError(f"a flaw is named like 'not_mirrored', in at most 40 characters; found {value[:60]!r}")
+        if value in set(Flaw):
+            raise UserError(f"the flaw {value!r} is there already: use Flaw.{value.upper()}")
+        return str.__new__(cls, value)
+
+
+_OWN_FLAW = re.compile(r"[a-z][a-z0-9_]{0,39}")
+AnyFlaw = Flaw | OwnFlaw
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What a check says of a case: ``score`` is what it measured, ``detail`` the evidence. ``n_trials`` counts the
     votes or answers of which ``score`` is a share."""
 
-    flaw: Flaw | None = None
+    flaw: AnyFlaw | None = None
     score: float | None = None
     detail: str = ""
     n_trials: int = 0
@@ -82,12 +107,12 @@ def passed(detail: str = "", *, score: float | None = None, n_trials: int = 0) -
     return CheckResult(None, score, detail, n_trials)
 
 
-def failed(flaw: Flaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
+def failed(flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
     """The property does not hold; ``detail`` says what was found and what was expected."""
     return CheckResult(flaw, score, detail, n_trials)
 
 
-def decided(holds: bool, flaw: Flaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
+def decided(holds: bool, flaw: AnyFlaw, detail: str, *, score: float | None = None, n_trials: int = 0) -> CheckResult:
     """``passed`` or ``failed``, with the same evidence."""
     return CheckResult(None if holds else flaw, score, detail, n_trials)
 
@@ -146,7 +171,7 @@ def judged(
 
 def record(verdict: CheckResult, *, name: str, version: int) -> Check:
     """A verdict as the trajectory keeps it."""
-    reason = "" if verdict.flaw is None else verdict.flaw.value
+    reason = "" if verdict.flaw is None else str(verdict.flaw)
     return Check(name, verdict.flaw is None, verdict.score, verdict.detail, reason, version, verdict.n_trials)
 
 
@@ -154,6 +179,6 @@ def _first_line(function: Callable[..., object]) -> str:
     return (function.__doc__ or function.__name__).strip().splitlines()[0]
 
 
-def by_votes(votes: Votes, flaw: Flaw) -> CheckResult:
+def by_votes(votes: Votes, flaw: AnyFlaw) -> CheckResult:
     """Passed when the judge says yes, by its calibration or by majority; ``score`` is the share of yes votes."""
     return decided(votes.says_yes, flaw, str(votes), score=votes.share, n_trials=votes.n)

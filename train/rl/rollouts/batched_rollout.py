@@ -24,9 +24,9 @@ from pipelines.models.tasks import Task
 from pipelines.publishing.layouts.text import plain
 from pipelines.records import Observation, Usage
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.verification.repetition import Repetition
 from train.rl.methods.base import RolloutOutcome
 from train.rl.rollouts.environment import SandboxEnvironment
-from train.rl.rollouts.repetition import Repetition
 from train.rl.rollouts.sampling import Ending
 
 TURN_END = "<|im_end|>"

@@ -14,7 +14,7 @@ from tokenizers.decoders import DecodeStream
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from pipelines.models.protocols import ParsedTurn, Protocol
-from train.rl.rollouts.repetition import Repetition
+from pipelines.verification.repetition import Repetition
 
 Ending = Literal["", "code", "said", "full", "repetition"]
 """Why a turn has ended: complete code, the model's end token, the token limit, repetition."""

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from pipelines.models.protocols import PROTOCOLS
+from pipelines.verification.repetition import Repetition
 from train.models.loading import load_model, load_processor
-from train.rl.rollouts.repetition import Repetition
 from train.rl.rollouts.sampling import GreedyInCode, StopWhenOver, TurnWatcher
 
 TURNS = {

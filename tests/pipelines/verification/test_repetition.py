@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from train.rl.rollouts.repetition import MIN_CHARS, SHARE, TIMES, WINDOWS, Repetition
+from pipelines.verification.repetition import MIN_CHARS, SHARE, TIMES, WINDOWS, Repetition
 
 
 def is_repetitive(text):
