@@ -5,7 +5,7 @@ text, error and the pixels of every image are compared. It needs the dataset alo
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,8 @@ from pipelines.storage.media_validation import decode, eight_bit
 from pipelines.storage.stage import Progress
 
 What = Literal["status", "text", "error", "images", "pixels", "session"]
+Execute = Callable[[Mapping[str, Any]], Iterator[sandbox.Observation]]
+"""Runs the code of a row, round by round. Raises ``SetupFailed``, ``sandbox.SandboxError``."""
 _EXCERPT = 120
 
 
@@ -63,7 +65,9 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class _RowReplay:
+class RowReplay:
+    """One row's replay."""
+
     n_programs: int
     other_sandbox: bool
     differences: tuple[Difference, ...]
@@ -75,9 +79,9 @@ def replay(folders: Sequence[Path], *, limit: int | None = None, progress: Progr
     As many sessions at a time as the machine has CPUs. A row whose session fails is a difference; raises
     ``sandbox.SandboxUnavailable`` when none can be had on this machine.
     """
-    n_rows, replayed = count_rows(folders, limit=limit), list[_RowReplay]()
-    pool, rows = process_pool(sandbox.Limits()), read_rows(folders, limit=limit)
-    for row_replay in map_in_threads(rows, partial(replay_row, pool=pool), n_threads=os.cpu_count() or 1):
+    n_rows, replayed = count_rows(folders, limit=limit), list[RowReplay]()
+    rows, perform = read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox())
+    for row_replay in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
         replayed.append(row_replay)
         if progress is not None:
             progress(len(replayed), n_rows)
@@ -90,14 +94,14 @@ def replay(folders: Sequence[Path], *, limit: int | None = None, progress: Progr
     )
 
 
-def replay_row(row: Mapping[str, Any], *, pool: sandbox.SandboxPool) -> _RowReplay:
-    """One row, in a session of its own. Rows without code have nothing that could differ."""
+def replay_row(row: Mapping[str, Any], *, execute: Execute) -> RowReplay:
+    """One row, by ``execute``. Rows without code have nothing that could differ."""
     other_sandbox = row["provenance"]["sandbox_digest"] != sandbox.sandbox_digest()
     names = (row["family"], row["trajectory_id"], row["source_row"])
     differences: list[Difference] = []
     number = 0
     try:
-        for number, replayed in enumerate(_executed(row, pool), start=1):
+        for number, replayed in enumerate(execute(row), start=1):
             recorded = row["rounds"][number - 1]["observation"]
             differences += [
                 Difference(*names, number, *difference, other_sandbox)
@@ -105,19 +109,25 @@ def replay_row(row: Mapping[str, Any], *, pool: sandbox.SandboxPool) -> _RowRepl
             ]
     except sandbox.SandboxUnavailable:
         raise
-    except (sandbox.SandboxError, _SetupFailed) as error:
+    except (sandbox.SandboxError, SetupFailed) as error:
         expected, cause = f"{len(row['rounds'])} rounds of code", f"{type(error).__name__}: {error}"
         differences.append(Difference(*names, number, "session", expected, cause, other_sandbox))
-    return _RowReplay(len(row["rounds"]), other_sandbox, tuple(differences))
+    return RowReplay(len(row["rounds"]), other_sandbox, tuple(differences))
 
 
-class _SetupFailed(Exception):
+class SetupFailed(Exception):
     """The protocol's setup did not run, or the protocol is unknown."""
 
 
-def _executed(row: Mapping[str, Any], pool: sandbox.SandboxPool) -> Iterator[sandbox.Observation]:
+def in_sandbox(limits: sandbox.Limits | None = None) -> Execute:
+    """Runs rows in this process's pool, each in a session of its own; the pool starts with the first code."""
+    return partial(_executed, limits=limits or sandbox.Limits())
+
+
+def _executed(row: Mapping[str, Any], *, limits: sandbox.Limits) -> Iterator[sandbox.Observation]:
     if not row["rounds"]:
         return
+    pool = process_pool(limits)
     images = [image["bytes"] for image in row["images"][: row["n_question_images"]]]
     videos = [video["bytes"] for video in row.get("videos") or ()]
     with (
@@ -129,12 +139,17 @@ def _executed(row: Mapping[str, Any], pool: sandbox.SandboxPool) -> Iterator[san
             yield session.run(turn["code"])
 
 
-def _set_up(session: sandbox.Session, protocol: str) -> None:
+def setup_of(protocol: str) -> str:
+    """The code that a protocol runs before the row's own; empty for none. Raises ``SetupFailed``."""
     if protocol not in PROTOCOLS:
-        raise _SetupFailed(f"no protocol {protocol!r} here; there are {', '.join(PROTOCOLS)}")
-    setup = PROTOCOLS[protocol].setup
+        raise SetupFailed(f"no protocol {protocol!r} here; there are {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[protocol].setup
+
+
+def _set_up(session: sandbox.Session, protocol: str) -> None:
+    setup = setup_of(protocol)
     if setup and not (observation := session.run(setup)).ok:
-        raise _SetupFailed(f"{protocol}: {observation.status}: {observation.error or observation.text}")
+        raise SetupFailed(f"{protocol}: {observation.status}: {observation.error or observation.text}")
 
 
 def _compared(

@@ -1,0 +1,80 @@
+"""``darkroom audit``: does a dataset hold what it says?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from annotation.commands import CONSOLE
+from assets.commands import print_line, progress_bar
+from sandbox.errors import UserError
+
+if TYPE_CHECKING:
+    from pipelines.storage.workspace import Workspace
+
+_UNUSABLE = 2
+"""The exit status where nothing could be audited; 1 is for findings."""
+
+
+def audit(
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, or a folder with one or several datasets.")],
+    executor: Annotated[
+        str, typer.Option("--in", help="Where code runs: `sandbox`, or `plain` Python with your rights.")
+    ] = "sandbox",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum rows per file; leaves out the card's counts.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+) -> None:
+    """Execute, measure and count everything in a dataset again, and list what is not as it says.
+
+    Code is executed and every text and pixel compared. Each check of the row's family is done again: crops show their
+    target, turned images are upright, contrast rose, no privileged fact leaks. Votes, rates and the card's figures are
+    counted from the rows. What needs the truth about a sample (its box, its angle) is measured where this workspace
+    made the dataset, and reported as not measured elsewhere.
+
+    Code runs in the sandbox. With `--in plain` it runs in ordinary Python outside of it, as you, with your files and
+    your network: a second opinion on the sandbox, only for datasets that you made or trust.
+
+    The exit status is 0 without a finding, 1 with findings, 2 where nothing could be audited.
+
+    `darkroom audit all --in plain --json`
+    """
+    from assets.terminal.audit import print_audit
+    from pipelines.publishing.audit import EXECUTORS, executing
+    from pipelines.publishing.audit import audit as audit_datasets
+    from pipelines.publishing.dataset_reader import DatasetError
+    from pipelines.storage.workspace import Workspace
+
+    if executor not in EXECUTORS:
+        raise typer.BadParameter(f"choose from {', '.join(EXECUTORS)}; found {executor!r}", param_hint="--in")
+    try:
+        with Workspace.from_environment() as workspace:
+            folders = _folders(dataset, workspace)
+            with executing(executor) as execute, progress_bar("rows") as progress:
+                report = audit_datasets(folders, execute=execute, workspace=workspace, limit=limit, progress=progress)
+    except (UserError, DatasetError) as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
+        raise typer.Exit(_UNUSABLE) from error
+    if as_json:
+        typer.echo(json.dumps({"executor": executor, **report.as_json()}, indent=2, ensure_ascii=False))
+    else:
+        print_audit(CONSOLE, report, executor)
+        print_line(f"audited: {', '.join(str(folder) for folder in folders)}")
+    if report.n_findings:
+        raise typer.Exit(1)
+
+
+def _folders(dataset: str, workspace: Workspace) -> list[Path]:
+    from pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
+    from pipelines.publishing.layouts.export_source import RL
+    from pipelines.publishing.rl_dataset import rl_folder
+
+    prompts = [folder for folder in [rl_folder(workspace)] if dataset_files(folder)]
+    if dataset == RL and prompts:
+        return prompts
+    folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=dataset == ALL and bool(prompts))
+    return [*folders, *(prompts if dataset == ALL else [])]

@@ -1,0 +1,183 @@
+"""The audit of a dataset: its code executed again, its measurements repeated, its votes and its card counted again.
+
+Everything is compared with what the files say. Nothing is written; rows are read a few at a time.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from cattrs import BaseValidationError
+
+from pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
+from pipelines.publishing.audit.known_truth import KnownTruth
+from pipelines.publishing.audit.plain import NotComparable, PlainPython
+from pipelines.publishing.audit.prompt_checks import recount, regrade
+from pipelines.publishing.audit.row_case import NotKnown, Row, case_of, changed_images
+from pipelines.publishing.audit.row_checks import remeasure, stated_counts
+from pipelines.publishing.audit.totals import DatasetTotals
+from pipelines.publishing.dataset_reader import (
+    Kind,
+    check_columns,
+    dataset_files,
+    kind_of,
+    map_in_threads,
+    n_rows_of,
+    read_files,
+    split_of,
+)
+from pipelines.publishing.replay import Execute, in_sandbox, replay_row
+from pipelines.storage.stage import Progress
+from pipelines.storage.workspace import Workspace
+
+Executor = Literal["sandbox", "plain"]
+EXECUTORS: tuple[Executor, ...] = get_args(Executor)
+"""Where code runs: ``plain`` is the user's own Python, with the user's rights, for code that the user trusts."""
+
+
+@dataclass(slots=True)
+class _RowAudit:
+    """What one row came to."""
+
+    n_rounds: int = 0
+    n_executed: int = 0
+    n_images: int = 0
+    checked: list[str] = field(default_factory=list)
+    not_measured: list[str] = field(default_factory=list)
+    findings: list[AuditFinding] = field(default_factory=list)
+
+
+@contextmanager
+def executing(executor: Executor) -> Iterator[Execute]:
+    """What runs rows' code in that place, as long as the context lasts."""
+    if executor == "sandbox":
+        yield in_sandbox()
+    else:
+        with PlainPython() as python:
+            yield python.execute
+
+
+def audit(
+    folders: Sequence[Path],
+    *,
+    execute: Execute | None = None,
+    workspace: Workspace | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audits shipped datasets (at most ``limit`` rows of each file).
+
+    ``execute`` runs their code (``executing``); None: the sandbox. ``workspace``: where they were made; without it,
+    what needs the truth about a sample is counted as not measured. Raises ``DatasetError`` for files that are no
+    shipped dataset, ``sandbox.SandboxUnavailable``.
+    """
+    files = [(folder, file, kind_of(file)) for folder in folders for file in dataset_files(folder)]
+    for _, file, kind in files:
+        check_columns(file, kind)
+    n_all = sum(n if limit is None else min(n, limit) for n in (n_rows_of([file]) for _, file, _ in files))
+    report, run = AuditReport(), execute or in_sandbox()
+    with KnownTruth(workspace) if workspace else nullcontext() as truth:
+        for folder in folders:
+            mine = [(file, kind) for at, file, kind in files if at == folder]
+            totals = DatasetTotals(folder, mine[0][1])
+            for file, kind in mine:
+                rows = _first(read_files([file]), limit)
+                perform = partial(_audited, kind=kind, dataset=folder.name, execute=run, truth=truth)
+                for row, result in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
+                    _take(report, result)
+                    if row is not None:
+                        report.add(totals.row(row, split_of(file)))
+                    if progress is not None:
+                        progress(report.n_rows, n_all)
+            if limit is None:
+                report.checked["card and counts"] += 1
+                report.add(totals.findings())
+    return report
+
+
+def _first(rows: Iterator[dict[str, Any]], limit: int | None) -> Iterator[dict[str, Any]]:
+    return rows if limit is None else (row for _, row in zip(range(limit), rows, strict=False))
+
+
+def _take(report: AuditReport, result: _RowAudit) -> None:
+    report.n_rows += 1
+    report.n_rounds += result.n_rounds
+    report.n_executed += result.n_executed
+    report.n_images += result.n_images
+    report.checked.update(result.checked)
+    report.not_measured.update(result.not_measured)
+    report.add(result.findings)
+
+
+def _audited(
+    row: Row, *, kind: Kind, dataset: str, execute: Execute, truth: KnownTruth | None
+) -> tuple[Row | None, _RowAudit]:
+    """One row's audit, with the row unless it is malformed."""
+    result = _RowAudit()
+    row_id = str(row.get("trajectory_id" if kind == "trajectories" else "sample_id"))
+    steps: Sequence[Callable[[], None]] = (
+        [
+            partial(_compare_images, row, row_id, dataset, result),
+            partial(_replay, row, dataset, execute, result),
+            partial(_remeasure, row, dataset, truth, result),
+        ]
+        if kind == "trajectories"
+        else [partial(_compare_images, row, row_id, dataset, result), partial(_prompt, row, dataset, truth, result)]
+    )
+    try:
+        for step in steps:
+            step()
+    except (BaseValidationError, KeyError, TypeError, ValueError) as error:
+        reason = shortened(f"{type(error).__name__}: {error}")
+        result.findings.append(AuditFinding("malformed row", dataset, row_id, reason))
+        return None, result
+    return row, result
+
+
+def _compare_images(row: Row, row_id: str, dataset: str, result: _RowAudit) -> None:
+    result.checked.append("bytes of images")
+    for place in changed_images(row):
+        result.findings.append(
+            AuditFinding("changed image", dataset, row_id, f"image {place} is not the one of its digest")
+        )
+
+
+def _replay(row: Row, dataset: str, execute: Execute, result: _RowAudit) -> None:
+    result.n_rounds = len(row["rounds"])
+    try:
+        replayed = replay_row(row, execute=execute)
+    except NotComparable as error:
+        result.not_measured.append(f"execution: {error}")
+        return
+    result.n_executed = result.n_rounds
+    result.n_images = sum(len(turn["observation"]["images"]) for turn in row["rounds"])
+    for found in replayed.differences:
+        reason = f"stored {found.recorded!r}, now {found.replayed!r}"
+        row_id = row["trajectory_id"]
+        result.findings.append(AuditFinding(f"replay: {found.what}", dataset, row_id, shortened(reason), found.round))
+
+
+def _remeasure(row: Row, dataset: str, truth: KnownTruth | None, result: _RowAudit) -> None:
+    case = case_of(row, truth)
+    for name, finding, missing in remeasure(case, row, dataset):
+        if missing:
+            result.not_measured.append(f"{name}: needs {missing}")
+            continue
+        result.checked.append(name)
+        if finding is not None:
+            result.findings.append(finding)
+    result.checked.append("votes")
+    result.findings += stated_counts(row, dataset)
+
+
+def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: _RowAudit) -> None:
+    result.checked += ["votes", "grader"]
+    result.findings += recount(row, truth, dataset)
+    result.findings += regrade(row, truth, dataset)
+
+
+__all__ = ["EXECUTORS", "AuditFinding", "AuditReport", "Executor", "NotKnown", "audit", "executing"]
