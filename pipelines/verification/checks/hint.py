@@ -11,7 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
-from pipelines.verification.checks.hint_phrases import PHRASES, hint_name, hint_phrase, reads_file_name, tokens
+from pipelines.verification.checks.hint_phrases import (
+    PHRASES,
+    hint_name,
+    hint_phrase,
+    reads_file_name,
+    tokens,
+    unseen_phrase,
+)
 from pipelines.verification.grading.numeric import ONES, TENS
 
 _NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
@@ -87,7 +94,7 @@ def _words(number: int) -> str:
     return ONES[number]
 
 
-@check(version=2)
+@check(version=3)
 def hint_stays_hidden(case: Case) -> CheckResult:
     """No thought, comment or name repeats a number of the hint, speaks of being told, or reads it from a file's name.
 
@@ -101,6 +108,9 @@ def hint_stays_hidden(case: Case) -> CheckResult:
         if leaked := sorted({*secret.intersection(numbers_in(text)), *spelled_in(text, secret)}):
             numbers = ", ".join(f"{number:g}" for number in leaked)
             return failed(Flaw.HINT_NUMBER, f"{where} repeats {numbers} from the hint")
+    for turn in case.trajectory.rounds[:1]:
+        if mention := unseen_phrase(turn.thought):
+            return failed(Flaw.HINT_MENTIONED, f"the thought before the first look says {mention!r}")
     for n, turn in enumerate(case.trajectory.rounds, 1):
         if name := hint_name(turn.code):
             return failed(Flaw.HINT_MENTIONED, f"the program of round {n} has the name {name!r}")

@@ -1,31 +1,39 @@
 """Words and names that reveal a hint: the paraphrases of "I was given the answer".
 
-Written against thoughts that leak and thoughts that do not (``tests/pipelines/verification/checks/cases/hints.json``).
-A thought may guess ("roughly in the upper left"), look ("the sign seems tilted") and measure in code; it may not refer
-to a source outside the image.
+Privileged facts show in five ways (``hint_phrases.toml``). Anywhere: a source outside of the image is named, or the
+hint's own words and the order to hide it are repeated. Before the first look: certainty where nothing was seen yet,
+coordinates and angles that nobody can see, and what the look will show. A thought may guess ("roughly in the upper
+left"), look ("the sign seems tilted") and measure in code. Measured by ``python -m benchmarks.leaks``.
 """
 
 import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pipelines.models.parsing import parsed
 from pipelines.verification.grading.word_lists import read_words
 
-PHRASES = {
-    name: re.compile("|".join(patterns), re.IGNORECASE | re.VERBOSE) for name, patterns in read_words(__file__).items()
-}
-"""``told`` and ``name`` are of hints, ``solution`` of a solution that was there before, ``planned`` of a plan."""
+PHRASES = {name: re.compile("|".join(patterns), re.IGNORECASE) for name, patterns in read_words(__file__).items()}
+"""The five ways, ``name`` of names in code, ``solution`` of a solution that was there before, ``planned`` of a plan."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(r"image_path(?:_\d+)?|video_path(?:_\d+)?")
 
 
 def hint_phrase(text: str) -> str | None:
     """The words by which a text refers to a hint; None when there are none."""
-    match = PHRASES["told"].search(" ".join(text.split()))
-    return match[0].strip() if match else None
+    return _first_of(("source", "pretence"), text)
+
+
+def unseen_phrase(thought: str) -> str | None:
+    """The words by which a thought before the first look is sure of what only the look can show; else None."""
+    return _first_of(("certain", "numbers", "foreseen"), thought)
+
+
+def _first_of(ways: Sequence[str], text: str) -> str | None:
+    plain = " ".join(text.split()).replace("\u2019", "'")
+    return next((match[0].strip() for way in ways if (match := PHRASES[way].search(plain))), None)
 
 
 def hint_name(code: str) -> str | None:

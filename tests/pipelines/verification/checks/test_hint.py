@@ -1,12 +1,16 @@
 """Thoughts, comments and names that leak a hint are all found; those that do not are left alone."""
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks.leaks import HALVES, flagged, read_thoughts
 from pipelines.verification.checks import hint_stays_hidden
 from pipelines.verification.checks.hint import spelled
+from pipelines.verification.checks.hint_phrases import PHRASES
 
 CASES = json.loads((Path(__file__).parent / "cases" / "hints.json").read_text())
 LEAKS, CLEAN = CASES["leaks"], CASES["clean"]
@@ -50,3 +54,54 @@ def test_numbers_are_spelled_as_people_write_them(number, words):
 @pytest.mark.parametrize("number", [3, 12.5, 10_000, -20])
 def test_what_nobody_writes_out_is_not_spelled(number):
     assert spelled(number) is None
+
+
+def test_four_in_five_leaks_are_found_among_those_that_the_filter_was_not_tuned_on():
+    leaks = [thought for thought in read_thoughts("leaks") if thought.half == HALVES[1]]
+    assert len(read_thoughts("leaks")) >= 300
+    assert (flagged(leaks).value or 0) >= 0.8
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_one_clean_thought_in_fifty_at_most_is_a_false_alarm(half):
+    clean = [thought for thought in read_thoughts("clean_thoughts") if thought.half == half]
+    assert len(clean) >= 250
+    assert (flagged(clean).value or 0) <= 0.02
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "I already know the text is STOP.",
+        "According to the answer key, it says STOP.",
+        "I crop the target box from the metadata.",
+        "The user already gave the region.",
+    ],
+)
+def test_paraphrases_that_strangers_wrote_are_found(make_case, thought):
+    found = hint_stays_hidden(make_case(thought=thought))
+    assert (found.passed, found.reason) == (False, "hint_mentioned")
+
+
+@pytest.mark.parametrize("thought", ["I already know that it is on the left.", "The sign says exactly x = 1237."])
+def test_what_one_look_has_shown_may_be_known_at_the_next(make_case, thought):
+    (first,) = make_case().trajectory.rounds
+    later = replace(first, thought=thought)
+    assert hint_stays_hidden(make_case(rounds=(first, later))).passed
+    assert not hint_stays_hidden(make_case(rounds=(later, first))).passed
+
+
+@pytest.mark.parametrize("text", ["The user provided an image and four options.", "We are given a triangle."])
+def test_what_everybody_is_given_is_no_leak(make_case, text):
+    assert hint_stays_hidden(make_case(thought=text)).passed
+
+
+@pytest.mark.parametrize(
+    "unit", ["the box of the ", "cannot be read but ", "I know ", "exactly ", "the crop will ", "(123, ", "as the "]
+)
+def test_a_long_thought_costs_no_more_than_its_length(unit):
+    text = unit * (20_000 // len(unit))
+    started = time.process_time()
+    for pattern in PHRASES.values():
+        pattern.search(text)
+    assert time.process_time() - started < 1
