@@ -130,13 +130,22 @@ def family_reports(workspace: Workspace, name: str) -> list[StageReport]:
     ]
 
 
+def family_rows(workspace: Workspace, name: str) -> list[dict[str, Any]]:
+    """The rows of a family's stages. Of the checks whether all passed: later versions have more and other ones."""
+    keys = [TableKey((name, stage), PARTITION) for stage in (*STAGES, "rejects")]
+    rows = [row for key in keys for row in pq.read_table(workspace.tables.path(key)).to_pylist()]
+    for row in rows:
+        if "checks" in row:
+            row["checks"] = all(check["passed"] for check in row["checks"])
+    return rows
+
+
 @pytest.mark.parametrize("name", ["crop", "direct"])
 def test_a_familys_tables_are_made_again_from_its_paid_acts(recorded, name):
-    keys = [TableKey((name, stage), PARTITION) for stage in (*STAGES, "rejects")]
-    before = [recorded.tables.fingerprint(key) for key in keys]
+    before = family_rows(recorded, name)
     reports = family_reports(recorded, name)
     assert [report.performed for report in reports] == [0] * 5
-    assert [recorded.tables.fingerprint(key) for key in keys] == before, "the rows have changed"
+    assert family_rows(recorded, name) == before, "the rows have changed"
     assert n_acts(recorded) == N_ACTS
     assert all(report.reused for report in family_reports(recorded, name))
 
