@@ -18,6 +18,7 @@ from rich.text import Text
 
 from pipelines.publishing.html_page import data_url
 from pipelines.publishing.layouts.turns import Row
+from sandbox.terminal import SafeConsole
 from train.examples.encoding import IGNORED, RowReader
 from train.runs import TrainError
 
@@ -114,7 +115,7 @@ def row_at(dataset: Sequence[Path], index: int) -> Row:
 def show(mask: LossMask, html: Path | None) -> None:
     """Prints a mask, or writes it as a page."""
     if html is None:
-        print_mask(mask, Console())
+        print_mask(mask, SafeConsole())
     else:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(page(mask))

@@ -26,6 +26,7 @@ from pipelines.models.serving.engines import Engine, ServedModel, TransformersEn
 from pipelines.models.serving.lifecycle import Progress, ending, state, wait_until_ready
 from pipelines.models.serving.processes import ServingError, vllm_environment
 from pipelines.models.serving.servers import ModelServer, ServerRegistry
+from sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
     from pipelines.storage.workspace import Workspace
@@ -72,7 +73,7 @@ def serve(
     """
     from pipelines.storage.workspace import Workspace
 
-    console = Console(stderr=True)
+    console = SafeConsole(stderr=True)
     with _errors_as_messages(console), Workspace.from_environment() as workspace:
         if status or stop:
             _look_after(console, workspace, model, stop)
@@ -216,6 +217,6 @@ def _show(selected: list[ModelServer]) -> None:
         pid = str(server.process.pid)
         table.add_row(server.model, server.engine, now, f"{server.root_url}/v1", pid, server.started, server.log)
     wide = 10_000  # a truncated or folded table cannot be copied from
-    Console(width=wide).print(table if selected else "no servers", highlight=False)
+    SafeConsole(width=wide).print(table if selected else "no servers", highlight=False)
     if any(now != "ready" for now in states):
         raise typer.Exit(1)

@@ -199,7 +199,9 @@ def _of_images(turn: Round, images: Sequence[ImageRef], known_digests: set[str])
         return [*crossed, Redline.SCRATCHPAD]
     if not observation.images:
         return crossed
-    if idle is NoopKind.SHOWS or (idle is NoopKind.CUTS and _are_whole(observation.images, images)):
+    if idle is NoopKind.SHOWS or (
+        idle is NoopKind.CUTS and all(_is_whole(crop, images) for crop in observation.images)
+    ):
         return [*crossed, Redline.WHOLE_IMAGE]
     was_shown = known_digests.issuperset(image.sha256 for image in observation.images)
     return [*crossed, Redline.SAME_IMAGE] if was_shown else crossed
@@ -243,16 +245,12 @@ def _is_far(before: str, after: str) -> bool:
     return len(requested) != len(used) or any(abs(a - b) > SLACK_PIXELS for a, b in zip(requested, used, strict=True))
 
 
-def _are_whole(outputs: Sequence[ImageRef], images: Sequence[ImageRef]) -> bool:
-    """Whether every output is as large as one of the question's images, but for rounding."""
-    sizes = [(image.width, image.height) for image in images]
-    return all(
-        any(
-            abs(output.width - width) <= SLACK_PIXELS and abs(output.height - height) <= SLACK_PIXELS
-            for width, height in sizes
-        )
-        for output in outputs
-    )
+def _is_whole(crop: ImageRef, images: Sequence[ImageRef]) -> bool:
+    """Whether the crop is as large as one of the question's images, but for rounding, or has a border around any."""
+    excess = [(crop.width - image.width, crop.height - image.height) for image in images]
+    if excess and min(map(min, excess)) >= -SLACK_PIXELS:
+        return True
+    return any(abs(width) <= SLACK_PIXELS and abs(height) <= SLACK_PIXELS for width, height in excess)
 
 
 def _failure(turn: Round) -> set[str]:

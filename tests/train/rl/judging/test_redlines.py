@@ -76,6 +76,7 @@ def test_a_call_of_the_crop_tool_that_makes_no_sense_is_one(found, call):
     [
         CROP.format((0, 0, 200, 120)),
         CROP.format((0, 0, 199, 119)),
+        CROP.format((-20, -20, 220, 140)),
         "plt.imshow(image_clue_0)\nplt.show()",
         "crop_image_normalized(bbox_2d=[0.0, 0.0, 1.0, 1.0], target_image=1)",
     ],
