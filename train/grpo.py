@@ -135,7 +135,7 @@ def build_trainer(
     )
 
 
-_SAME_NAMES = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty", "loss_type"}
+_SAME_NAMES = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}
 """Settings that TRL calls as we do."""
 
 
@@ -151,6 +151,7 @@ def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int
     return GRPOConfig(
         **settings.model_dump(include=_SAME_NAMES),
         **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
+        loss_type="dapo",  # over a mask that weighs the tokens: train.rl.rollouts.update.weighted
         max_steps=settings.max_steps,
         num_train_epochs=settings.epochs,
         per_device_train_batch_size=round(settings.batch_size * settings.oversample),

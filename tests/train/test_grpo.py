@@ -231,6 +231,18 @@ def test_a_broken_rollout_is_out_of_the_update_and_counted(one_sign, tiny, tmp_p
     assert made.batch["num_items_in_batch"] == kept
 
 
+@pytest.mark.parametrize("loss_type", ["grpo", "group", "dapo"])
+def test_trl_computes_the_loss_that_was_chosen(loss_type, one_sign, tiny, tmp_path):
+    """The policy has not moved yet: every token's loss is its rollout's advantage, negative."""
+    first = [FIRST_TURNS[0], FIRST_TURNS[3], FIRST_TURNS[3], FIRST_TURNS[3]]
+    made = trained(one_sign, tiny, tmp_path, "pyvision", first, generations=4, oversample=1.0, loss_type=loss_type)
+    advantages, mask = made.batch["advantages"], made.batch["completion_mask"] * (made.batch["tool_mask"] > 0)
+    lengths = mask.sum(1)
+    assert lengths[0] > 1.5 * lengths[1]
+    expected = {"grpo": advantages.mean(), "group": (advantages * lengths).sum() / lengths.sum()}
+    assert made.log[0]["loss"] == pytest.approx(-expected.get(loss_type, expected["group"]).item(), abs=1e-4)
+
+
 def test_of_oversampled_groups_those_with_most_spread_are_trained(store, tiny, tmp_path):
     """Four prompts: all wrong, all right, one of four right, two of four right; two are kept."""
     pairs = [sign(store, index) for index in (0, 4, 8, 12)]

@@ -15,8 +15,9 @@ Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
 vLLM inside the training process, on GPUs. ``vllm_server``: ``trl vllm-serve`` elsewhere; for one training process,
 because the rollouts of several processes differ in their number of turns, and all would call the server at once."""
-LossType = Literal["grpo", "dapo"]
-"""``grpo``: a mean over each rollout's tokens, then over rollouts. ``dapo``: over all tokens of the batch."""
+LossType = Literal["grpo", "group", "dapo"]
+"""What the loss is a mean over. ``grpo``: each rollout's tokens, then rollouts (FIGR eq. 9). ``group``: all tokens of a
+group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4)."""
 Rubric = Literal["strict", "paper"]
 """The score of an image that is no evidence (``train.rl.judging.judges.MATCHES``)."""
 Scale = Literal["group", "none"]
@@ -33,7 +34,8 @@ class MethodDefaults(ProgramSettings):
     learning_rate: float = Field(ge=0.0, description="Peak of the schedule.")
     beta: float = Field(default=0.0, ge=0.0, description="Weight of the KL divergence; 0 needs no reference model.")
     loss_type: LossType = Field(
-        default="dapo", description="grpo: every rollout weighs the same; dapo: every token of the batch."
+        default="dapo",
+        description="Weighs the same: grpo: every rollout; group: every token of its group; dapo: every token.",
     )
     scale: Scale = Field(default="none", description="group: advantages are divided by the group's standard deviation.")
     temperature: float = Field(default=1.0, ge=0.01, description="Of sampling.")

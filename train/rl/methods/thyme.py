@@ -22,7 +22,7 @@ class ThymeMethod(Method):
     name: ClassVar[str] = "thyme"
     says: ClassVar[str] = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
     protocol: ClassVar[str] = "thyme"
-    # appendix B.3: learning rate, KL, rollouts, repetition penalty; the released code: 4 rounds
+    # §4.2: loss; appendix C.1: learning rate, KL, rollouts, repetition penalty; the released code: 4 rounds
     terms: ClassVar[MethodDefaults] = MethodDefaults(
         learning_rate=5e-7,
         generations=4,
@@ -30,7 +30,7 @@ class ThymeMethod(Method):
         beta=0.001,
         repetition_penalty=1.05,
         scale="group",
-        loss_type="grpo",
+        loss_type="group",
         adaptive_temperature=True,
     )
     wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"

@@ -8,10 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from statistics import fmean, pstdev
-from typing import Any, Literal, NamedTuple
-
-import torch
-from trl.trainer.utils import split_pixel_values_by_grid, unsplit_pixel_values_by_grid
+from typing import Literal, NamedTuple
 
 from train.rl.methods import Judges, Method
 from train.rl.methods.base import RolloutOutcome
@@ -181,48 +178,3 @@ async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Jud
         correct=tuple(score.correct if score else None for score in scores),
         parts=tuple(score.parts if score else {} for score in scores),
     )
-
-
-Batch = dict[str, Any]
-
-
-def with_advantages(batch: Batch, advantages: Sequence[float]) -> Batch:
-    """``batch`` with these advantages, one per row."""
-    before = batch["advantages"]
-    return {**batch, "advantages": torch.tensor(advantages, dtype=before.dtype, device=before.device)}
-
-
-def without_rows(batch: Batch, out: Sequence[bool]) -> Batch:
-    """``batch`` with the rows that are ``out`` masked: they are in no loss, no KL and no mean length."""
-    if not any(out):
-        return batch
-    loss_mask = batch["tool_mask"] if "tool_mask" in batch else torch.ones_like(batch["completion_mask"])
-    weights = torch.tensor([not dropped for dropped in out], dtype=loss_mask.dtype, device=loss_mask.device)
-    advantages = batch["advantages"] * weights.to(batch["advantages"].dtype)
-    return {**batch, "tool_mask": loss_mask * weights.unsqueeze(1), "advantages": advantages}
-
-
-def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
-    """The rows of these groups of ``size``, in this order, with their images."""
-    n_rows = batch["advantages"].shape[0]
-    rows = [group * size + place for group in groups for place in range(size)]
-    split = split_pixel_values_by_grid(batch)
-    chosen = dict(unsplit_pixel_values_by_grid({name: _rows(value, rows, n_rows) for name, value in split.items()}))
-    if "num_images" in chosen and not sum(chosen["num_images"]):
-        for name in ("pixel_values", "image_grid_thw", "num_images"):  # a model does not take no pixels for pixels
-            chosen.pop(name, None)
-    return chosen
-
-
-def n_trained(batch: Batch) -> torch.Tensor:
-    """How many tokens of a batch are in the loss."""
-    mask: torch.Tensor = batch["completion_mask"]
-    return (mask * batch["tool_mask"] if "tool_mask" in batch else mask).sum()
-
-
-def _rows(value: Any, rows: Sequence[int], n_rows: int) -> Any:
-    if isinstance(value, torch.Tensor) and value.ndim and value.shape[0] == n_rows:
-        return value[torch.tensor(rows, device=value.device)]
-    if isinstance(value, list) and len(value) == n_rows:
-        return [value[row] for row in rows]
-    return value

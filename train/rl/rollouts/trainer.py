@@ -27,7 +27,8 @@ from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
 from train.rl.rollouts.prompts import opening
 from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, watched
-from train.rl.rollouts.scoring import Metrics, Scores, n_trained, rows_of_groups, scored, with_advantages, without_rows
+from train.rl.rollouts.scoring import Metrics, Scores, scored
+from train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
 from train.rl.settings import GrpoSettings
 from train.runs import JudgeDown, TrainError
 from train.runs.checkpoints import RestoresCheckpoints
@@ -99,9 +100,9 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         if n_kept < len(inputs) // size:
             groups, out = scores.select_groups(size, keep=n_kept)
             batch, scores = rows_of_groups(batch, groups, size=size), scores.of_groups(groups, size)
-        batch = without_rows(batch, out)
+        batch = weighted(without_rows(batch, out), size=size, loss_type=self._settings.loss_type)
         # the loss is a mean over what is left
-        batch["num_items_in_batch"] = self.accelerator.gather(n_trained(batch)).sum()
+        batch["num_items_in_batch"] = self.accelerator.gather(batch["num_items_in_batch"]).sum()
         if self._watch is not None:
             self._watch(scores, self.state)
         return batch

@@ -1,7 +1,10 @@
+from statistics import fmean
+
 import pytest
 import torch
 
-from train.rl.rollouts.scoring import n_trained, rows_of_groups, with_advantages, without_rows
+from train.rl.methods import named_method
+from train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
 
 
 @pytest.fixture
@@ -23,7 +26,7 @@ def test_a_row_that_is_out_has_no_token_in_the_loss(batch):
     left = without_rows(batch, [False, True, False, False])
     assert left["tool_mask"].tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 1, 1]]
     assert left["advantages"].tolist() == [0.5, 0.0, 1.0, -1.0]
-    assert n_trained(left) == 8
+    assert weighted(left, size=2, loss_type="dapo")["num_items_in_batch"] == 8
 
 
 def test_where_no_row_is_out_the_batch_is_the_same(batch):
@@ -32,7 +35,8 @@ def test_where_no_row_is_out_the_batch_is_the_same(batch):
 
 def test_a_batch_without_observations_gets_a_mask(batch):
     del batch["tool_mask"]
-    assert n_trained(without_rows(batch, [True, False, False, False])) == 9
+    left = without_rows(batch, [True, False, False, False])
+    assert weighted(left, size=2, loss_type="dapo")["num_items_in_batch"] == 9
 
 
 def test_chosen_groups_take_their_images_along(batch):
@@ -57,3 +61,58 @@ def test_chosen_groups_without_any_image_have_no_pixels(batch):
 
 def test_advantages_are_replaced(batch):
     assert with_advantages(batch, [1, 2, 3, 4])["advantages"].tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def of_thyme(groups):
+    """§4.2: over all tokens of the group."""
+    return fmean(sum(map(sum, group)) / sum(map(len, group)) for group in groups)
+
+
+def of_figr(groups):
+    """Eq. 9: over the tokens of each rollout, then over the group."""
+    return fmean(fmean(map(fmean, group)) for group in groups)
+
+
+def of_codev(groups):
+    """Eq. 4: over rollouts and their tokens at once."""
+    return fmean(token for group in groups for rollout in group for token in rollout)
+
+
+@pytest.mark.parametrize(
+    ("method", "objective"),
+    [
+        ("thyme", of_thyme),
+        ("pyvision", of_codev),  # the paper gives no objective
+        ("codev", of_codev),
+        ("adaptive", of_figr),  # the paper names GRPO and gives no objective
+        ("figr", of_figr),
+    ],
+)
+def test_the_loss_is_the_papers_on_rollouts_of_unequal_lengths(method, objective):
+    """Two groups of four: lengths as they come, tokens of observations between them, one rollout broken."""
+    lengths, broken = [50, 500, 200, 100, 7, 1, 30, 90], 2
+    torch.manual_seed(0)
+    losses, seen = torch.randn(8, 500, dtype=torch.float64), torch.rand(8, 500) < 0.3
+    seen[:, 0] = False
+    written = torch.arange(500) < torch.tensor(lengths).unsqueeze(1)
+    batch = {
+        "completion_mask": written.long(),
+        "tool_mask": (~seen).long(),
+        "advantages": torch.zeros(8),
+    }
+    terms = named_method(method).terms
+    batch = weighted(without_rows(batch, [row == broken for row in range(8)]), size=4, loss_type=terms.loss_type)
+
+    found = (losses * batch["completion_mask"] * batch["tool_mask"]).sum() / batch["num_items_in_batch"]
+    rows = [losses[row][written[row] & ~seen[row]].tolist() for row in range(8)]
+    groups = [[rows[row] for row in group if row != broken] for group in (range(4), range(4, 8))]
+    assert found.item() == pytest.approx(objective(groups), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss_type", ["grpo", "group", "dapo"])
+def test_a_group_without_a_whole_rollout_is_in_no_mean(batch, loss_type):
+    alone = weighted(rows_of_groups(batch, [0], size=2), size=2, loss_type=loss_type)
+    both = weighted(without_rows(batch, [False, False, True, True]), size=2, loss_type=loss_type)
+    assert both["num_items_in_batch"] == alone["num_items_in_batch"]
+    assert both["tool_mask"][:2].tolist() == alone["tool_mask"].tolist()
+    assert not both["tool_mask"][2:].any()

@@ -1,0 +1,67 @@
+"""What the trainer learns from a batch: whose advantages, which rows, and how much each token weighs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from trl.trainer.utils import split_pixel_values_by_grid, unsplit_pixel_values_by_grid
+
+from train.rl.settings import LossType
+
+Batch = dict[str, Any]
+
+
+def with_advantages(batch: Batch, advantages: Sequence[float]) -> Batch:
+    """``batch`` with these advantages, one per row."""
+    before = batch["advantages"]
+    return {**batch, "advantages": torch.tensor(advantages, dtype=before.dtype, device=before.device)}
+
+
+def without_rows(batch: Batch, out: Sequence[bool]) -> Batch:
+    """``batch`` with the rows that are ``out`` masked: they are in no loss, no KL and no mean length."""
+    if not any(out):
+        return batch
+    loss_mask = batch["tool_mask"] if "tool_mask" in batch else torch.ones_like(batch["completion_mask"])
+    weights = torch.tensor([not dropped for dropped in out], dtype=loss_mask.dtype, device=loss_mask.device)
+    advantages = batch["advantages"] * weights.to(batch["advantages"].dtype)
+    return {**batch, "tool_mask": loss_mask * weights.unsqueeze(1), "advantages": advantages}
+
+
+def rows_of_groups(batch: Batch, groups: Sequence[int], *, size: int) -> Batch:
+    """The rows of these groups of ``size``, in this order, with their images."""
+    n_rows = batch["advantages"].shape[0]
+    rows = [group * size + place for group in groups for place in range(size)]
+    split = split_pixel_values_by_grid(batch)
+    chosen = dict(unsplit_pixel_values_by_grid({name: _rows(value, rows, n_rows) for name, value in split.items()}))
+    if "num_images" in chosen and not sum(chosen["num_images"]):
+        for name in ("pixel_values", "image_grid_thw", "num_images"):  # a model does not take no pixels for pixels
+            chosen.pop(name, None)
+    return chosen
+
+
+def weighted(batch: Batch, *, size: int, loss_type: LossType) -> Batch:
+    """``batch`` for TRL's loss ``dapo``, which divides a sum over the mask by ``num_items_in_batch``: of this process.
+
+    The mask weighs each token as ``loss_type`` does among the rollouts of its group of ``size`` and among the groups
+    that have any: in the clipped objective and in the KL. Rollouts and groups without a token in the loss, the broken
+    ones, count in no mean; of TRL's own losses, ``grpo`` counts them.
+    """
+    mask: torch.Tensor = batch["completion_mask"]
+    if "tool_mask" in batch:
+        mask = mask * batch["tool_mask"]
+    if loss_type != "dapo":
+        lengths = mask.sum(1).view(-1, size)
+        if loss_type == "grpo":
+            divisors = lengths * (lengths > 0).sum(1, keepdim=True)
+        else:
+            divisors = lengths.sum(1, keepdim=True).expand(-1, size)
+        mask = mask / divisors.clamp(min=1).reshape(-1, 1)
+    return {**batch, "tool_mask": mask, "num_items_in_batch": mask.sum()}
+
+
+def _rows(value: Any, rows: Sequence[int], n_rows: int) -> Any:
+    if isinstance(value, torch.Tensor) and value.ndim and value.shape[0] == n_rows:
+        return value[torch.tensor(rows, device=value.device)]
+    if isinstance(value, list) and len(value) == n_rows:
+        return [value[row] for row in rows]
+    return value
