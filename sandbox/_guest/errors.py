@@ -2,7 +2,7 @@
 and how the host interrupts code whose time is up, with the session's state left whole.
 """
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import linecache
 import traceback
 
