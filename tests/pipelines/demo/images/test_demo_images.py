@@ -28,6 +28,7 @@ from pipelines.records import to_row
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.media_validation import probe_video
 
+pytestmark = pytest.mark.e2e  # on every row of the embedded source
 PINS = Path(__file__).with_name("demo_rows.json")
 PINNED = ("scene/00", "scene/03", "scene/08", "photo/coins", "page/01", "maths/00")
 DIGESTS = """

@@ -27,6 +27,7 @@ from pipelines.sources.ingest import Intake, ingest_shard
 from pipelines.storage.images import ImageStore
 from pipelines.verification.grading import grade, grader_of, measure_discrimination
 
+pytestmark = pytest.mark.e2e  # on every row of the embedded source
 PLANTED = {"wrong_label": 6, "mismatch": 5, "outside_knowledge": 5, "trivial": 4, "ambiguous": 3}
 MATHS = {"geometry", "algebra", "number_theory", "combinatorics", "functions", "probability", "calculus"}
 DIGEST = """

@@ -27,6 +27,17 @@ from pipelines.storage.stage import StageReport
 from pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
 
+_WHOLE_CHAINS = {"demo_chain", "workspace_of_films"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What works on the embedded source from intake to kept rows is no quick test."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _WHOLE_CHAINS & {*item.fixturenames}:
+            item.add_marker(pytest.mark.e2e)
+
+
 PARTITION = "flawed-0000"
 PROBLEMS = "problems-0000"
 DEMO = "demo-0000"

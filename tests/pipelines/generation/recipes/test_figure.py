@@ -16,6 +16,7 @@ from pipelines.storage.workspace import Workspace
 from pipelines.verification.case import Case
 from pipelines.verification.checks import output_supports_answer, program_computes
 
+pytestmark = pytest.mark.e2e  # on every row of the embedded source
 PARTITION = "problems-0000"
 TRIANGLE = "What is the area of the triangle with the vertices (0, 0), (4, 0) and (0, 3)?"
 
