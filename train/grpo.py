@@ -123,7 +123,7 @@ def build_trainer(
     processor.chat_template = template("grpo", model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     return SandboxGRPOTrainer(
-        load_model(model),
+        load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights),
         settings=settings,
         method=method,
         judges=judges or Judges(),

@@ -118,7 +118,8 @@ class SftRun:
         return steps
 
     def _trainer(self, prepared: PreparedPhase, model: Path, folder: Path) -> Any:
-        loaded, settings = load_model(model), self.settings
+        settings = self.settings
+        loaded = load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights)
         if settings.freeze_vision:
             loaded.model.visual.requires_grad_(False)  # the tower and its projector
         rows = open_dataset(*prepared.folders).select(prepared.rows)

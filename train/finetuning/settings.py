@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from pipelines.publishing.dataset_reader import dataset_files
 from train.examples.encoding import Layout
 from train.runs import TrainError
-from train.runs.command_line import Flag, MaxPixels, ProgramSettings
+from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, without_unset
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ class SftSettings(ProgramSettings):
     learning_rate: float = Field(1e-5, ge=0.0, description="Peak of the schedule.")
     warmup: float = Field(default=0.05, ge=0.0, le=0.99, description="Proportion of the steps that warm up.")
     lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
+    bf16_weights: Bf16Weights = False
     freeze_vision: bool = Field(default=False, description="Do not train the vision tower.")
     min_pixels: int | None = Field(
         default=None, ge=784, description="Scale smaller images up to this many pixels; default: the model's own limit."
@@ -108,7 +109,7 @@ class SftSettings(ProgramSettings):
     def record(self) -> dict[str, Any]:
         """As JSON, with the phases as planned: part of the checkpoint's inputs."""
         phases = [asdict(phase) for phase in self.planned]
-        record: dict[str, Any] = json.loads(json.dumps({**self.model_dump(), "phases": phases}))
+        record: dict[str, Any] = json.loads(json.dumps({**without_unset(self.model_dump()), "phases": phases}))
         return record
 
 

@@ -58,24 +58,32 @@ def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: i
     return processor
 
 
-def load_model(folder: Path) -> Any:
-    """The model, in float32 on a CPU and bfloat16 on a GPU."""
+def has_gpu() -> bool:
+    """Whether models are computed on a GPU here."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def load_model(folder: Path, *, keeps_float32: bool = False) -> Any:
+    """The model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``.
+
+    A training of all weights does: of bfloat16 weights 98 in 100 stay where they are in 20 steps of 1e-6, because the
+    step is smaller than half the distance to the next number. Computation is in bfloat16 either way.
+    """
     import torch
     from transformers import AutoModelForImageTextToText
 
-    on_gpu = torch.cuda.is_available()
-    dtype = torch.bfloat16 if on_gpu else torch.float32
+    dtype = torch.bfloat16 if has_gpu() and not keeps_float32 else torch.float32
     model = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
-    if not on_gpu and model.num_parameters() < SMALL:
+    if not has_gpu() and model.num_parameters() < SMALL:
         torch.set_num_threads(1)
     return model
 
 
 def device_arguments() -> dict[str, Any]:
-    """The trainer arguments of this machine: a CPU trains in float32, a GPU in bfloat16 with checkpointing."""
-    import torch
-
-    on_gpu = torch.cuda.is_available()
+    """The trainer arguments of this machine: a CPU computes in float32, a GPU in bfloat16 with checkpointing."""
+    on_gpu = has_gpu()
     return {"use_cpu": not on_gpu, "bf16": on_gpu, "activation_checkpointing": on_gpu, "dataloader_num_workers": 0}
 
 

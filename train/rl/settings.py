@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from train.runs import TrainError
-from train.runs.command_line import Flag, MaxPixels, ProgramSettings
+from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, without_unset
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
@@ -69,6 +69,7 @@ class GrpoSettings(MethodDefaults):
         default=4096, ge=1, description="Token limit of a rollout after the prompt, with observations."
     )
     lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
+    bf16_weights: Bf16Weights = False
     min_pixels: int | None = Field(default=None, ge=784, description="Scale smaller images up to this many pixels.")
     max_pixels: MaxPixels = None
     engine: Engine = Field(
@@ -81,7 +82,7 @@ class GrpoSettings(MethodDefaults):
     @property
     def record(self) -> dict[str, Any]:
         """As JSON: part of the checkpoint's inputs."""
-        return self.model_dump()
+        return without_unset(self.model_dump())
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -69,6 +69,19 @@ MaxPixels = Annotated[
     Field(ge=784, description="Scale larger images down to this many pixels; default: the model's own limit."),
 ]
 
+Bf16Weights = Annotated[
+    bool,
+    Field(
+        description="On a GPU, keep all weights in bfloat16: half the memory, but at the papers' RL rates few of them "
+        "move. LoRA's base weights are so anyway."
+    ),
+]
+
+
+def without_unset(record: Values) -> Values:
+    """Without options that checkpoints of earlier versions do not name and that are not set: those go on to count."""
+    return {name: value for name, value in record.items() if name != "bf16_weights" or value}
+
 
 def takes_settings(main: Callable[..., None]) -> Callable[..., None]:
     """``main`` as typer takes it: a parameter ``Annotated[Values, Model]`` becomes an option for each of its fields."""

@@ -1,0 +1,25 @@
+import pytest
+import torch
+
+from train.models import loading
+from train.models.loading import load_model
+
+
+@pytest.mark.parametrize(("keeps_float32", "least", "most"), [(True, 0.95, 1.0), (False, 0.0, 0.1)])
+def test_at_the_papers_rates_weights_move_only_in_float32(keeps_float32, least, most, tiny, monkeypatch):
+    """20 steps of AdamW at 1e-6, computed in bfloat16 as on a GPU."""
+    monkeypatch.setattr(loading, "has_gpu", lambda: True)
+    model = load_model(tiny, keeps_float32=keeps_float32)
+    weights = [weight for name, weight in model.named_parameters() if "layers" in name and weight.ndim == 2]
+    before = [weight.detach().clone() for weight in weights]
+    optimizer = torch.optim.AdamW(weights, lr=1e-6, weight_decay=0.0)
+    ids = torch.arange(5, 37).view(1, -1)
+    for _ in range(20):
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    pairs = [(old, new.detach()) for old, new in zip(before, weights, strict=True)]
+    moved = sum((old != new).sum().item() for old, new in pairs) / sum(old.numel() for old, _ in pairs)
+    assert least <= moved <= most
