@@ -218,11 +218,12 @@ def test_every_rollout_is_asked_in_its_mode(rl_signs, tiny, tmp_path):
     assert made.log[0]["parts/necessity"] == 0.0
 
 
-def test_a_broken_rollout_is_out_of_the_update_and_counted(one_sign, tiny, tmp_path):
-    """PyVision-RL takes a program's error for a broken rollout."""
+def test_a_broken_rollout_is_out_of_the_update_and_counted(one_sign, tiny, tmp_path, caplog):
+    """PyVision-RL takes a program's error for a broken rollout. TRL's log of it has the row's image and answer."""
     first = [FIRST_TURNS[2], FIRST_TURNS[0], FIRST_TURNS[0], FIRST_TURNS[3]]
     made = trained(one_sign, tiny, tmp_path, "pyvision", first, generations=4, oversample=1.0)
     assert made.log[0]["broken_rate"] == 0.25
+    assert "returned None" not in caplog.text
     assert not made.batch["tool_mask"][0].any()
     assert made.batch["advantages"][0] == 0.0
     # 1.1, 1.1 and 0 about their own mean

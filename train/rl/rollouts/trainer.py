@@ -9,12 +9,14 @@ rollouts is made and scored:
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import gather_object
+from trl.trainer import grpo_trainer
 
 from pipelines.models.tasks import Task
 from pipelines.records import Sample
@@ -34,6 +36,10 @@ from train.runs import JudgeDown, TrainError
 from train.runs.checkpoints import RestoresCheckpoints
 
 T = TypeVar("T")
+# TRL prints the row of a broken rollout, 130 kB of image and the expected answer; broken_rate and rollouts.html tell
+logging.getLogger(grpo_trainer.__name__).addFilter(
+    lambda record: "All reward functions returned None" not in str(record.msg)[:100]
+)
 Watch = Callable[[Scores, Any], None]
 """Receives the scores of every generated batch and the trainer's state, for the sample log."""
 
