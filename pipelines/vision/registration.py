@@ -36,6 +36,9 @@ _MIN_INLIERS, _MIN_INLIER_SHARE = 25, 0.25
 _MIN_AGREEMENT = 0.5
 _FEW_INLIERS, _MIN_AGREEMENT_OF_FEW = 8, 0.9
 """A bar chart has few features; then the images themselves must agree. Wrong poses reach 0.77."""
+_MIN_AGREEMENT_WITHIN, _MIN_SHARE_WITHIN = 0.6, 0.1
+"""Corners that a turn filled with black, or a canvas that is too large, outweigh a page of print: where many features
+agree, it is enough that the images do so within the convex hull of the features, if it is that share of the image."""
 _BLUR = 2.5
 _SIFT_SIDE, _N_SIFT_FEATURES, _MIN_SIFT_INLIERS, _MIN_SIFT_AGREEMENT = 900, 1500, 12, 0.8
 _MAX_RATIO = 0.75
@@ -97,6 +100,8 @@ class _Fit(NamedTuple):
     min_agreement: float
     blur: float
     """Standard deviation, pixels: forgives a small error of the pose, but dims the edge of a small part."""
+    within: Gray | None = None
+    """255 in the hull of the features that agree, in the image's frame; None where they are few or close together."""
 
 
 def pose_of(image: Image.Image, view: Image.Image) -> Pose | None:
@@ -141,7 +146,7 @@ def _pose_at(side: int, fit: Callable[[Gray, Gray], _Fit | None], image: Image.I
     if similarity is None:
         return None
     agreement = _agreement(small, small_shown, similarity)
-    if agreement < similarity.min_agreement:
+    if agreement is None:
         return None
     linear, shift = similarity.matrix[:, :2], similarity.matrix[:, 2]
     matrix = np.column_stack([linear * shrink / shrink_shown, shift / shrink_shown])
@@ -164,11 +169,12 @@ def _fit_orb(gray: Gray, gray_shown: Gray) -> _Fit | None:
     matches = _matches(points, points_shown, pairs)
     if len(matches) < _FEW_INLIERS:
         return None
-    matrix, n_inliers = _similarity(_Matches(matches.places - _RIM, matches.places_shown - _RIM))
-    if matrix is None or n_inliers < _FEW_INLIERS:
+    matrix, places = _similarity(_Matches(matches.places - _RIM, matches.places_shown - _RIM))
+    if matrix is None or len(places) < _FEW_INLIERS:
         return None
-    many = n_inliers >= max(_MIN_INLIERS, _MIN_INLIER_SHARE * len(matches))
-    return _Fit(matrix, _MIN_AGREEMENT if many else _MIN_AGREEMENT_OF_FEW, _BLUR)
+    if len(places) < max(_MIN_INLIERS, _MIN_INLIER_SHARE * len(matches)):
+        return _Fit(matrix, _MIN_AGREEMENT_OF_FEW, _BLUR)
+    return _Fit(matrix, _MIN_AGREEMENT, _BLUR, _hull(places, gray.shape))
 
 
 def _fit_sift(gray: Gray, gray_shown: Gray) -> _Fit | None:
@@ -182,8 +188,11 @@ def _fit_sift(gray: Gray, gray_shown: Gray) -> _Fit | None:
     pairs = [pair[0] for pair in nearest if len(pair) == 2 and pair[0].distance < _MAX_RATIO * pair[1].distance]
     if len(pairs) < _MIN_SIFT_INLIERS:
         return None
-    matrix, n_inliers = _similarity(_matches(points, points_shown, pairs))
-    return None if matrix is None or n_inliers < _MIN_SIFT_INLIERS else _Fit(matrix, _MIN_SIFT_AGREEMENT, 0.0)
+    matrix, places = _similarity(_matches(points, points_shown, pairs))
+    if matrix is None or len(places) < _MIN_SIFT_INLIERS:
+        return None
+    many = len(places) >= max(_MIN_INLIERS, _MIN_INLIER_SHARE * len(pairs))
+    return _Fit(matrix, _MIN_SIFT_AGREEMENT, 0.0, _hull(places, gray.shape) if many else None)
 
 
 def _orb() -> cv2.Feature2D:
@@ -213,17 +222,37 @@ def _matches(points: Any, points_shown: Any, pairs: Sequence[Any]) -> _Matches:
     )
 
 
-def _similarity(matches: _Matches) -> tuple[Matrix | None, int]:
-    """By RANSAC, with the number of inliers; OpenCV seeds it anew for every estimate."""
+def _similarity(matches: _Matches) -> tuple[Matrix | None, NDArray[np.float32]]:
+    """By RANSAC, with the places of its inliers; OpenCV seeds it anew for every estimate."""
     matrix, inliers = cv2.estimateAffinePartial2D(
         *matches, method=cv2.RANSAC, ransacReprojThreshold=_REACH, maxIters=3000, confidence=0.999
     )
-    return (None, 0) if matrix is None else (np.asarray(matrix, np.float64), int(inliers.sum()))
+    if matrix is None:
+        return None, matches.places[:0]
+    return np.asarray(matrix, np.float64), matches.places[inliers.ravel() > 0]
 
 
-def _agreement(gray: Gray, gray_shown: Gray, fit: _Fit) -> float:
-    """Correlation of both where ``gray_shown`` shows ``gray``; 0 where either is plain."""
+def _hull(places: NDArray[np.float32], shape: tuple[int, ...]) -> Gray | None:
+    hull = cv2.convexHull(places)
+    if cv2.contourArea(hull) < _MIN_SHARE_WITHIN * shape[0] * shape[1]:
+        return None
+    within = np.zeros(shape, np.uint8)
+    cv2.fillConvexPoly(within, np.rint(hull).astype(np.int32), 255)
+    return within
+
+
+def _agreement(gray: Gray, gray_shown: Gray, fit: _Fit) -> float | None:
+    """Correlation of both where ``gray_shown`` shows ``gray``, or else where their features agree; None where it is
+    less than it must be, as where either is plain."""
     overlay = laid_over(gray_shown, fit.matrix, gray.shape[::-1])
-    common = overlay.coverage[::2, ::2] > 0
-    blurred = (cv2.GaussianBlur(grey, (0, 0), fit.blur) if fit.blur else grey for grey in (gray, overlay.pixels))
-    return correlation(*(grey[::2, ::2][common] for grey in blurred))
+    levels = [cv2.GaussianBlur(grey, (0, 0), fit.blur) if fit.blur else grey for grey in (gray, overlay.pixels)]
+
+    def within(shown: Gray) -> float:
+        common = shown[::2, ::2] > 0
+        return correlation(*(grey[::2, ::2][common] for grey in levels))
+
+    if (agreement := within(overlay.coverage)) >= fit.min_agreement:
+        return agreement
+    if fit.within is None or (agreement := within(overlay.coverage & fit.within)) < _MIN_AGREEMENT_WITHIN:
+        return None
+    return agreement

@@ -24,6 +24,8 @@ def _turn_upright(turn: CompletionRequest) -> str:
 def _lean(angle: int) -> str:
     side = "left" if angle < 180 else "right"
     degrees = min(angle, 360 - angle)
+    if degrees > 165:
+        return "over"
     return f"{side} a little" if degrees < 65 else f"{side} on its side" if degrees <= 115 else f"{side} over"
 
 

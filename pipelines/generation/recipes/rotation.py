@@ -24,8 +24,9 @@ from pipelines.verification.checks.rotation import angle_undone, angle_unspoken,
 from pipelines.vision.orientation import orientation
 from pipelines.vision.registration import degrees_between, pose_of
 
-ANGLES = tuple(angle for angle in range(30, 336) if abs(angle - 180) > 10)
-"""Degrees counter-clockwise. Thyme's range, without what half a turn would almost undo (table 11 forbids that)."""
+ANGLES = range(30, 336)
+"""Degrees counter-clockwise: Thyme's range. What table 11 rules out is half a turn as the *sum* of turn and correction,
+which ``angle_undone`` measures; an image that is upside down is undone like any other."""
 
 CANVASES = ("expanded", "cropped")
 """What happens to the corners: the canvas grows to hold them, or keeps the image's size and cuts them off."""

@@ -29,8 +29,11 @@ _WORDS = re.compile(
 )
 """Group 1 is missing where no unit follows: the words are skipped, not read again from each of them on."""
 _NUMBER = re.compile(r"\d+")
-_ORDINARY = re.compile(r"(?:u?int|float|complex|base|sha|utf-?)\d+", re.IGNORECASE)
-"""Numbers that belong to a name: ``float32`` tells no angle."""
+_ORDINARY = re.compile(
+    r"(?:u?int|float|complex|base|sha|utf-?)\d+|^rot90$|^(?-i:ROTATE_(?:90|180|270)(?:_(?:COUNTER)?CLOCKWISE)?)$",
+    re.IGNORECASE,
+)
+"""Numbers that belong to a name: ``float32`` tells no angle, ``Image.ROTATE_180`` is the turn itself."""
 
 
 @check()

@@ -218,6 +218,24 @@ def test_a_number_that_belongs_to_a_name_tells_no_angle(rotated):
     assert angle_unspoken(case).passed
 
 
+@pytest.mark.parametrize(
+    ("applied", "code"),
+    [
+        (180, "upright = image.transpose(Image.Transpose.ROTATE_180)"),
+        (180, "upright = cv2.rotate(image, cv2.ROTATE_180)"),
+        (270, "upright = cv2.rotate(image, cv2.ROTATE_90_COUNTERCLOCKWISE)"),
+        (90, "upright = np.rot90(image, 3)"),
+    ],
+)
+def test_a_constant_of_a_library_is_no_name_that_tells_an_angle(rotated, applied, code):
+    assert angle_unspoken(rotated(GOOD["trimmed"], code=code, applied=applied)).passed
+
+
+@pytest.mark.parametrize("code", ["rotate_180 = 1", "path = 'rotate_180.png'", "path = 'ROTATE_180.png'", "rot180 = 1"])
+def test_a_name_of_ones_own_still_does(rotated, code):
+    assert angle_unspoken(rotated(GOOD["trimmed"], code=code, applied=180)).reason == Flaw.HINT_NUMBER
+
+
 def test_every_round_is_looked_at(rotated):
     case = rotated(GOOD["trimmed"])
     leaking = Round("Then 132 degrees.", "", Observation("ok", ""))
