@@ -1,7 +1,7 @@
 """Problems in words that a drawing helps with: areas, crossings, lattice points, intervals, mirror images, distances.
 
-Answers are exact, from integers. Each row carries the program that draws its problem to scale
-(``pipelines/records/samples.py``).
+Answers are exact, from integers. Each row carries a program that draws its problem to scale and prints nothing, and how
+the answer is read off the drawing (``pipelines/records/samples.py``).
 """
 
 from collections.abc import Callable
@@ -29,6 +29,7 @@ def figures(seed: int) -> list[LazyRow]:
 def _row(row: str, kind: str, seed: int) -> SourceRow:
     answer, values = KINDS[kind](Random(f"{seed}/{row}"))
     words = WORDS[kind]
+    words = words | {"seen": words["seen"].format(**values)}
     details = {"drawing_helps": True, "worked": solution(words, values, drawn=True)}
     return problem_row(row, words["question"].format(**values), answer, details, category="geometry")
 
@@ -38,7 +39,9 @@ def _polygon_area(rng: Random) -> Problem:
     corners += [(rng.randint(7, 10), rng.randint(4, 6)), (rng.randint(2, 4), rng.randint(7, 9))]
     twice = abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in _edges(corners)))
     vertices = ", ".join(f"{name}{corner}" for name, corner in zip("ABCD", corners, strict=True))
-    return written(Fraction(twice, 2)), {"corners": corners, "vertices": vertices}
+    rim = sum(gcd(x2 - x1, y2 - y1) for (x1, y1), (x2, y2) in _edges(corners))
+    values = {"corners": corners, "vertices": vertices, "inside": (twice - rim + 2) // 2, "rim": rim}
+    return written(Fraction(twice, 2)), values
 
 
 def _line_and_parabola(rng: Random) -> Problem:
@@ -49,6 +52,9 @@ def _line_and_parabola(rng: Random) -> Problem:
     vertex = Fraction(-((b - slope) ** 2), 4 * a)
     offset = c + int(vertex) + a * (0 if n_points == 1 else rng.randint(2, 6) * (1 if n_points == 2 else -1))
     curves = {"parabola": terms((a, "x²"), (b, "x"), (c, "")), "line": terms((slope, "x"), (offset, ""))}
+    curves["met"] = ("runs past the parabola", "touches the parabola", "cuts through both arms of the parabola")[
+        n_points
+    ]
     return str(n_points), {"a": a, "b": b, "c": c, "slope": slope, "offset": offset, **curves}
 
 
@@ -58,30 +64,50 @@ def _two_circles(rng: Random) -> Problem:
     between = x * x + y * y
     apart, inside = (first + second) ** 2, (first - second) ** 2
     n_points = 2 if inside < between < apart else 1 if between in (apart, inside) else 0
-    return str(n_points), {"first": first, "second": second, "x": x, "y": y}
+    lie = (
+        "one circle inside the other"
+        if between < inside
+        else "the circles beside each other"
+        if between > apart
+        else ""
+    )
+    lie = lie or ("two crossings of the circles" if n_points == 2 else "the circles touching")
+    return str(n_points), {"first": first, "second": second, "x": x, "y": y, "lie": lie}
 
 
 def _lattice_in_triangle(rng: Random) -> Problem:
     corners = [(0, 0), (rng.randint(5, 9), rng.randint(0, 2)), (rng.randint(0, 4), rng.randint(5, 9))]
     twice = abs(sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in _edges(corners)))
     on_edges = sum(gcd(x2 - x1, y2 - y1) for (x1, y1), (x2, y2) in _edges(corners))
-    return str((twice - on_edges + 2) // 2), {"corners": corners}
+    rows = [sum(_is_inside(corners, x, y) for x in range(11)) for y in range(11)]
+    values = {"corners": corners, "rows": " + ".join(str(row) for row in rows if row)}
+    return str((twice - on_edges + 2) // 2), values
 
 
 def _lattice_in_circle(rng: Random) -> Problem:
     square = rng.randint(5, 40)
     radius = isqrt(square)
-    count = sum(2 * isqrt(square - x * x) + 1 for x in range(-radius, radius + 1))
-    return str(count), {"square": square}
+    columns = [2 * isqrt(square - x * x) + 1 for x in range(radius + 1)]
+    sides = " + ".join(map(str, columns[1:]))
+    return str(columns[0] + 2 * sum(columns[1:])), {"square": square, "middle": columns[0], "sides": sides}
 
 
 def _covered_length(rng: Random) -> Problem:
     starts = sorted(rng.sample(range(0, 18), 4))
     intervals = [(start, start + rng.randint(2, 6)) for start in starts]
     rng.shuffle(intervals)
-    covered = len({unit for start, end in intervals for unit in range(start, end)})
+    stretches: list[tuple[int, int]] = []
+    for start, end in sorted(intervals):
+        if stretches and start <= stretches[-1][1]:
+            start, end = stretches[-1][0], max(end, stretches.pop()[1])
+        stretches.append((start, end))
     listed = ", ".join(f"[{start}, {end}]" for start, end in intervals)
-    return str(covered), {"intervals": intervals, "listed": listed}
+    joined = " and ".join(f"{start} to {end}" for start, end in stretches)
+    return str(sum(end - start for start, end in stretches)), {
+        "intervals": intervals,
+        "listed": listed,
+        "joined": joined,
+    }
 
 
 def _mirror_image(rng: Random) -> Problem:
@@ -100,7 +126,13 @@ def _distance_to_line(rng: Random) -> Problem:
     top = root if apart == share else f"{apart // share}{root}"
     exact = top if share == square else f"\\frac{{{top}}}{{{square // share}}}"
     values = {"a": a, "b": b, "c": c, "x": x, "y": y, "line": terms((a, "x"), (b, "y"))}
+    values |= {"across": Fraction(apart, abs(a)), "up": Fraction(apart, abs(b))}
     return exact if apart else "0", values
+
+
+def _is_inside(corners: list[tuple[int, int]], x: int, y: int) -> bool:
+    turns = [(x2 - x1) * (y - y1) - (y2 - y1) * (x - x1) for (x1, y1), (x2, y2) in _edges(corners)]
+    return min(turns) > 0 or max(turns) < 0
 
 
 def _edges(corners: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:

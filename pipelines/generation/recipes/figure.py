@@ -16,7 +16,7 @@ from pipelines.records import Sample
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.records.samples import details_of
 from pipelines.storage.images import ImageStore
-from pipelines.verification.checks import answer_verified, executes, figure_rendered
+from pipelines.verification.checks import answer_verified, drawing_needed, executes, figure_rendered
 
 CATEGORIES = ("math", "geometry")
 """Samples whose category has one of these in it are mathematical problems."""
@@ -46,6 +46,6 @@ recipe = Recipe(
     prompt=bundled_prompt("figure"),
     protocol=ToolCall(),
     prepare=prepare,
-    checks=(executes, figure_rendered, answer_verified),
+    checks=(executes, figure_rendered, drawing_needed, answer_verified),
     max_rounds=4,
 )

@@ -27,6 +27,7 @@ from pipelines.verification.checks.crop import (
     second_round_is_explained,
     two_programs,
 )
+from pipelines.verification.checks.drawing import drawing_needed
 from pipelines.verification.checks.frames import (
     frames_within_budget,
     relevant_frames_shown,
@@ -60,6 +61,7 @@ __all__ = [
     "consistency",
     "crop_contains_target",
     "crop_is_tight",
+    "drawing_needed",
     "executes",
     "figure_rendered",
     "first_crop_is_generous",

@@ -46,6 +46,7 @@ class Flaw(StrEnum):
     FRAMES_MISSED = "frames_missed"
     FIGURE_BLANK = "figure_blank"
     NOT_DRAWN = "not_drawn"
+    ANSWER_PRINTED = "answer_printed"
     NO_LEGIBILITY_GAIN = "no_legibility_gain"
     TEXT_MISREAD = "text_misread"
     INEFFECTIVE = "ineffective"

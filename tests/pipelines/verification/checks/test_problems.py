@@ -14,6 +14,7 @@ from pipelines.records import Observation, Round
 from pipelines.verification.checks import (
     answer_judged,
     answer_verified,
+    drawing_needed,
     figure_rendered,
     output_supports_answer,
     program_computes,
@@ -290,3 +291,30 @@ def test_a_judge_is_asked_only_where_no_rule_can_tell(make_problem):
 def test_most_votes_of_the_judge_decide_on_words(make_problem, verdict, passes):
     found = judged(make_problem(answer="a red bicycle", given="a bicycle, red"), Voter(verdict))
     assert found.passed is passes
+
+
+# --- the drawing's need
+
+
+DRAWN = "import matplotlib.pyplot as plt\nplt.plot([0, 42], [0, 1], 'ro')\nplt.title('the curve')\nplt.show()"
+
+
+@pytest.mark.parametrize("printed", ["", "points marked", "x from 0 to 50"])
+def test_a_drawing_that_nobody_could_do_without_passes(make_problem, printed):
+    assert drawing_needed(make_problem(DRAWN, printed)).passed
+
+
+@pytest.mark.parametrize("printed", ["42", "area: 42.0", "discriminant: 9\npoints: 42", "so it is 42, as drawn"])
+def test_an_answer_that_was_printed_needed_no_drawing(make_problem, printed):
+    found = drawing_needed(make_problem(DRAWN, printed))
+    assert (found.passed, found.reason) == (False, "answer_printed")
+
+
+@pytest.mark.parametrize("text", ["42", "area = 42", "Area: 42.0"])
+def test_an_answer_that_the_code_writes_into_the_drawing_is_told_not_seen(make_problem, text):
+    found = drawing_needed(make_problem(DRAWN.replace("the curve", text), ""))
+    assert (found.passed, found.reason) == (False, "answer_printed")
+
+
+def test_the_numbers_of_the_problem_may_stand_in_code_and_drawing(make_problem):
+    assert drawing_needed(make_problem(DRAWN.replace("the curve", "radius 5, centre (42, 1)"), "")).passed
