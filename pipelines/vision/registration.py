@@ -227,9 +227,8 @@ def _similarity(matches: _Matches) -> tuple[Matrix | None, NDArray[np.float32]]:
     matrix, inliers = cv2.estimateAffinePartial2D(
         *matches, method=cv2.RANSAC, ransacReprojThreshold=_REACH, maxIters=3000, confidence=0.999
     )
-    if matrix is None:
-        return None, matches.places[:0]
-    return np.asarray(matrix, np.float64), matches.places[inliers.ravel() > 0]
+    none = (None, matches.places[:0])
+    return none if matrix is None else (np.asarray(matrix, np.float64), matches.places[inliers.ravel() > 0])
 
 
 def _hull(places: NDArray[np.float32], shape: tuple[int, ...]) -> Gray | None:

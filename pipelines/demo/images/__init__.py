@@ -25,7 +25,7 @@ from pipelines.demo.images.photographs import overviews, photographs, snapshots
 from pipelines.demo.images.scenes import scenes
 from pipelines.sources import BadRow, SourceRow
 
-DEMO_VERSION = "2"
+DEMO_VERSION = "3"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
