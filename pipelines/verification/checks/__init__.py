@@ -27,7 +27,7 @@ from pipelines.verification.checks.crop import (
     second_round_is_explained,
     two_programs,
 )
-from pipelines.verification.checks.drawing import drawing_needed
+from pipelines.verification.checks.figure_need import drawing_needed
 from pipelines.verification.checks.frames import (
     frames_within_budget,
     relevant_frames_shown,
