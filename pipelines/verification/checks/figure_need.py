@@ -1,4 +1,4 @@
-"""Whether a drawing was needed: an answer that a program printed was computed, without a look at the drawing (FIGR §3.1).
+"""Whether a drawing was needed: a printed answer was computed, without a look at the drawing (FIGR §3.1).
 
 What is read off the drawing is compared with the source's answer by ``answer_verified``. Not found is an answer that a
 program computed and wrote into its own drawing.
