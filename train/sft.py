@@ -67,7 +67,8 @@ def _train(
     from train.examples.encoding import open_reader
     from train.finetuning.phases import SftRun
 
-    read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels", "train_observations"})
+    ablations = {"train_observations", "loss_policy", "without_comments"}
+    read_as = settings.model_dump(include={"layout", "min_pixels", "max_pixels"} | ablations)
     run = SftRun(job.model, open_reader(job.model, **read_as), settings, staging, report, save_steps)
     return run.train(run.check_rows(planned, job.output.parent / ".conformance"))
 

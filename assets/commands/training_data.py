@@ -9,6 +9,7 @@ import typer
 
 from annotation.commands import CONSOLE, errors_as_messages, open_workspace
 from assets.commands import print_line, progress_bar
+from pipelines.records.trajectories import LossPolicy
 from train.examples.encoding import Layout
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ def inspect_mask(
         bool,
         typer.Option("--train-observations", help="Train on observations too (ablation of `python -m train.sft`)."),
     ] = False,
+    loss_policy: Annotated[LossPolicy | None, typer.Option(help="Ablation: instead of what the row says.")] = None,
+    without_comments: Annotated[
+        bool, typer.Option("--without-comments", help="Ablation: code is read without its comments.")
+    ] = False,
     html: Annotated[Path | None, typer.Option(help="Write an HTML page with the row's images instead.")] = None,
 ) -> None:
     """Show which tokens of a row are trained (green) and which are masked (dim), as `train.sft` encodes it.
@@ -44,7 +49,13 @@ def inspect_mask(
 
     with errors_as_messages(), guarded():
         reader = open_reader(
-            model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels, train_observations=train_observations
+            model,
+            layout=layout,
+            min_pixels=min_pixels,
+            max_pixels=max_pixels,
+            train_observations=train_observations,
+            loss_policy=loss_policy,
+            without_comments=without_comments,
         )
         show(mask_of(row_at(_folders(dataset), row), reader, model), html)
 

@@ -19,6 +19,8 @@ from pipelines.publishing.layouts import turns as rendering
 from pipelines.publishing.layouts.trl import inline_messages, messages_of
 from pipelines.publishing.layouts.turns import Row, Unrenderable
 from pipelines.records import ImageRef, Sample, Truth, TruthBox, VideoRef
+from pipelines.records.trajectories import LossPolicy
+from train.examples.ablations import ablated
 from train.runs import TrainError
 
 Layout = Literal["turns", "inline"]
@@ -112,17 +114,24 @@ class RowReader:
 
     ``train_observations`` is an ablation, the loss that a trainer without masks has: every token after the question
     counts, what the sandbox showed and its markers as well, whatever the rows' loss policy; only the tokens that stand
-    for images have no label. A model trained so learns to write observations itself.
+    for images have no label. A model trained so learns to write observations itself. The other two:
+    ``train.examples.ablations``.
     """
 
     processor: Any
     template: str
     layout: Layout = "turns"
     train_observations: bool = False
+    loss_policy: LossPolicy | None = None
+    without_comments: bool = False
+
+    def ablated(self, row: Row) -> Row:
+        """The row that is read in place of ``row``."""
+        return ablated(row, loss_policy=self.loss_policy, without_comments=self.without_comments)
 
     def present(self, row: Row) -> dict[str, Any]:
         """A row as TRL's example: messages whose parts say whether they are trained, and their images in order."""
-        example = conversation(row, layout=self.layout)
+        example = conversation(self.ablated(row), layout=self.layout)
         for message in example.messages:
             if self.train_observations and message["role"] == "assistant":
                 message["content"] = [{**part, "train": True} for part in message["content"]]
@@ -157,11 +166,14 @@ def open_reader(
     layout: Layout = "turns",
     min_pixels: int | None = None,
     max_pixels: int | None = None,
-    train_observations: bool = False,
+    **ablations: Any,
 ) -> RowReader:
-    """The reader of a model's folder. Raises ``TrainError`` when the templates do not fit the model."""
+    """The reader of a model's folder; ``ablations`` are fields of the reader.
+
+    Raises ``TrainError`` when the templates do not fit the model.
+    """
     from train.models.loading import load_processor, model_type, template
 
     source = template("sft", model_type(model))
     processor = load_processor(model, min_pixels=min_pixels, max_pixels=max_pixels)
-    return RowReader(processor, source, layout, train_observations)
+    return RowReader(processor, source, layout, **ablations)

@@ -86,7 +86,7 @@ class LossMask:
 def mask_of(row: Row, reader: RowReader, model: Path) -> LossMask:
     """The row with its tokens and labels."""
     batch = reader.read([row])
-    return LossMask(row, reader, model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
+    return LossMask(reader.ablated(row), reader, model, batch["input_ids"][0].tolist(), batch["labels"][0].tolist())
 
 
 def _pieces(mask: LossMask) -> Iterator[Piece]:

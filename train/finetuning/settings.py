@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from pipelines.publishing.dataset_reader import dataset_files
+from pipelines.records.trajectories import LossPolicy
 from train.examples.encoding import Layout
 from train.runs import TrainError
 from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, without_unset
@@ -86,6 +87,11 @@ class SftSettings(ProgramSettings):
         description="An ablation, never for use: every token after the question is trained, the sandbox's output as "
         "well.",
     )
+    loss_policy: LossPolicy | None = Field(
+        default=None,
+        description="An ablation: which rounds are trained, instead of what each row says (all_rounds, last_round).",
+    )
+    without_comments: bool = Field(default=False, description="An ablation: code is read without its comments.")
     drop_nonconforming: bool = Field(default=False, description="Train on the conforming rows only.")
     skip_missing: bool = Field(
         default=False, description="Train a phase without those of its families that do not exist."

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -142,6 +143,16 @@ def test_with_observations_trained_all_after_the_question_is_but_images(processo
         trained = "".join(s.text for s in after if s.trained)
         assert trained.count("seen: ") == trained.count(CALL[protocol]) == 3
         assert trained.endswith(f"{END[protocol]}<|im_end|>\n")
+
+
+@pytest.mark.parametrize("loss_policy", ["last_round", "all_rounds"])
+def test_another_loss_policy_trains_as_rows_that_have_it(processors, loss_policy):
+    plain = RowReader(processors["qwen3_vl", "words"], template("sft", "qwen3_vl"))
+    other = replace(plain, loss_policy=loss_policy)
+    rows = [row_of("thyme", 2, policy, 1) for policy in ("last_round", "all_rounds")]
+    assert segments_of(rows[0], other) == segments_of(rows[1], other)
+    assert segments_of(rows[0], other) == segments_of(row_of("thyme", 2, loss_policy, 1), plain)
+    assert mask_of(rows[0], other, Path("tiny")).row["loss_policy"] == loss_policy
 
 
 def test_every_token_is_in_one_piece_that_is_text(processors):

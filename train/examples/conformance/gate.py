@@ -84,12 +84,14 @@ class ConformanceGate:
     def key(self) -> str:
         """The digest of all that the verdicts depend on."""
         sizes = self.reader.processor.image_processor.size
+        # those that are not set are left out: reports of earlier versions go on to count
+        ablations = filter(None, (self.reader.loss_policy, self.reader.without_comments))
         return digest(
             [
                 VERSION,
                 [folder_digest(folder, "*.parquet") for folder in self.folders],
                 [folder_digest(self.model, pattern) for pattern in ("*.json", "*.txt", "*.jinja")],
-                [self.reader.template, self.reader.layout, self.reader.train_observations],
+                [self.reader.template, self.reader.layout, self.reader.train_observations, *ablations],
                 [sizes["shortest_edge"], sizes["longest_edge"], self.max_tokens],
                 [version("transformers"), version("trl")],
             ]

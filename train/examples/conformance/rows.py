@@ -55,7 +55,7 @@ def judge(rows: Sequence[IndexedRow], reader: RowReader, *, max_tokens: int) -> 
 
 def trained_texts(row: Row, reader: RowReader) -> Iterator[str]:
     """What has to be trained of a row, run by run: the model's turns with their ends, as its loss policy says."""
-    answers = [turn for turn in rendering.turns(row) if turn.role == "assistant"]
+    answers = [turn for turn in rendering.turns(reader.ablated(row)) if turn.role == "assistant"]
     for turn in answers:
         if turn.trained:
             inside = reader.layout == "inline" and turn is not answers[-1]
