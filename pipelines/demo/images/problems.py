@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping
 from fractions import Fraction
+from random import Random
 from typing import Any
 
+from pipelines.demo.grammar import one_form
 from pipelines.records import Truth
 from pipelines.records.samples import ReferenceSolution
 from pipelines.sources import SourceRow
@@ -26,9 +28,10 @@ def problem_row(
 
 
 def solution(words: Mapping[str, Any], values: Mapping[str, Any], *, drawn: bool = False) -> dict[str, Any]:
-    """How a problem is solved, for ``truth.details``: ``idea``, ``steps``, ``programs`` and ``seen`` of its table."""
+    """How a problem is solved, for ``truth.details``: ``idea``, ``steps``, ``programs`` and ``seen`` of its table. The
+    values decide in which of its forms the idea is said."""
     return ReferenceSolution(
-        idea=words["idea"],
+        idea=one_form(words["idea"], Random(repr(sorted(values.items())))),
         steps=tuple(step.format(**values) for step in words.get("steps", ())),
         programs=tuple(program.format(**values) for program in words["programs"]),
         seen=words["seen"],

@@ -3,13 +3,14 @@
 from random import Random
 
 from pipelines.demo import data_beside
+from pipelines.demo.grammar import phrases
 from pipelines.demo.oracle.family_script import family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 from pipelines.models.protocols.markup import write_box
 from pipelines.records.samples import reference_solution
 
-_SAYS = data_beside(__file__)
+_SAYS = phrases(data_beside(__file__))
 
 
 def _solution(turn: CompletionRequest) -> str:

@@ -4,11 +4,12 @@ from functools import partial
 from random import Random
 
 from pipelines.demo import data_beside
+from pipelines.demo.grammar import phrases
 from pipelines.demo.oracle.family_script import answer_turn, family_script, one_of_each
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 
-_SAYS = data_beside(__file__)
+_SAYS = phrases(data_beside(__file__))
 
 
 def _turn_upright(turn: CompletionRequest) -> str:

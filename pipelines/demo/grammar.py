@@ -1,0 +1,73 @@
+"""Sentences in many forms: ``"It [leans|tilts] [to the left|leftwards]."`` stands for four.
+
+    says = phrases(data_beside(__file__))       # arrays that hold alternatives become ``Forms``
+    random.choice(says["seen"])                 # one form; each is as likely as any other
+    one_form("[So|Then] I look.", random)
+
+An alternative may be empty. Alternatives do not nest. Slots (``{label}``) stay as they are.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, overload
+
+_CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
+
+
+class Forms(Sequence[str]):
+    """Every form of some sentences, made when it is asked for."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = [_parts(text) for text in texts]
+        self._sizes = [math.prod(map(len, parts)) for parts in self._texts]
+
+    def __len__(self) -> int:
+        return sum(self._sizes)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        place = at + len(self) if at < 0 else at
+        for parts, size in zip(self._texts, self._sizes, strict=True):
+            if 0 <= place < size:
+                return _form(parts, place)
+            place -= size
+        raise IndexError(at)
+
+
+def phrases(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The same table, where an array of texts with alternatives is the ``Forms`` of these. Code has several lines and
+    is left alone."""
+    return {name: _expanded(value) for name, value in table.items()}
+
+
+def one_form(text: str, rng: Random) -> str:
+    """Some form of one text."""
+    return rng.choice(Forms([text]))
+
+
+def _expanded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return phrases(value)
+    texts = isinstance(value, list) and all(isinstance(text, str) and "\n" not in text for text in value)
+    return Forms(value) if texts and any(map(_CHOICE.search, value)) else value
+
+
+def _parts(text: str) -> list[list[str]]:
+    """Fixed pieces and alternatives in turn."""
+    pieces = _CHOICE.split(text)
+    return [piece.split("|") if n % 2 else [piece] for n, piece in enumerate(pieces)]
+
+
+def _form(parts: Sequence[Sequence[str]], place: int) -> str:
+    words = []
+    for alternatives in parts:
+        place, which = divmod(place, len(alternatives))
+        words.append(alternatives[which])
+    return re.sub(r" +(?=[ ,.;:])", "", "".join(words)).strip()

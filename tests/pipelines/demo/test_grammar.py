@@ -1,0 +1,45 @@
+"""Sentences with alternatives stand for all of their forms."""
+
+import random
+
+import pytest
+
+from pipelines.demo.grammar import Forms, one_form, phrases
+
+TEXTS = ["It [leans|tilts] [left|right|].", "Plain {label}."]
+
+
+def test_every_form_is_there_once():
+    forms = Forms(TEXTS)
+    assert sorted(forms) == sorted(
+        ["It leans left.", "It tilts left.", "It leans right.", "It tilts right.", "It leans.", "It tilts.", TEXTS[1]]
+    )
+    assert len(forms) == len(set(forms)) == 7
+    assert forms[-1] == forms[6] == TEXTS[1]
+    assert forms[:2] == [forms[0], forms[1]]
+
+
+@pytest.mark.parametrize("place", [7, -8])
+def test_there_are_no_others(place):
+    with pytest.raises(IndexError):
+        Forms(TEXTS)[place]
+
+
+def test_a_choice_is_of_all_forms():
+    rng = random.Random(0)
+    assert {rng.choice(Forms(TEXTS)) for _ in range(200)} == set(Forms(TEXTS))
+    assert {one_form("[So|Then] I look.", rng) for _ in range(20)} == {"So I look.", "Then I look."}
+
+
+def test_only_arrays_of_sentences_are_read_so():
+    table = {
+        "says": ["[a|b]"],
+        "more": {"says": ["c [d|e]"]},
+        "code": ["x = [1|2]\ny = 3"],
+        "plain": ["f"],
+        "n": [1, 2],
+    }
+    read = phrases(table)
+    assert list(read["says"]) == ["a", "b"]
+    assert list(read["more"]["says"]) == ["c d", "c e"]
+    assert (read["code"], read["plain"], read["n"]) == (table["code"], ["f"], [1, 2])
