@@ -17,7 +17,8 @@ from assets.graph.families import family_assets, samples_asset, shard_partitions
 from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.rl import rl_assets
 from assets.launching import LauncherResource
-from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.generation.recipes import Recipe
+from pipelines.generation.released import all_recipes
 from pipelines.storage.workspace import Workspace
 
 if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
@@ -35,7 +36,7 @@ _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(e
 def definitions() -> dg.Definitions:
     """The code location, from the environment and the recipes on disk."""
     partitions = shard_partitions(Workspace.from_environment())
-    recipes = list(load_recipes().values())
+    recipes = list(all_recipes().values())
     return dg.Definitions(
         assets=[
             samples_asset(partitions),

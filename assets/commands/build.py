@@ -90,9 +90,9 @@ def home() -> None:
 
 
 def _checked_families(families: list[str]) -> list[str]:
-    from pipelines.generation.recipes import load_recipes
+    from pipelines.generation.released import all_recipes
 
-    recipes = load_recipes()
+    recipes = all_recipes()
     for family in families:
         if family not in recipes:
             raise typer.BadParameter(f"there is no family {family!r}; choose from {', '.join(recipes)}")

@@ -15,6 +15,7 @@ from assets.pages.previews import samples_examples, samples_preview, trajectorie
 from pipelines.generation import engine, stage
 from pipelines.generation.engine import STAGES, Family
 from pipelines.generation.recipes import Recipe
+from pipelines.generation.released import ReleasedPolicy
 from pipelines.publishing.judge_stats import judge_stats_of
 from pipelines.records import Reject, Sample, Trajectory
 from pipelines.sources.catalog import Catalog
@@ -71,6 +72,8 @@ def _work(run: StageRun, family: Family, stage: str) -> StageReport:
     recipe, workspace, policy = family.recipe, run.workspace, run.policy
     if stage == "trajectories":
         return family.keep()
+    if recipe.writer == "released":
+        return _release_work(run, family, stage)
     if stage == "verdicts":
         judge, writer = policy("judge"), policy("policy")
         necessity = run.settings.necessity(recipe, is_free=writer.kind == "oracle")
@@ -83,6 +86,15 @@ def _work(run: StageRun, family: Family, stage: str) -> StageReport:
         return family.run(writing)
     planner = policy("policy").for_recipe(recipe, workspace) if recipe.plan else None
     return family.draft(writing, planner, n_most=run.settings.n_most)
+
+
+def _release_work(run: StageRun, family: Family, stage: str) -> StageReport:
+    """No policy is asked: the release wrote the turns, and its checks are measured."""
+    if stage == "verdicts":
+        return family.check()
+    if stage == "runs":
+        return family.run(ReleasedPolicy())
+    return family.draft(ReleasedPolicy(), n_most=run.settings.n_most)
 
 
 def _stage(

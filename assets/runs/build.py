@@ -31,6 +31,7 @@ from assets.terminal.summary import print_annotated_summary, print_rl_summary, p
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Yield, next_limit
 from pipelines.generation.recipes import Recipe, load_recipes, quotas
+from pipelines.generation.released import RELEASED
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from pipelines.publishing.sft_dataset import ASSET
@@ -58,7 +59,7 @@ def build_sft(
     work, ``MaterializationFailed`` with the asset's message.
     """
     with Workspace.from_environment() as workspace:
-        recipes = list(load_recipes().values())
+        recipes = families_of(workspace, source)
         catalog = _partitions(workspace)
         partitions = _partitions_of(catalog, source)
         asyncio.run(_check_policies(workspace, recipes))
@@ -72,6 +73,12 @@ def build_sft(
                 _build_rl_stages(jobs, _partitions_of(catalog, rl_source))
             if train:
                 _train(jobs, chosen)
+
+
+def families_of(workspace: Workspace, source: str) -> list[Recipe]:
+    """The families of a source: those of releases for released trajectories, the recipes for any other."""
+    config = Catalog(workspace.sources).configs().get(source)
+    return list(RELEASED) if config is not None and config.is_release else list(load_recipes().values())
 
 
 def build_rl(

@@ -44,6 +44,7 @@ FILES_CODE = (
     "pipelines.publishing.features",
     "pipelines.publishing.parquet_shards",
     "pipelines.publishing.judge_stats",
+    "pipelines.publishing.release_facts",
     "pipelines.publishing.replay",
     "pipelines.publishing.templates",
     "pipelines.publishing.text_charts",

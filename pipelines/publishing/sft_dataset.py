@@ -29,6 +29,7 @@ from pipelines.publishing.judge_stats import (
     review_checks,
 )
 from pipelines.publishing.parquet_shards import Shipped, write_trajectories
+from pipelines.publishing.release_facts import release_facts
 from pipelines.publishing.replay import replay
 from pipelines.records import Sample, Trajectory, to_row
 from pipelines.records.digest import digest
@@ -129,6 +130,7 @@ class SftDataset(Publication[Trajectory]):
             judging=judge_stats_of(tables, family, self._partitions),
             reviewed=acceptance(read_reviews(tables, family)),
             languages=languages(self.workspace),
+            release=release_facts(tables, family, self._partitions) if self.recipe.writer == "released" else None,
         )
 
     def _gathered(self) -> tuple[Selection[Trajectory], int]:

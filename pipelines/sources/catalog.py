@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipelines.sources import Source, SourceError
 from pipelines.sources.columns import Columns
@@ -62,7 +62,8 @@ class SourceConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: DatasetInfo | None = None
-    kind: Literal["jsonl", "parquet", "huggingface"]
+    kind: Literal["jsonl", "parquet", "huggingface", "trajectories"]
+    """``trajectories``: released ones, in JSON lines where ``questions`` is set, else as ``huggingface`` or parquet."""
     path: str
     questions: str | tuple[str, ...] | None = None
     """``jsonl``: the file or files, absolute or below ``path``; default: ``metadata.jsonl``."""
@@ -79,9 +80,20 @@ class SourceConfig(BaseModel):
     language: str = Field(default="", pattern="^([a-z]{2,3})?$")
     """Of its questions, ISO 639; for the dataset's card."""
 
+    @model_validator(mode="after")
+    def _has_a_transcript(self) -> Self:
+        if self.is_release != (self.columns.transcript is not None):
+            raise ValueError("the kind `trajectories` needs `columns.transcript`, and no other kind has it")
+        return self
+
+    @property
+    def is_release(self) -> bool:
+        """Whether rows are released trajectories: their samples go to the families of ``generation/released.py``."""
+        return self.kind == "trajectories"
+
     def open(self, name: str) -> Source:
         """The source. Raises ``SourceError`` when its files are missing."""
-        if self.kind == "jsonl":
+        if self.kind == "jsonl" or (self.is_release and self.questions is not None):
             files = (self.questions,) if isinstance(self.questions, str) else self.questions or ("metadata.jsonl",)
             questions = [Path(self.path) / file for file in files]  # an absolute path stays absolute
             folder = Path(self.folder or self.path)
@@ -211,6 +223,10 @@ def placed(name: str, path: Path | None = None, *, n_shards: int = 1) -> SourceC
     if path.suffix == ".parquet" and path.is_file() and config.kind == "huggingface":
         changes = {"kind": "parquet", "path": str(path.absolute()), "files": (), "split": "train"}
         return config.model_copy(update={**changes, "n_shards": n_shards})
+    if config.is_release and path.is_file():
+        lines = {"questions": path.name, "path": str(path.absolute().parent)}
+        place = {"path": str(path.absolute()), "questions": None} if path.suffix == ".parquet" else lines
+        return config.model_copy(update={**place, "files": (), "split": "train", "n_shards": n_shards})
     if not path.is_dir():
         expected = "a folder" if config.kind == "jsonl" else "a folder or a parquet file"
         raise SourceError(f"{name}: expected {expected}, downloaded; there is none at {path}")

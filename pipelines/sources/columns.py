@@ -59,6 +59,18 @@ BESIDE = "beside"
 BoxFrame = Literal["corners", "xywh", "fractions", "percent"]
 
 
+class TranscriptColumns(BaseModel):
+    """Where a released trajectory stands in a row, and how it is written (``transcripts.py``)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    column: str
+    """A text with everything that the model wrote and was shown, or a list of messages."""
+    dialect: Literal["thyme", "tool_call", "pixel_reasoner", "deepeyes"]
+    label: str | None = None
+    """The column with the right answer, where the release has one besides what the model answered."""
+
+
 class Columns(BaseModel):
     """Names of columns; ``None`` for what a source lacks.
 
@@ -98,11 +110,16 @@ class Columns(BaseModel):
     r"""Whether an answer may be wrapped in ``<answer>``, ``\boxed{}`` or ``$``."""
     answer_list: Literal["refuse", "first"] = "refuse"
     """``first``: an answer may be a list of accepted spellings, of which the first counts."""
+    transcript: TranscriptColumns | None = None
+    """Of the kind ``trajectories``: then ``question`` is read only where ``transcript.column`` is one text."""
     json_beside: bool = False
     """Whether each image has a JSON file of its name beside it; ``beside.bbox`` is its field ``bbox``."""
 
     def needed(self) -> list[tuple[str, ...]]:
         """The required columns; of several names in one entry, one is required."""
+        if self.transcript is not None:
+            read = (self.transcript.column, self.transcript.label, self.category, self.license, self.row_id)
+            return [(name,) for name in read if name]
         choices = alternatives(self.choices) if self.choices else ()
         single = (self.images, self.videos, *choices, self.boxes, self.category, self.license, self.row_id)
         names = [name for name in (*single, *self.details, *self.exclude) if name]

@@ -25,6 +25,7 @@ from pipelines.sources.texts import (
     split_question,
     text_at,
 )
+from pipelines.sources.transcripts import released_row
 from pipelines.storage.media_validation import probe
 
 _DEEPEST = 16
@@ -36,6 +37,8 @@ def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Pat
         if columns.json_beside:
             row = {**row, BESIDE: json_beside(row, columns.images, folder, prefix=columns.path_prefix)}
         _check_excluded(row, columns)
+        if columns.transcript is not None:
+            return released_row(row, columns, where=where, folder=folder, license=license)
         images = tuple(media(row, columns.images, folder, IMAGE, prefix=columns.path_prefix))
         question, choices = _question_and_choices(row, columns)
         return SourceRow(

@@ -114,7 +114,7 @@ class TabularSource:
 
     def _load(self) -> Any:
         config = self._config
-        if config.kind != "parquet":
+        if config.kind != "parquet" and Path(config.path).suffix != ".parquet":
             return datasets.load_dataset(
                 config.path,
                 config.config,

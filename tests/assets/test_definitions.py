@@ -11,7 +11,7 @@ import pytest
 from assets.definitions import SFT, definitions
 from assets.graph.families import stage_key
 from pipelines.generation.engine import STAGES
-from pipelines.generation.recipes import load_recipes
+from pipelines.generation.released import all_recipes
 from pipelines.generation.stage import SAMPLES
 from pipelines.models.policies import oracles
 from pipelines.records import Trajectory
@@ -32,7 +32,7 @@ def test_the_definitions_are_loadable() -> None:
 
 def test_every_asset_of_the_graph_is_there() -> None:
     stages = ("drafts", "runs", "verdicts", "trajectories", "rejects")
-    family = {f"{family}/{stage}" for family in load_recipes() for stage in stages}
+    family = {f"{family}/{stage}" for family in all_recipes() for stage in stages}
     training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint", "evaluation"}
     annotation = {
         "annotation_pool",
@@ -56,7 +56,7 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
-    assert groups == {"source", "datasets", "annotation", "train", "rl"} | set(load_recipes())
+    assert groups == {"source", "datasets", "annotation", "train", "rl"} | set(all_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:

@@ -43,8 +43,8 @@ from pipelines.verification.checks.necessity import Necessity
 from sandbox.errors import UserError
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
-Writer = Literal["draft", "convert"]
-"""Who writes a family's trajectories: the drafting policy, or the one that converts what was drafted."""
+Writer = Literal["draft", "convert", "released"]
+"""Who writes a family's trajectories: the drafting policy, the one that converts what was drafted, or a release."""
 
 
 class RecipeError(UserError):

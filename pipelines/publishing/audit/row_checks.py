@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from pipelines.generation.recipes import load_recipes
+from pipelines.generation.released import all_recipes
 from pipelines.publishing.audit.findings import AuditFinding, shortened
 from pipelines.publishing.audit.row_case import NotKnown, Row
 from pipelines.records import Check
@@ -24,11 +25,12 @@ MAX_SCORE_CHANGE, SMALLEST_CHANGE = 0.02, 0.001
 @cache
 def checks_of(family: str) -> tuple[MeasuredCheck, ...]:
     """The measured checks for rows of a family. Judged ones have votes, which are only counted."""
-    recipes = load_recipes()
+    recipes = all_recipes()
     if family in recipes:
         return tuple(check for check in recipes[family].checks if isinstance(check, MeasuredCheck))
-    listed = Counter(check for recipe in recipes.values() for check in set(recipe.checks))
-    common = [check for check, n in listed.items() if n >= MOST * len(recipes) and isinstance(check, MeasuredCheck)]
+    drafted = load_recipes()
+    listed = Counter(check for recipe in drafted.values() for check in set(recipe.checks))
+    common = [check for check, n in listed.items() if n >= MOST * len(drafted) and isinstance(check, MeasuredCheck)]
     always = [check for check in (hint_stays_hidden, solution_stays_hidden) if check not in common]
     return tuple(sorted([*common, *always], key=lambda check: check.name))
 

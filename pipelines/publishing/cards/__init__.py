@@ -8,6 +8,7 @@ from typing import Any
 from pipelines.generation.funnel import Funnel
 from pipelines.generation.recipes import Recipe
 from pipelines.publishing.judge_stats import JudgeStats
+from pipelines.publishing.release_facts import ReleaseFacts
 from pipelines.publishing.replay import Replay
 from pipelines.publishing.templates import render
 from pipelines.publishing.text_charts import text_bars
@@ -33,8 +34,12 @@ def sft_card(
     judging: JudgeStats,
     reviewed: Proportion,
     languages: Mapping[str, str],
+    release: ReleaseFacts | None = None,
 ) -> str:
-    """The card of one family's trajectories. ``replayed`` None: not measured. ``languages``: by source."""
+    """The card of one family's trajectories.
+
+    ``replayed`` None: not measured. ``languages``: by source. ``release``: of a family of released trajectories.
+    """
     from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
     from pipelines.publishing.features import TRAJECTORIES
 
@@ -64,6 +69,7 @@ def sft_card(
         mean_scores=_mean_scores(trajectories),
         judging=judging,
         reviewed=reviewed,
+        release=release,
         interval=_interval,
         example=_example(trajectories[0], samples),
     )

@@ -44,6 +44,7 @@ class Flaw(StrEnum):
     WRONG_ANGLE = "wrong_angle"
     NOT_UPRIGHT = "not_upright"
     FRAMES_MISSED = "frames_missed"
+    OTHER_OBSERVATION = "other_observation"
     FIGURE_BLANK = "figure_blank"
     NOT_DRAWN = "not_drawn"
     ANSWER_PRINTED = "answer_printed"

@@ -1,0 +1,89 @@
+"""Released trajectories as families of their own: the release writes the turns, the sandbox executes them again.
+
+Samples of a source of the kind ``trajectories`` hold the release's turns in their details. ``ReleasedPolicy`` gives
+them one after the other; parsing, execution, checks, rejects and publishing are those of every family. One family per
+protocol: ``released_code`` and ``released_calls``. ``load_recipes`` leaves them out: nothing is drafted for them.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.models.policies.base import Completion, CompletionRequest, PolicyError, PolicyIdentity
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Protocol, Thyme, ToolCall
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import hint_stays_hidden, no_round_is_broken, solution_stays_hidden
+from pipelines.verification.checks.released import agrees_with_label, release_of, replays_as_released
+
+MAX_ROUNDS = 64
+
+
+class ReleasedPolicy:
+    """Writes what the release wrote. A turn that it does not have is a ``PolicyError``."""
+
+    concurrency = 8
+    identity = PolicyIdentity("released", "released")
+
+    async def check(self) -> None:
+        """Always available."""
+
+    async def write(self, request: CompletionRequest) -> Completion:
+        turns: list[str] = _release(request.task.sample)["turns"]
+        if len(request.rounds) >= len(turns):
+            raise PolicyError(f"the release has {len(turns)} turns")
+        return Completion(turns[len(request.rounds)])
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def _release(sample: Sample) -> dict[str, Any]:
+    """The sample's released trajectory. Raises ``RowError`` (not_applicable) for a sample of another kind of source."""
+    if (release := release_of(sample)) is None:
+        raise RowError(Reason.NOT_APPLICABLE, "the sample is no released trajectory")
+    return release
+
+
+def _recipe(family: str, protocol: Protocol, description: str) -> Recipe:
+    def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+        """The images of the question; those that observations showed are made again."""
+        release = _release(sample)
+        if release["protocol"] != protocol.name:
+            raise RowError(Reason.NOT_APPLICABLE, f"it is written in {release['protocol']}, not {protocol.name}")
+        return PreparedSample(sample.images[: release["n_question_images"]])
+
+    return Recipe(
+        family=family,
+        description=description,
+        file=Path(__file__),
+        prompt=bundled_prompt("thyme"),  # not read by a model: the turns are there
+        protocol=protocol,
+        prepare=prepare,
+        checks=(no_round_is_broken, replays_as_released, agrees_with_label, hint_stays_hidden, solution_stays_hidden),
+        writer="released",
+        loss_policy="all_rounds",
+        max_rounds=MAX_ROUNDS,
+    )
+
+
+RELEASED = (
+    _recipe(
+        "released_code",
+        Thyme(),
+        "Released trajectories of code (Thyme-SFT, CodeV's selection of it), executed and checked again.",
+    ),
+    _recipe(
+        "released_calls",
+        ToolCall(),
+        "Released trajectories of tool calls (Pixel-Reasoner's SFT data, DeepEyes' tool), executed and checked again.",
+    ),
+)
+
+
+def all_recipes() -> dict[str, Recipe]:
+    """Every family by name: the recipes, then those of releases."""
+    return load_recipes() | {recipe.family: recipe for recipe in RELEASED}

@@ -1,0 +1,189 @@
+"""Released trajectories, read turn by turn: what the model wrote, in a protocol of ours, and what it was shown.
+
+    {"image": [original, processed], "question": "<image>\\n…", "response": "<think>…<code>…</code><sandbox_output>…"}
+    {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.jpg"}, {"type": "text", …}]}, …]}
+
+One text with the observations inside it (Thyme), or messages in turns, of texts with ``<image>`` or of parts. Each turn
+is translated (``dialects.py``) and must parse in its protocol. Texts are untrusted: bounded, and searched once.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.models.protocols import PROTOCOLS, Malformed
+from pipelines.records import Truth
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.sources import SourceRow
+from pipelines.sources.columns import Columns, TranscriptColumns, list_in, object_in, value_at
+from pipelines.sources.dialects import DIALECTS
+from pipelines.sources.media import IMAGE, describe, media
+from pipelines.sources.texts import answer_of, question_of, text_at
+from pipelines.storage.media_validation import probe
+
+MAX_CHARS, MAX_TURNS = 200_000, 64
+"""Of one trajectory."""
+PLACEHOLDER = "<image>"
+RELEASED = "released"
+"""The key of ``Truth.details`` under which a sample holds its released trajectory."""
+_MODEL, _SYSTEM = frozenset({"assistant", "gpt", "model"}), "system"
+_OBSERVATION = ("<sandbox_output>", "</sandbox_output>")
+_MARKERS = ("tool_response", "sandbox_output", "interpreter", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    by_model: bool
+    text: str
+
+
+def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Path, license: str) -> SourceRow:
+    """A row of a release as a source's row; the trajectory is in its details. Raises ``RowError``.
+
+    ``images`` are the question's, then those that the observations show. The answer is that of the column ``label``;
+    without one it is the trajectory's own, and the details say so.
+    """
+    transcript = columns.transcript
+    assert transcript is not None
+    messages, in_parts = _messages(row, columns, transcript)
+    if sum(len(message.text) for message in messages) > MAX_CHARS:
+        raise RowError(Reason.MALFORMED_ROW, f"the trajectory has more than {MAX_CHARS:,} characters")
+    question, turns, observations = _turns(messages)
+    source = {**row, columns.images or "image": in_parts} if in_parts else row
+    images = tuple(media(source, columns.images if not in_parts else columns.images or "image", folder, IMAGE))
+    counts = [text.count(PLACEHOLDER) for text in (question, *observations)]
+    if sum(counts) != len(images):
+        raise RowError(Reason.MISSING_IMAGE, f"the texts show {sum(counts)} images, the row has {len(images)}")
+    sizes = [(probed.width, probed.height) for probed in map(probe, images)]
+    dialect = DIALECTS[transcript.dialect]
+    translated = [dialect.translate(text, sizes) for text in turns]
+    answer = _parsed(translated, dialect.protocol)
+    has_label = transcript.label is not None
+    details = {
+        "protocol": dialect.protocol,
+        "dialect": transcript.dialect,
+        "turns": translated,
+        "observations": [
+            {"text": _shown(text), "n_images": n} for text, n in zip(observations, counts[1:], strict=True)
+        ],
+        "n_question_images": counts[0],
+        "has_label": has_label,
+    }
+    asked = question_of({"question": question}, columns.model_copy(update={"question": "question"}))
+    return SourceRow(
+        row=where,
+        images=images,
+        question=asked,
+        answer=answer_of(row, columns.model_copy(update={"answer": transcript.label})) if transcript.label else answer,
+        truth=Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False)),
+        category=text_at(row, columns.category) if columns.category else "",
+        license=(text_at(row, columns.license) if columns.license else "") or license,
+    )
+
+
+def _messages(
+    row: Mapping[str, Any], columns: Columns, transcript: TranscriptColumns
+) -> tuple[list[_Message], list[Any]]:
+    """The conversation, and the images that stand inside its parts, in order."""
+    value = value_at(row, transcript.column)
+    entries = list_in(value) if not isinstance(value, str) or value.lstrip().startswith("[") else None
+    if entries is None:
+        if not isinstance(value, str) or not value.strip():
+            raise RowError(Reason.WRONG_TYPE, f"column {transcript.column!r}: expected a text, found {describe(value)}")
+        names = (columns.question,) if isinstance(columns.question, str) else columns.question
+        return [_Message(False, text_at(row, names[0])), _Message(True, value)], []
+    if len(entries) > 2 * MAX_TURNS:
+        raise RowError(Reason.MALFORMED_ROW, f"{len(entries)} messages, at most {2 * MAX_TURNS} are read")
+    images: list[Any] = []
+    messages = []
+    for number, entry in enumerate(entries, start=1):
+        message = object_in(entry)
+        role = (message or {}).get("role", (message or {}).get("from"))
+        if message is None or not isinstance(role, str):
+            raise RowError(Reason.MALFORMED_ROW, f"message {number} has no role: {describe(entry)}")
+        if role != _SYSTEM:
+            text = "".join(_content(message.get("content", message.get("value")), images, number))
+            messages.append(_Message(role in _MODEL, text))
+    return messages, images
+
+
+def _content(content: Any, images: list[Any], number: int) -> Iterator[str]:
+    """A message's text, an image as ``<image>``; images of parts are added to ``images``."""
+    if isinstance(content, str):
+        yield content
+        return
+    for part in list_in(content) or ():
+        fields = part if isinstance(part, Mapping) else {}
+        if fields.get("video") is not None:
+            raise RowError(Reason.NOT_APPLICABLE, f"message {number} shows a video: only images are executed again")
+        if fields.get("image") is not None:
+            images.append(fields["image"])
+            yield PLACEHOLDER
+        elif isinstance(fields.get("text"), str):
+            yield fields["text"]
+        else:
+            raise RowError(
+                Reason.MALFORMED_ROW, f"message {number}: a part is neither text nor image: {describe(part)}"
+            )
+
+
+def _turns(messages: Sequence[_Message]) -> tuple[str, list[str], list[str]]:
+    """Question, the model's turns, and the observations between them."""
+    first = next((n for n, message in enumerate(messages) if message.by_model), len(messages))
+    question = "\n".join(message.text for message in messages[:first])
+    turns: list[str] = [""]
+    observations: list[str] = []
+    for message in messages[first:]:
+        if not message.by_model:
+            observations.append(message.text)
+            turns.append("")
+            continue
+        for is_turn, text in _pieces(message.text):
+            if is_turn:
+                turns[-1] += text
+            else:
+                observations.append(text)
+                turns.append("")
+    if not question.strip() or not turns[-1].strip():
+        raise RowError(Reason.MALFORMED_ROW, "expected a question first and the model's answer last")
+    if len(turns) > MAX_TURNS:
+        raise RowError(Reason.MALFORMED_ROW, f"{len(turns)} turns, at most {MAX_TURNS} are read")
+    return question, turns, observations
+
+
+def _pieces(text: str) -> Iterator[tuple[bool, str]]:
+    """The model's own pieces of a text (True), and the observations inside it."""
+    opening, closing = _OBSERVATION
+    position = 0
+    while (start := text.find(opening, position)) >= 0:
+        end = text.find(closing, start)
+        if end < 0:
+            raise RowError(Reason.MALFORMED_TURN, f"a {opening} is never closed")
+        yield True, text[position:start]
+        yield False, text[start + len(opening) : end]
+        position = end + len(closing)
+    yield True, text[position:]
+
+
+def _parsed(turns: Sequence[str], protocol: str) -> str:
+    """The answer of the last turn; the others have code."""
+    answer = ""
+    for number, text in enumerate(turns, start=1):
+        turn = PROTOCOLS[protocol].parse(text)
+        if isinstance(turn, Malformed):
+            raise RowError(Reason.MALFORMED_TURN, f"turn {number}: {turn.evidence}")
+        is_last = number == len(turns)
+        if is_last != (turn.code is None):
+            what = "is the last and has no answer" if is_last else "has no code, and an observation follows it"
+            raise RowError(Reason.MALFORMED_TURN, f"turn {number} {what}")
+        answer = turn.answer or ""
+    return answer
+
+
+def _shown(observation: str) -> str:
+    """An observation's text without images and markers."""
+    for marker in _MARKERS:
+        observation = observation.replace(f"<{marker}>", "").replace(f"</{marker}>", "")
+    return observation.replace(PLACEHOLDER, "").strip()
