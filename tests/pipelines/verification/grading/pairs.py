@@ -1,0 +1,61 @@
+"""Pairs of a prediction and a right answer, and whether they are the same: ``pairs/*.txt``, read into samples.
+
+    ## number | How many birds are there? | 12 | {"category": "object"}
+    + twelve
+    - eleven
+
+Files that begin with 1 were written before the graders were changed for them. A group (a question with its answer) lies
+in one half by its digest: ``tuned`` was looked at while rules were written, ``held_out`` only to be counted.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipelines.records import Grader, ImageRef, Sample, Truth
+from pipelines.records.digest import digest
+
+FOLDER = Path(__file__).with_name("pairs")
+
+
+class Pair(NamedTuple):
+    """One prediction. ``grader`` is the one of the pair's kind; the sample's own may be another."""
+
+    prediction: str
+    is_same: bool
+    sample: Sample
+    grader: Grader
+    file: str
+    half: str
+
+
+def pairs(pattern: str = "*.txt") -> Iterator[Pair]:
+    """The pairs of all files, in order. Raises ``ValueError`` for a line that is none."""
+    for path in sorted(FOLDER.glob(pattern)):
+        yield from _in_file(path)
+
+
+def _in_file(path: Path) -> Iterator[Pair]:
+    head: tuple[Sample, Grader, str] | None = None
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            head = _head(line[3:])
+        elif line[:2] in ("+ ", "- ") and head:
+            sample, grader, half = head
+            yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", sample, grader, path.stem, half)
+        elif line.strip() and not line.startswith("# "):
+            raise ValueError(f"{path}: expected '## …', '+ …' or '- …', found {line!r}")
+
+
+def _head(text: str) -> tuple[Sample, Grader, str]:
+    kind, question, answer, *rest = text.split(" | ")
+    settings: dict[str, Any] = json.loads(rest[0]) if rest else {}
+    images = tuple(ImageRef("a" * 64, width, height, "RGB", "PNG") for width, height in settings.get("images", ()))
+    choices, category = tuple(settings.get("choices", ())), settings.get("category", "object")
+    details = {name: settings[name] for name in ("tolerance", "unit") if name in settings}
+    truth = Truth(details=json.dumps(details)) if details else Truth()
+    sample = Sample("s" * 64, "test", "1", "", images, question, choices, answer, truth, category)
+    told = settings.get("kind", kind), settings.get("tolerance", 0.0), settings.get("unit", "")
+    half = "tuned" if int(digest([question, answer])[0], 16) % 2 == 0 else "held_out"
+    return sample, Grader(*told, is_ordered=settings.get("is_ordered", False)), half
