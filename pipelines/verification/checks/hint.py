@@ -19,7 +19,7 @@ from pipelines.verification.checks.hint_phrases import (
     tokens,
     unseen_phrase,
 )
-from pipelines.verification.grading.numeric import ONES, TENS
+from pipelines.verification.grading.number_words import ONES, TENS
 
 _NUMBER = re.compile(r"(?<![\d.])\d+(?:\.\d+)?")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")

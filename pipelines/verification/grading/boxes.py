@@ -1,8 +1,8 @@
 """Boxes: exactly one, in the frame of the expected one, and how far the two overlap.
 
 ``[10, 20, 110, 220]``, ``(10, 20), (110, 220)``, ``x1=10, y1=20, x2=110, y2=220``, ``{"bbox": [10, 20, 110, 220]}``,
-also in a fence of JSON. Corners, never width and height. Pixels of the stored original; fractions 0..1 of it only where
-the expected box is written in fractions.
+``<box>10, 20, 110, 220</box>``, ``left 10, top 20, …``, also in a fence of JSON or in a sentence. Corners, never width
+and height. Pixels of the stored original; fractions 0..1 of it only where the expected box is written in fractions.
 """
 
 import json
@@ -12,32 +12,48 @@ from typing import Any
 
 from pipelines.records.geometry import iou
 from pipelines.verification.grading.answer_text import bare, turning_words
+from pipelines.verification.grading.sentences import cores
 
 LEAST_OVERLAP = 0.5
 """Intersection over union from which on two boxes are of the same thing (PASCAL VOC's)."""
 Corners = tuple[float, float, float, float]
 
 _N = r"([+-]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))(?:\s*+px)?"
+_IS = r"\s*+(?:[=:]|is\b)?+\s*+"
+_NEXT_SIDE = r"\s*+[,;]?\s*+"
+_CORNER = rf"\(\s*+{_N}\s*+,\s*+{_N}\s*+\)"
+_SIDES_NAMED = (
+    ("x1", "y1", "x2", "y2"),
+    ("xmin", "ymin", "xmax", "ymax"),
+    ("x_min", "y_min", "x_max", "y_max"),
+    ("left", "top", "right", "bottom"),
+)
 _SPELLED = tuple(
     re.compile(rf"\A(?:(?:the )?(?:b(?:ounding )?)?box\s*+(?:is|[:=])?+\s*+)?{corners}\Z", re.IGNORECASE | re.ASCII)
     for corners in (
         rf"\[\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+\]",
         rf"\(\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+\)",
         rf"{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}",
+        rf"[\[(]?\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+[\])]?",
         rf"\[?\s*+{_N}\s+{_N}\s+{_N}\s+{_N}\s*+\]?",
-        rf"\(\s*+{_N}\s*+,\s*+{_N}\s*+\)\s*+(?:,|to|-)?\s*+\(\s*+{_N}\s*+,\s*+{_N}\s*+\)",
-        rf"x1\s*+[=:]\s*+{_N}\s*+,?\s*+y1\s*+[=:]\s*+{_N}\s*+,?\s*+x2\s*+[=:]\s*+{_N}\s*+,?\s*+y2\s*+[=:]\s*+{_N}",
+        rf"(?:from\s+)?{_CORNER}\s*+(?:,|to|and|-)?\s*+{_CORNER}",
+        rf"top[- ]left{_IS}{_CORNER}\s*+(?:,|and|;)?\s*+bottom[- ]right{_IS}{_CORNER}",
+        *(rf"\[?\s*+{_NEXT_SIDE.join(f'{side}{_IS}{_N}' for side in names)}\s*+\]?" for names in _SIDES_NAMED),
     )
 )
 _FENCED = re.compile(r"\A```(?:json)?+(.*)```\Z", re.DOTALL)
-_NAMES = frozenset({"bbox", "bbox_2d", "box"})
-_SIDES = ("x1", "y1", "x2", "y2")
+_NAMES = frozenset({"bbox", "bbox_2d", "box", "bounding_box"})
+_CERTAINTY = ("confidence", "score")
+_TAGGED = re.compile(r"\A(?:<box>|<\|box_start\|>)(.*)(?:</box>|<\|box_end\|>)\Z", re.DOTALL)
+_MAX_CHARS = 400
 _MAX_LABEL, _FARTHEST = 60, 2.0**53
 
 
-def same_box(answer: str, expected: str) -> float | None:
+def same_box(answer: str, expected: str, question: str = "") -> float | None:
     """The overlap (IoU, 0..1) of two boxes; None where one of them is no box, or they are in different frames."""
     box, expected_box = read_box(answer), read_box(expected)
+    if box is None and len(answer) <= _MAX_CHARS:
+        box = next((found for core in cores(answer, question) if (found := read_box(core))), None)
     if box is None or expected_box is None or _in_fractions(box) != _in_fractions(expected_box):
         return None
     return iou(box, expected_box)
@@ -46,8 +62,8 @@ def same_box(answer: str, expected: str) -> float | None:
 def read_box(text: str) -> Corners | None:
     """The one box that the whole text is, as ``x1, y1, x2, y2``; None where it is none, inverted, or not finite."""
     plain = bare(text)
-    fence = _FENCED.match(plain)
-    inner = fence[1].strip() if fence else plain
+    surrounded = _FENCED.match(plain) or _TAGGED.match(plain)
+    inner = surrounded[1].strip() if surrounded else plain
     for spelled in _SPELLED:
         if matched := spelled.match(inner):
             return _checked([float(side) for side in matched.groups()])
@@ -96,9 +112,14 @@ def _named_sides(fields: dict[str, Any]) -> Sequence[Any]:
     label = fields.pop("label", "")
     if not isinstance(label, str) or len(label) > _MAX_LABEL or re.search(r"\d", label) or turning_words(label):
         return ()
-    if set(fields) == set(_SIDES):
-        return [fields[side] for side in _SIDES]
+    if any(isinstance(fields.pop(name, 0.0), str | list | dict | None) for name in _CERTAINTY):
+        return ()
+    for names in _SIDES_NAMED:
+        if set(fields) == set(names):
+            return [fields[side] for side in names]
     sides = next(iter(fields.values())) if len(fields) == 1 and set(fields) <= _NAMES else ()
+    if isinstance(sides, dict) and not set(sides) & _NAMES:
+        return _named_sides(sides)
     return sides if isinstance(sides, list) else ()
 
 

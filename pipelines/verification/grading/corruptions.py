@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pipelines.records import Grader, Sample
 from pipelines.records.answers import split_choice
 from pipelines.verification.grading.answer_text import bare
+from pipelines.verification.grading.choices import chosen_letter
 from pipelines.verification.grading.corrupted_values import (
     Corruption,
     boxes,
@@ -22,7 +23,7 @@ from pipelines.verification.grading.corrupted_values import (
 )
 from pipelines.verification.grading.lists import elements, same_list
 from pipelines.verification.grading.quantity import read_quantity
-from pipelines.verification.grading.text_match import chosen_letter, same_words
+from pipelines.verification.grading.text_match import same_words
 from pipelines.verification.grading.word_lists import read_words
 
 RIVAL = "zanzibar"

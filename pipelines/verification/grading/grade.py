@@ -14,11 +14,15 @@ from pipelines.records.answers import matches
 from pipelines.records.samples import details_of
 from pipelines.verification.grading.answer_text import MAX_CHARS, bare, hedging_words, hidden, turning_words
 from pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
+from pipelines.verification.grading.choices import chosen_letter
 from pipelines.verification.grading.lists import same_list
 from pipelines.verification.grading.maths import asks_for_a_form, read_expression, same_expression, same_spelling
-from pipelines.verification.grading.numeric import in_digits, same_form, same_number, with_unit
+from pipelines.verification.grading.numeric import as_number, same_form, same_number, with_unit
+from pipelines.verification.grading.polarity import same_polarity
 from pipelines.verification.grading.quantity import read_quantity
-from pipelines.verification.grading.text_match import chosen_letter, reads_the_same, same_words, similarity
+from pipelines.verification.grading.readings import same_reading
+from pipelines.verification.grading.sentences import cores
+from pipelines.verification.grading.text_match import reads_the_same, same_text, same_words, similarity
 
 Kind = Literal["exact", "numeric", "choice", "maths", "anls", "list", "box", "judged", "none"]
 """By which rule an answer was judged; ``none`` where no rule could read it."""
@@ -60,7 +64,8 @@ def too_long(answer: str, sample: Sample, *, limit: int | None = None) -> Grade 
 
 def by_choice(answer: str, sample: Sample) -> Grade:
     """The letter or the text of the right choice, and of no other."""
-    chosen, right = chosen_letter(answer, sample.choices), chosen_letter(sample.answer, sample.choices)
+    chosen = chosen_letter(answer, sample.choices, sample.question)
+    right = chosen_letter(sample.answer, sample.choices)
     return graded(chosen is not None and chosen == right, "choice", answer, sample)
 
 
@@ -82,16 +87,31 @@ def _choice(answer: str, sample: Sample, _: Grader) -> Grade:
 
 
 def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
-    number, expected = (with_unit(in_digits(bare(text)), grader.unit) for text in (answer, sample.answer))
+    expected = with_unit(as_number(bare(sample.answer)), grader.unit)
     if read_quantity(expected) is None:
-        return refused(answer, sample, "the expected answer is no number")
-    if (hedging_words(number) | turning_words(number)) - (hedging_words(expected) | turning_words(expected)):
+        return _reading(answer, sample)
+    if (hedging_words(answer) | turning_words(answer)) - (hedging_words(expected) | turning_words(expected)):
         return graded(False, "numeric", answer, sample, how="hedged or denied")
+    verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(answer, sample.question))
+    return next((verdict for verdict in verdicts if verdict.right), graded(False, "numeric", answer, sample))
+
+
+def _one_number(core: str, expected: str, answer: str, sample: Sample, grader: Grader) -> Grade:
+    number = with_unit(as_number(core), grader.unit)
     if asks_for_a_form(sample.question) and not grader.tolerance:
         same = same_form(number, expected, question=sample.question)
         return graded(same, "numeric", answer, sample, how="in the form that is asked for")
     verdict = by_value(number, expected, answer, sample, tolerance=grader.tolerance)
     return verdict or graded(False, "numeric", answer, sample)
+
+
+def _reading(answer: str, sample: Sample) -> Grade:
+    """Of what is no plain number: infinity, a ratio, a time."""
+    expected = bare(sample.answer)
+    found = [same_reading(core, expected, question=sample.question) for core in cores(answer, sample.question)]
+    if found[0] is None:
+        return refused(answer, sample, "the expected answer is no number")
+    return graded(any(found), "numeric", answer, sample)
 
 
 def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
@@ -106,7 +126,11 @@ def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
 
 
 def _text(answer: str, sample: Sample, _: Grader) -> Grade:
-    return graded(same_words(answer, sample.answer), "exact", answer, sample)
+    polarity = same_polarity(answer, sample.answer, question=sample.question)
+    if polarity is not None:
+        return graded(polarity, "exact", answer, sample)
+    same = any(same_text(core, sample.answer, sample.question) for core in cores(answer, sample.question))
+    return graded(same, "exact", answer, sample)
 
 
 def _list(answer: str, sample: Sample, grader: Grader) -> Grade:
@@ -119,7 +143,7 @@ def _list(answer: str, sample: Sample, grader: Grader) -> Grade:
 def _box(answer: str, sample: Sample, grader: Grader) -> Grade:
     # a grader that forgot its bound would accept whatever touches the box
     least = grader.tolerance or LEAST_OVERLAP
-    overlap = same_box(answer, sample.answer)
+    overlap = same_box(answer, sample.answer, sample.question)
     if overlap is None:
         return refused(answer, sample, "not one box in the frame of the expected one")
     return graded(overlap >= least, "box", answer, sample, how=f"IoU {overlap:.3f}", score=round(overlap, 4))

@@ -1,20 +1,32 @@
 r"""Lists: every element that is expected, none more, none less; in the expected order where the question asks for one.
 
-``red, green and blue``, ``red; green; blue``, ``["red", "green", "blue"]``, one per line with or without bullets.
+``red, green and blue``, ``red; green; blue``, ``["red", "green", "blue"]``, ``red -> green -> blue``, one per line or
+numbered in one line, single letters with spaces, ``x = 2, x = -3``.
 Elements are compared as numbers where both are numbers, else as words. Lists in lists and expressions are not covered.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pipelines.verification.grading.answer_text import bare, levels
-from pipelines.verification.grading.numeric import in_digits, same_number
-from pipelines.verification.grading.text_match import same_words
+from pipelines.verification.grading.numeric import as_number, same_number
+from pipelines.verification.grading.sentences import cores
+from pipelines.verification.grading.text_match import same_text
 
 MAX_ELEMENTS = 64
 _COMMA = re.compile(r",\s+|(?<!\d),|,(?!\d{3}(?!\d))")
 """A comma that groups no digits: ``1,200, 3`` are two numbers, ``1,2,3`` three, ``1,200`` is one."""
 _AND = re.compile(r"(?<!\s)\s++(?:and|&)\s+", re.IGNORECASE)
+_ARROW = re.compile(
+    r" ?(?:->|→|⟶|=>|>|\\to\b|\\rightarrow\b) ?|,? (?:(?:and )?then|followed by) (?:by )?", re.IGNORECASE
+)
+_DASH = re.compile(" [-–] ")
+_JOINED = re.compile(r",? (?:as well as|along with|together with|plus) ", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:\A|(?<=[ ,;]))(?:\((?:\d{1,2}|[a-j])\)|(?:\d{1,2})[.)]) ", re.ASCII)
+_LETTERS = re.compile(r"\A[A-Z](?: [A-Z]){1,25}\Z", re.ASCII)
+_FIRST = re.compile(r"\Afirst,?\s+(?=\S)", re.IGNORECASE)
+_ASSIGNED = re.compile(r"\A\$?\s*([a-z])(?:_\{?\d\}?)?\s*(?:=|\\in|∈)\s*")
+_BETWEEN = re.compile(r" ?(?:,|;|\band\b|\bor\b) ?(?=\$?[a-z](?:_\{?\d\}?)? ?=)")
 _LAST = re.compile(r"\A(?:and|&)\s+", re.IGNORECASE)
 _BOTH = re.compile(r"\Aboth\s+(?=\S)", re.IGNORECASE)
 _BULLET = re.compile(r"\A\s*(?:[-*•]|\(?\d{1,2}[.)])\s+", re.ASCII)
@@ -24,13 +36,70 @@ _SURROUNDED = re.compile(r"\A(?:\[(.*)\]|\\?\{(.*?)\\?\}|\((.*)\))\Z", re.DOTALL
 def same_list(
     answer: str, expected: str, *, question: str = "", is_ordered: bool = False, tolerance: float = 0
 ) -> bool:
-    """Whether ``answer`` has the elements of ``expected``, split at commas alone or at every "and" too."""
-    for at_and in (True, False):
-        parts, expected_parts = elements(answer, at_and=at_and), elements(expected, at_and=at_and)
-        compared = _in_order if is_ordered else _paired
-        if parts and len(parts) == len(expected_parts) and compared(parts, expected_parts, question, tolerance):
-            return True
-    return False
+    """Whether the answer, or a list in its sentence, has the elements of ``expected``."""
+    return any(_same(core, expected, question, is_ordered, tolerance) for core in cores(answer, question))
+
+
+def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance: float) -> bool:
+    """Split at commas alone or at every "and" too, or as the steps of an order."""
+    compared = _in_order if is_ordered else _paired
+    wanted = [elements(expected, at_and=at_and) for at_and in (True, False)]
+    found = [elements(answer, at_and=at_and) for at_and in (True, False)]
+    same = [(found[0], wanted[0]), (found[1], wanted[1])]
+    if any(_fits(*pair, compared, question, tolerance) for pair in same):
+        return True
+    others = [_solutions(answer), *(split for split in _other_splits(answer, is_ordered) if split)]
+    return any(
+        _fits(parts, each, compared, question, tolerance)
+        for parts in others
+        for each in (*wanted, _solutions(expected))
+    )
+
+
+def _fits(
+    parts: Sequence[str],
+    expected: Sequence[str],
+    compared: Callable[[Sequence[str], Sequence[str], str, float], bool],
+    question: str,
+    tolerance: float,
+) -> bool:
+    return bool(parts) and len(parts) == len(expected) and compared(parts, expected, question, tolerance)
+
+
+def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
+    """An order's arrows, dashes, "1. … 2. …" in one line, "A B C"."""
+    inner = _without_brackets(bare(answer))
+    if "\n" in inner:
+        return
+    text = _FIRST.sub("", " ".join(inner.split()))
+    patterns = (_ARROW, _DASH) if is_ordered else (_DASH, _JOINED)
+    yield from (_split_at(pattern, text) for pattern in patterns)
+    if is_ordered:
+        yield _split_at(_ARROW, text.replace(", and ", " > ").replace(" and ", " > ").replace(", ", " > "))
+    if _NUMBERED.match(text):
+        yield _split_at(_NUMBERED, text)
+    if _LETTERS.match(text):
+        yield tuple(text.split())
+
+
+def _split_at(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    if not pattern.search(text):
+        return ()
+    parts = [part.strip().rstrip(",;").strip() for part in pattern.split(text)]
+    parts = parts[1:] if parts and not parts[0] else parts
+    if pattern is _JOINED:
+        parts = [piece for part in parts for piece in elements(part) or (part,)]
+    return tuple(_LAST.sub("", part) for part in parts) if 1 < len(parts) <= MAX_ELEMENTS and all(parts) else ()
+
+
+def _solutions(text: str) -> tuple[str, ...]:
+    """The values of "x = -2 or x = 5", of "x_1 = -2, x_2 = 5" and of "x ∈ {-2, 5}"; none if two letters are named."""
+    parts = _BETWEEN.split(" ".join(bare(text).split()))
+    named = [_ASSIGNED.match(part) for part in parts]
+    if not named[0] or len({match[1] for match in named if match}) > 1 or not all(named):
+        return ()
+    values = [part[match.end() :].strip(" $") for part, match in zip(parts, named, strict=True) if match]
+    return elements(values[0]) if len(values) == 1 else tuple(values) if all(values) else ()
 
 
 def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
@@ -51,9 +120,17 @@ def elements(text: str, *, at_and: bool = True) -> tuple[str, ...]:
 
 def same_element(element: str, expected: str, *, question: str, tolerance: float) -> bool:
     """Two elements, as numbers if both are, else as words."""
-    number, expected_number = in_digits(bare(element)), in_digits(bare(expected))
+    number, expected_number = as_number(bare(element)), as_number(bare(expected))
     same = same_number(number, expected_number, question=question, tolerance=tolerance)
-    return same_words(element, expected) if same is None else same
+    if same is None:
+        return same_text(element, expected, question) or _tight(element) == _tight(expected)
+    return same
+
+
+def _tight(text: str) -> str:
+    """A point or an interval without its spaces: "(1,4)" is "(1, 4)", which may also be written "(1; 4)"."""
+    inner = re.sub(r"\s", "", text.strip(" $"))
+    return inner.replace(";", ",") if inner[:1] in ("(", "[") else inner or "-"
 
 
 def _in_order(parts: Sequence[str], expected_parts: Sequence[str], question: str, tolerance: float) -> bool:

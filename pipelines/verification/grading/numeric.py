@@ -6,21 +6,31 @@ A unit that only one of them has counts if the question names it: "12" is "12 cm
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
+from pipelines.verification.grading.number_words import in_digits
 from pipelines.verification.grading.quantity import UNITS, Quantity, Unit, read_quantity, same_quantity
 from pipelines.verification.grading.word_lists import read_words
 
 PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
 _DATA = read_words(__file__)
-ONES: list[str] = _DATA["ones"]
-TENS: list[str] = _DATA["tens"]
-_VALUES = {word: n for n, word in enumerate(ONES)} | {word: 10 * n for n, word in enumerate(TENS, 2)}
-_SPELLED = re.compile(
-    rf"\A(?P<minus>minus\s+)?(?:(?P<tens>{'|'.join(TENS)})[-\s](?P<ones>{'|'.join(ONES[1:10])})"
-    rf"|(?P<alone>{'|'.join(sorted(_VALUES, key=len, reverse=True))}))(?![\w-])",
-    re.IGNORECASE,
+_EXACT, _MONEY, _ANGLE = (re.compile(_DATA[name], re.IGNORECASE) for name in ("exact", "money", "angle"))
+_OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A"])
+"""Spellings of units that are other words in a question."""
+_NAMES = re.compile(
+    "|".join(
+        rf"(?<![^\W\d]){'(?i:' if len(name) > 2 else '(?:'}{re.escape(name)})(?![^\W\d])"
+        for name in sorted(UNITS, key=len, reverse=True)
+        if name not in _OTHER_WORDS
+    )
 )
+CURRENCIES = frozenset(_DATA["currencies"])
+_NUMBERED = re.compile(r"\A(?:no\.|nr\.?|№|#)\s?(?=\d)", re.IGNORECASE)
+_GLOSS = re.compile(r"\A([^()]+)\(([^()]+)\)\Z")
+_BELOW = (" below", " below zero")
+_OUT_OF = re.compile(r"\A(\d+) out of (\d+)(?=\s|\Z)", re.IGNORECASE)
+_TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
 
 
 def same_number(answer: str, expected: str, *, question: str, tolerance: float = 0) -> bool | None:
@@ -29,7 +39,10 @@ def same_number(answer: str, expected: str, *, question: str, tolerance: float =
     if number is None or expected_number is None:
         return None
     factor = _factor(number, expected_number, question)
-    return factor is not None and same_quantity(number, expected_number, factor=factor, tolerance=tolerance)
+    is_exact = asks_for_exact(question)
+    return factor is not None and same_quantity(
+        number, expected_number, factor=factor, tolerance=tolerance, is_exact=is_exact
+    )
 
 
 def same_form(answer: str, expected: str, *, question: str) -> bool:
@@ -51,18 +64,35 @@ def with_unit(text: str, unit: str) -> str:
     return text if quantity is None or quantity.unit or quantity.noun or not unit else f"{text} {unit}"
 
 
-def in_digits(text: str) -> str:
-    """A number word at the beginning as digits: "twenty-one birds" is "21 birds". Up to ninety-nine."""
-    match = _SPELLED.match(text)
-    if match is None:
-        return text
-    number = sum(_VALUES[match[part].casefold()] for part in ("tens", "ones", "alone") if match[part])
-    return f"{'-' if match['minus'] else ''}{number}{text[match.end() :]}"
+def as_number(text: str) -> str:
+    """A number as ``read_quantity`` reads it: in digits, without "No.", "below zero" or a gloss that says the same."""
+    number = in_digits(_NUMBERED.sub("", text, count=1))
+    if (gloss := _GLOSS.match(number)) and read_quantity(number) is None:
+        first, second = in_digits(gloss[1].strip()), in_digits(gloss[2].strip())
+        quantities = read_quantity(first), read_quantity(second)
+        if quantities[0] is not None and quantities[0] == quantities[1]:
+            return first
+    if number.endswith(_BELOW) and number[:1].isdigit():
+        number = f"-{number.removesuffix(_BELOW[1]).removesuffix(_BELOW[0])}"
+    number = _OUT_OF.sub(r"\1/\2", number)
+    return _TIGHT_FRAC.sub(r"\\\1frac{\2}{\3}", number)
+
+
+def asks_for_exact(question: str) -> bool:
+    """Whether the question wants an exact value, of which a decimal is no other spelling."""
+    return _EXACT.search(question) is not None
 
 
 def is_named(unit: Unit, question: str) -> bool:
     """Whether the question names the unit, in any of its spellings."""
-    return any(_name(name).search(question) for name in unit.names)
+    return unit in _named(question)
+
+
+@lru_cache(maxsize=1024)
+def _named(question: str) -> frozenset[Unit]:
+    """The units that a question names, the longest spelling first: "square metres" name no metre."""
+    named = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in _NAMES.finditer(question)}
+    return frozenset(named | ({UNITS["°"]} if _ANGLE.search(question) else set()))
 
 
 def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | None:
@@ -70,11 +100,20 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
     if not (_may_be_said(answer, expected, question) and _may_be_said(expected, answer, question)):
         return None
     unit, expected_unit = _unit(answer, expected, question), _unit(expected, answer, question)
+    if (unit is None) != (expected_unit is None) and _is_money(unit or expected_unit, expected, question):
+        return Fraction(1)
     if unit is None or expected_unit is None:
         # a percentage beside a bare number of a question that names no percentage: 12% is 0.12
         factors = {(None, None): Fraction(1), (PER_CENT, None): PER_CENT.factor, (None, PER_CENT): 1 / PER_CENT.factor}
         return factors.get((unit, expected_unit))
     return unit.factor / expected_unit.factor if unit.dimension == expected_unit.dimension else None
+
+
+def _is_money(unit: Unit | None, expected: Quantity, question: str) -> bool:
+    """Whether a currency may be left out: the expected answer has it, or the question is about money."""
+    if unit is None or unit.names[0] not in CURRENCIES:
+        return False
+    return expected.unit is not None or _MONEY.search(question) is not None
 
 
 def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
@@ -96,11 +135,6 @@ def _singular_too(phrase: str) -> set[str]:
     words = phrase.casefold().split()
     runs = {" ".join(words[start : start + length]) for length in (1, 2) for start in (0, 1)}
     return runs | {run.removesuffix("s") for run in runs}
-
-
-def _name(name: str) -> re.Pattern[str]:
-    flags = re.IGNORECASE if len(name) > 2 else re.NOFLAG
-    return re.compile(rf"(?<![^\W\d]){re.escape(name)}(?![^\W\d])", flags)
 
 
 def _digits(text: str) -> str:

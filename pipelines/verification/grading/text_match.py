@@ -1,4 +1,4 @@
-"""Answers compared as text: the same words, a text read off an image, the letter or text of one choice.
+"""Answers compared as text: the same words, yes and no, a text read off an image.
 
 No slip is forgiven among words: of two long texts that differ in one word, that word may be the answer. Text that was
 read off an image is compared by ANLS, one less the edit distance as a share of the longer text (Biten et al. 2019, §4).
@@ -8,10 +8,17 @@ forgiven in long texts only, and never in a digit or in a word that turns the me
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 
-from pipelines.records.answers import compatible, edit_distance, letter_of, matches
+from pipelines.records.answers import compatible, edit_distance, matches
 from pipelines.verification.grading.answer_text import bare
+from pipelines.verification.grading.dates import wants_the_letters
+from pipelines.verification.grading.readings import same_reading
+from pipelines.verification.grading.word_lists import read_words
+
+_DATA = read_words(__file__)
+_SHORT: dict[str, str] = _DATA["short"]
+_CODE, _TELEPHONE = (re.compile(_DATA[name], re.IGNORECASE) for name in ("code", "telephone"))
+_GROUPED = re.compile(r"\A\+?[\d\s().-]{6,}\Z", re.ASCII)
 
 _ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n|a)\s+(?=\w)")
 """``A`` is none: "A negative" is a blood group and "A minor" a key."""
@@ -24,6 +31,50 @@ def same_words(answer: str, expected: str) -> bool:
     return bool(words) and (
         matches(words, expected_words) or matches(_without_article(words), _without_article(expected_words))
     )
+
+
+def same_text(answer: str, expected: str, question: str) -> bool:
+    """Whether one spelling of an answer is ``expected``: its words, or what they are read as, or usual short forms."""
+    text, expected_text = bare(answer), bare(expected)
+    if _CODE.search(question) and any(letter.isdigit() for letter in expected_text):
+        return _as_code(text, question) == _as_code(expected_text, question)
+    if same_words(text, expected_text):
+        return True
+    if same := same_reading(text, expected_text, question=question):
+        return same
+    return not wants_the_letters(question) and _is_short_form(text, expected_text)
+
+
+def _as_code(text: str, question: str) -> str:
+    """A code to the letter: 007 is not 7, nor 1.10 version 1.1; a telephone number's digits are grouped freely."""
+    plain = " ".join(text.translate(_ONE_SPELLING).replace("\u2011", "-").casefold().split())
+    if _TELEPHONE.search(question) and _GROUPED.match(plain):
+        return re.sub(r"[^\d+]", "", plain)
+    return re.sub(r"\A(?:v\.?|version)\s*(?=\d)", "", plain)
+
+
+def _is_short_form(text: str, expected: str) -> bool:
+    """``St.`` for ``Street``, an address without ``https://``, ``Austen, Jane``, ``table-tennis``."""
+    if any(letter.isdigit() for letter in expected) and "." not in expected:
+        return _long_form(text) == _long_form(expected)
+    forms = [{_long_form(part), _in_order(_long_form(part)), _address(part)} for part in (text, expected)]
+    hyphen = _long_form(text).replace("-", " ") == _long_form(expected).replace("-", " ")
+    return hyphen or not forms[0].isdisjoint(forms[1])
+
+
+def _long_form(text: str) -> str:
+    words = _without_article(" ".join(text.split())).casefold().translate(_ONE_SPELLING).split()
+    return " ".join(_SHORT.get(word.removesuffix("."), word) if n else word for n, word in enumerate(words))
+
+
+def _in_order(text: str) -> str:
+    """``austen, jane`` as ``jane austen``."""
+    last, comma, first = text.partition(", ")
+    return f"{first} {last}" if comma and " " not in last and first.count(" ") < 2 and first.isalpha() else text
+
+
+def _address(text: str) -> str:
+    return re.sub(r"\Ahttps?://", "", text.casefold()).removesuffix("/") if "." in text and " " not in text else text
 
 
 def _read(text: str) -> str:
@@ -66,16 +117,3 @@ def _plain(text: str) -> str:
 
 def _turns(text: str) -> Counter[str]:
     return Counter(word for word in _WORD.findall(text) if word in _TURNING or word.endswith(("n't", "n’t")))
-
-
-_NAMED = re.compile(r"\A(?:option|choice|answer)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
-_BOXED_LETTER = re.compile(r"\A\(?\\(?:text|mathrm|textbf|mathbf)\s*\{\s*\(?([A-Z])\)?\.?\s*\}\)?\Z")
-
-
-def chosen_letter(answer: str, choices: Sequence[str]) -> str | None:
-    """The letter of the one choice that ``answer`` names; None if it names none or more than one."""
-    text = bare(answer)
-    if boxed := _BOXED_LETTER.match(text):
-        text = boxed[1]
-    # the words as they are come first: a choice may itself begin with "option"
-    return letter_of(text, choices) or letter_of(_NAMED.sub("", text), choices)

@@ -1,7 +1,8 @@
 """The adversarial cases of ``adversarial/*.json``, one file per kind of answer.
 
-``wrong`` must never be accepted; ``right`` must be; ``refused`` are honest answers that are known not to be, for the
-price of no false accept; ``asked`` (of ``judged``) must reach the judge. ``{"text": t, "times": n}`` is t, n times.
+``wrong`` must never be accepted; ``right`` must be, and ``also_right`` by more than the reward that runs alone;
+``refused`` are honest answers that are known not to be, for the price of no false accept; ``asked`` (of ``judged``)
+must reach the judge. ``{"text": t, "times": n}`` is t, n times.
 """
 
 from __future__ import annotations

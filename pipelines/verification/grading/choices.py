@@ -1,0 +1,83 @@
+"""Which choice an answer names: by its letter, its text, its value, or letter and text that agree.
+
+``B``, ``(B) cat``, ``B - cat``, ``cat (B)``, ``{"answer": "B"}``, ``I choose B.``, ``It is a cat.``, ``four`` where a
+choice is ``4``. An answer that names two choices names none.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pipelines.records.answers import letter_of, split_choice
+from pipelines.verification.grading.answer_text import bare
+from pipelines.verification.grading.numeric import as_number, same_number
+from pipelines.verification.grading.sentences import cores
+from pipelines.verification.grading.text_match import same_words
+
+_NAMED = re.compile(r"\A(?:option|choice|answer|statement)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
+_BOXED_LETTER = re.compile(r"\A\(?\\(?:text|mathrm|textbf|mathbf)\s*\{\s*\(?([A-Z])\)?\.?\s*\}\)?\Z")
+_ALONE = re.compile(
+    r"""\A(?:\[\s*+([A-Z])\s*+\]|\{\s*+["']?+[a-z_]{1,20}["']?+\s*+:\s*+["']?+([A-Z])["']?+\s*+\})\Z""", re.IGNORECASE
+)
+_BEFORE = re.compile(r"\A[(\[]?([A-Za-z])[)\]]?\s*(?:[-–—:,.]\s*|\s(?=\())(\S.*)\Z", re.DOTALL)
+_BEHIND = re.compile(r"\A(\S[^\[\]()]*+)[(\[]([A-Za-z])[)\]]\Z")
+_MAX_CHARS = 400
+
+
+def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> str | None:
+    """The letter of the one choice that ``answer`` names; None if it names none or more than one."""
+    whole = _letter(bare(answer), choices, question)
+    if whole is not None or len(answer) > _MAX_CHARS:
+        return whole
+    letters = {letter for core in cores(answer, question) if (letter := _letter(core, choices, question))}
+    return letters.pop() if len(letters) == 1 else None
+
+
+def _letter(text: str, choices: Sequence[str], question: str) -> str | None:
+    for pattern in (_BOXED_LETTER, _ALONE):
+        if match := pattern.match(text):
+            text = match[match.lastindex or 0]
+    # the words as they are come first: a choice may itself begin with "option"
+    for spelled in dict.fromkeys((text, _NAMED.sub("", text))):
+        if letter := letter_of(spelled, choices) or _agreed(spelled, choices, question):
+            return letter
+    return _valued(text, choices, question)
+
+
+def _agreed(text: str, choices: Sequence[str], question: str) -> str | None:
+    """The letter of an answer that gives letter and text, if they are of one choice."""
+    texts = dict(map(split_choice, choices))
+    for letter, words in _both(text):
+        inner = words[1:-1] if words.startswith("(") and words.endswith(")") else words
+        if letter in texts and letter in {_text(words, choices, question), _text(inner, choices, question)}:
+            return letter
+    return None
+
+
+def _both(text: str) -> Iterator[tuple[str, str]]:
+    if match := _BEFORE.match(text):
+        yield match[1].upper(), match[2].strip()
+    if match := _BEHIND.match(text):
+        yield match[2].upper(), match[1].strip()
+
+
+def _text(words: str, choices: Sequence[str], question: str) -> str | None:
+    same = [letter for letter, text in map(split_choice, choices) if same_words(words, text)]
+    return same[0] if len(same) == 1 else _valued(words, choices, question)
+
+
+def _valued(text: str, choices: Sequence[str], question: str) -> str | None:
+    """By the words without an article, else as a number: the only choice of that value."""
+    split = list(map(split_choice, choices))
+    same = [letter for letter, choice in split if same_words(text, choice)]
+    number = as_number(text)
+    same = same or [
+        letter for letter, choice in split if same_number(number, as_number(bare(choice)), question=question)
+    ]
+    same = same or [letter for letter, choice in split if _tight(text) and _tight(text) == _tight(choice)]
+    return same[0] if len(same) == 1 else None
+
+
+def _tight(text: str) -> str:
+    """A point or an interval without its spaces; empty for anything else."""
+    inner = re.sub(r"\s", "", bare(text))
+    return inner if inner[:1] in ("(", "[") and any(letter.isdigit() for letter in inner) else ""

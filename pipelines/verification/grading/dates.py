@@ -1,0 +1,204 @@
+"""Dates and times of day, in the spellings that people use for one: 3 March 2021, March 3rd, 2021, 2021-03-03.
+
+A date is a year, a month and a day, as far as they are written; a date without its year is no date with one. A date in
+figures alone ("03/04/2021") may be read day first or month first: it is another spelling of a written date only where
+one reading is possible or both are the same. A time is hours and minutes; "am" and "pm" count where both have them, and
+an hour above twelve is one of the afternoon. Nothing here looks at a clock.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from typing import NamedTuple
+
+from pipelines.verification.grading.number_words import ONES, TENS
+from pipelines.verification.grading.word_lists import any_of, read_words
+
+MAX_CHARS = 60
+
+_DATA = read_words(__file__)
+_MONTHS: list[str] = _DATA["months"]
+_ORDINALS: list[str] = _DATA["ordinals"]
+_HOURS_OF: dict[str, int] = _DATA["hours_of"]
+_MONTH = any_of(_MONTHS)
+_DAY = rf"(?P<day>\d{{1,2}}|{any_of(sorted(_ORDINALS, key=len, reverse=True))})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>\d{4})"
+_GAP = r"[\s,.\-/]\s?"
+_DATES = [
+    re.compile(rf"\A{spelled}\Z", re.IGNORECASE | re.ASCII)
+    for spelled in (
+        rf"(?:the )?{_DAY}(?:\s(?:day )?of)?{_GAP}(?P<month>{_MONTH})(?:[.,]|,? of)?{_GAP}{_YEAR}",
+        rf"(?:the )?{_DAY}(?:\s(?:day )?of)?{_GAP}(?P<month>{_MONTH})\.?",
+        rf"(?P<month>{_MONTH})\.?{_GAP}(?:the )?{_DAY},?{_GAP}{_YEAR}",
+        rf"(?P<month>{_MONTH})\.?{_GAP}(?:the )?{_DAY}",
+        rf"{_YEAR}[\s,]\s?(?P<month>{_MONTH})\.?\s{_DAY}",
+        rf"(?P<month>{_MONTH})(?:[.,]|,? of)?{_GAP}{_YEAR}",
+        r"(?P<year>\d{4})(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<day>\d{1,2})",
+        r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
+        r"(?P<month>\d{1,2})/(?P<year>\d{4})",
+    )
+]
+_FIGURES = re.compile(r"\A(\d{1,2})\s?([-/.])\s?(\d{1,2})\s?\2\s?(\d{4}|\d{2})\Z", re.ASCII)
+_WEEKDAY = re.compile(rf"\A({any_of(_DATA['weekdays'])})\.?,?\s+(?:the\s+)?(?=\w)", re.IGNORECASE)
+_WEEKDAYS = [re.compile(rf"\A{day}\Z", re.IGNORECASE) for day in _DATA["weekdays"]]
+_LEAD = re.compile(r"\A(?:on|in|at|by)\s+", re.IGNORECASE)
+_VERBATIM = re.compile(_DATA["verbatim"], re.IGNORECASE)
+
+_HALF = r"(?:\s?(?P<half>[ap])\.?\s?m\.?|\s(?P<part>in the (?:morning|afternoon|evening)|at night))?"
+_CLOCK = re.compile(
+    rf"\A(?P<hour>\d{{1,2}})\s?(?:[:.h]\s?(?P<minute>\d{{2}})(?::(?P<second>\d{{2}}))?)?(?P<o>\s?o'clock|\s?(?:hrs|hours|h|uhr))?{_HALF}\Z",
+    re.IGNORECASE | re.ASCII,
+)
+_HOUR_WORDS = ONES[1:13]
+_MINUTE_WORDS = {
+    **{word: n for n, word in enumerate(ONES)},
+    **{
+        f"{ten}{f'-{one}' if one else ''}": 10 * n + k
+        for n, ten in enumerate(TENS[:4], 2)
+        for k, one in enumerate(["", *ONES[1:10]])
+    },
+    **{f"oh {one}": k for k, one in enumerate(ONES[1:10], 1)},
+}
+_MINUTE = any_of(sorted(_MINUTE_WORDS, key=len, reverse=True))
+_HOUR = any_of(_HOUR_WORDS[::-1])
+_IN_WORDS = re.compile(rf"\A(?P<hour>{_HOUR})(?:[\s-](?P<minute>{_MINUTE}))?(?P<o> o'clock)?{_HALF}\Z")
+_BESIDE = re.compile(
+    rf"\A(?:a )?(?P<minutes>half|quarter|\d{{1,2}}|{_MINUTE})(?: minutes?)? (?P<way>past|after|to|before|till|of) "
+    rf"(?P<hour>\d{{1,2}}|{_HOUR})(?: o'clock)?{_HALF}\Z"
+)
+
+
+class Day(NamedTuple):
+    """A date, as far as it is written."""
+
+    year: int | None
+    month: int
+    day: int | None
+
+
+class Time(NamedTuple):
+    """A time of day. An hour up to twelve without "am" or "pm" is that hour of the day."""
+
+    hour: int
+    minute: int
+    second: int
+
+
+def same_date(answer: str, expected: str) -> bool | None:
+    """None where the expected answer is no date."""
+    figures, expected_figures = _figures(answer), _figures(expected)
+    if expected_figures is not None and len(set(_readings(expected_figures))) > 1:
+        # which is the day is not known: the same figures in the same order, or nothing
+        return figures == expected_figures
+    wanted = _day(expected)
+    if wanted is None:
+        return None
+    return _day(answer) == wanted
+
+
+def same_time(answer: str, expected: str) -> bool | None:
+    """None where the expected answer is no time of day."""
+    wanted = _time(expected)
+    return None if wanted is None else _time(answer) == wanted
+
+
+def wants_the_letters(question: str) -> bool:
+    """Whether the question asks what is written, so that another spelling is no answer."""
+    return _VERBATIM.search(question) is not None
+
+
+def _day(text: str) -> Day | None:
+    if len(text) > MAX_CHARS:
+        return None
+    plain = " ".join(text.split())
+    plain = _LEAD.sub("", plain, count=1)
+    weekday = _WEEKDAY.match(plain)
+    plain = plain[weekday.end() :] if weekday else plain
+    day = _in_figures(plain) or next((_named(match) for spelled in _DATES if (match := spelled.match(plain))), None)
+    if day is None or not _exists(day):
+        return None
+    if weekday and day.year and day.day and not _is_on(date(day.year, day.month, day.day), weekday[1]):
+        return None
+    return day
+
+
+def _named(match: re.Match[str]) -> Day:
+    fields = match.groupdict()
+    month = fields["month"].casefold().rstrip(".")
+    number = (
+        int(month) if month.isdigit() else next(n for n, name in enumerate(_MONTHS, 1) if re.fullmatch(name, month))
+    )
+    day = (fields.get("day") or "").casefold()
+    ordinal = int(day) if day.isdigit() else _ORDINALS.index(day) + 1 if day else None
+    return Day(int(fields["year"]) if fields.get("year") else None, number, ordinal)
+
+
+def _figures(text: str) -> tuple[int, int, int] | None:
+    match = _FIGURES.match(" ".join(text.split())) if len(text) <= MAX_CHARS else None
+    return (int(match[1]), int(match[3]), int(match[4])) if match and len(match[4]) == 4 else None
+
+
+def _readings(figures: tuple[int, int, int]) -> Iterator[Day]:
+    first, second, year = figures
+    yield from (day for day in (Day(year, second, first), Day(year, first, second)) if _exists(day))
+
+
+def _in_figures(text: str) -> Day | None:
+    """None where two different dates may be meant."""
+    figures = _figures(text)
+    readings = set(_readings(figures)) if figures else set()
+    return readings.pop() if len(readings) == 1 else None
+
+
+def _exists(day: Day) -> bool:
+    try:
+        date(day.year or 2000, day.month, day.day or 1)  # a leap year, where none is written
+    except ValueError:
+        return False
+    return True
+
+
+def _is_on(day: date, weekday: str) -> bool:
+    return _WEEKDAYS[day.weekday()].match(weekday) is not None
+
+
+def _time(text: str) -> Time | None:
+    if len(text) > MAX_CHARS:
+        return None
+    plain = _LEAD.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
+    if plain in _HOURS_OF:
+        return Time(_HOURS_OF[plain], 0, 0)
+    if match := _CLOCK.match(plain):
+        written = match["minute"] or match["o"] or match["half"] or match["part"]
+        return (
+            _clock(int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0), match) if written else None
+        )
+    if match := _IN_WORDS.match(plain):
+        written = match["minute"] or match["o"] or match["half"] or match["part"]
+        minute = _MINUTE_WORDS[match["minute"]] if match["minute"] else 0
+        return _clock(_HOUR_WORDS.index(match["hour"]) + 1, minute, 0, match) if written else None
+    if match := _BESIDE.match(plain):
+        return _beside(match)
+    return None
+
+
+def _beside(match: re.Match[str]) -> Time | None:
+    """ "a quarter to seven", "half past four"."""
+    word, named = match["minutes"], match["hour"]
+    minutes = int(word) if word.isdigit() else {"half": 30, "quarter": 15}.get(word) or _MINUTE_WORDS[word]
+    hour = int(named) if named.isdigit() else _HOUR_WORDS.index(named) + 1
+    if not 0 < minutes < 60 or (word == "half" and match["way"] not in ("past", "after")) or not 1 <= hour <= 12:
+        return None
+    if match["way"] in ("past", "after"):
+        return _clock(hour, minutes, 0, match)
+    return _clock(hour - 1 or 12, 60 - minutes, 0, match)
+
+
+def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> Time | None:
+    part = match["part"] or ""
+    half = match["half"] or ("a" if "morning" in part else "p" if part else "")
+    if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
+        return None
+    if half:
+        return Time(hour % 12 + (12 if half == "p" else 0), minute, second)
+    return Time(hour, minute, second)

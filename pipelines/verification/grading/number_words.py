@@ -1,0 +1,132 @@
+"""Number words as digits: "twenty-one birds" is "21 birds", "two and a half metres" "2 1/2 metres", "a dozen" "12".
+
+Only what begins a text is read, and nothing where another number word follows: "twelve thirteen" stays as it is.
+Multipliers behind digits ("1.2 million", "12k") are multiplied out; "1.2 m" are metres.
+"""
+
+import re
+from fractions import Fraction
+
+from pipelines.verification.grading.word_lists import any_of, read_words
+
+_DATA = read_words(__file__)
+ONES: list[str] = _DATA["ones"]
+TENS: list[str] = _DATA["tens"]
+_VALUES = {word: n for n, word in enumerate(ONES)} | {word: 10 * n for n, word in enumerate(TENS, 2)}
+_LARGE: dict[str, int] = _DATA["large"]
+_PARTS: dict[str, int] = _DATA["parts_of_one"]
+_MULTIPLIERS: dict[str, int] = _DATA["multipliers"]
+_MAX_WORDS = 16
+
+_SIGN = re.compile(r"\A(minus|negative|plus|positive)\s+(?=\S)", re.IGNORECASE)
+_NEXT = re.compile(r"[\s-]?([a-zA-Z]+)")
+_POINT = re.compile(rf"\A\s+point((?:\s+{any_of(ONES[:10])})+)(?![\w-])", re.IGNORECASE)
+_DOZEN = re.compile(r"\A(?:(half) )?(?:a )?dozen(?![\w-])", re.IGNORECASE)
+_ONE_AND_A_HALF = re.compile(r"\Aan?\s+([a-z]+)\s+and\s+a\s+half\Z", re.IGNORECASE)
+_AND_A_PART = re.compile(rf"\A\s+and\s+(?:a|one)\s+({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
+_A_PART = re.compile(rf"\A(?:(?:an?|one)[\s-]+)?({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
+_OF_PARTS = re.compile(rf"\A[\s-]({any_of(list(_PARTS))})(?![\w-])", re.IGNORECASE)
+_MULTIPLIED = re.compile(
+    r"\A([-+]?\s*\$?)(\d[\d,]*(?:\.\d+)?)"
+    rf"(?:\s+({any_of([name for name in _MULTIPLIERS if len(name) > 1])})|([kKMB]))(?![\w-])"
+)
+_FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
+
+
+def in_digits(text: str) -> str:
+    """``text`` with the number words that it begins with as digits; as it is where it begins with none."""
+    sign = _SIGN.match(text)
+    body = text[sign.end() :] if sign else text
+    read = _words(body) or body
+    multiplied = _multiplied(read)
+    minus = sign is not None and sign[1].casefold() in ("minus", "negative")
+    if minus and multiplied[:1].isdigit():
+        return f"-{multiplied}"
+    return multiplied if sign is None or multiplied[:1].isdigit() else text
+
+
+def _words(text: str) -> str:
+    """Empty where ``text`` begins with no number word."""
+    if one := _ONE_AND_A_HALF.match(text):
+        return f"1 1/2 {one[1]}"
+    if dozen := _DOZEN.match(text):
+        return f"{6 if dozen[1] else 12}{text[dozen.end() :]}"
+    if part := _A_PART.match(text):
+        return f"1/{_PARTS[part[1].casefold()]}{_rest(text, part.end())}"
+    if figure := _FIGURE.match(text):
+        return _with_part(figure[1], text[figure.end() :])
+    number, rest = _cardinal(text)
+    if number is None:
+        return ""
+    if decimals := _POINT.match(rest):
+        digits = "".join(str(ONES.index(word.casefold())) for word in decimals[1].split())
+        return f"{number}.{digits}{rest[decimals.end() :]}"
+    if parts := _OF_PARTS.match(rest):
+        return f"{number}/{_PARTS[parts[1].casefold()]}{rest[parts.end() :]}"
+    if dozen := re.match(r"\A dozen(?![\w-])", rest):
+        return f"{12 * number}{rest[dozen.end() :]}"
+    return _with_part(str(number), rest)
+
+
+def _with_part(number: str, rest: str) -> str:
+    part = _AND_A_PART.match(rest)
+    return f"{number} 1/{_PARTS[part[1].casefold()]}{rest[part.end() :]}" if part else number + rest
+
+
+def _rest(text: str, start: int) -> str:
+    """Behind "half": "half an hour" has its unit after an article."""
+    return re.sub(r"\A\s+(?:an?|of an?)\s+", " ", text[start:])
+
+
+def _cardinal(text: str) -> tuple[int | None, str]:
+    """The cardinal at the beginning, and what follows it. None where there is none, or another number word follows."""
+    words: list[str] = []
+    end = stop = n_known = 0
+    while len(words) < _MAX_WORDS and (match := _NEXT.match(text, end)):
+        word = match[1].casefold()
+        known = word in _VALUES or word in _LARGE
+        if not known and not (word == "and" and words) and not (word == "a" and not words):
+            break
+        words.append("one" if word == "a" else word)
+        end = match.end()
+        if known:
+            n_known, stop = len(words), end
+    read = words[:n_known]
+    number = _value(read)
+    return _year(read) if number is None else number, text[stop:]
+
+
+def _value(words: list[str]) -> int | None:
+    """The number that all of the words are: groups below a thousand, each with a smaller "thousand", "million"."""
+    total, group, smallest = 0, None, 10**15
+    for before, word in zip(["", *words], words, strict=False):
+        value, size = _VALUES.get(word), _LARGE.get(word)
+        if word == "and":
+            if before not in _LARGE:
+                return None
+        elif size == 100 and group is not None and 0 < group < 100:
+            group *= size
+        elif size is not None and size > 100 and group and size < smallest:
+            total, group, smallest = total + group * size, None, size
+        elif value is not None and group is None:
+            group = value
+        elif value and group and (group % 100 == 0 or (value < 10 and group % 10 == 0 and group % 100 >= 20)):
+            group += value
+        else:
+            return None
+    return total + (group or 0) if words else None
+
+
+def _year(words: list[str]) -> int | None:
+    """Two numbers below a hundred that are a year: "eighteen ninety-five"."""
+    century, year = _value(words[:1]), _value(words[1:])
+    is_one = century is not None and year is not None and 12 < century <= 20 and 10 <= year < 100
+    return 100 * century + year if is_one and century is not None and year is not None else None
+
+
+def _multiplied(text: str) -> str:
+    match = _MULTIPLIED.match(text)
+    if match is None:
+        return text
+    value = Fraction(match[2].replace(",", "")) * _MULTIPLIERS[match[3] or match[4]]
+    return f"{match[1]}{value}{text[match.end() :]}"

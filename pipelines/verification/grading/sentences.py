@@ -1,0 +1,150 @@
+"""An answer inside a sentence: ``The car is red.`` to "What colour is the car?" holds ``red``.
+
+    list(cores("The car is red.", "What colour is the car?"))     # ["The car is red", "red"]
+
+Around the answer may stand only words of the question and words that say nothing of their own (``sentences.toml``);
+before it a subject and a verb, behind it a verb or a preposition. A denial, a hedge, a number or a name that the
+question does not hold stays part of the core, so that no rule finds it right. Where the question itself offers
+alternatives ("a cat or a dog"), none of its words count.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import takewhile
+
+from pipelines.records.answers import compatible
+from pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from pipelines.verification.grading.word_lists import read_words
+
+MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
+
+_DATA = read_words(__file__)
+_SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED = (
+    frozenset(_DATA[name]) for name in ("subject", "verb", "joint", "behind", "contracted")
+)
+FILLERS = _SUBJECT | _VERB | _JOINT
+_BEFORE: dict[str, list[str]] = _DATA["before"]
+_IRREGULAR: dict[str, str] = _DATA["irregular"]
+_WORD = re.compile(r"\S+")
+_EDGE = " \t\n,.:;!?\"'“”‘’*_`"
+OFFERS = re.compile(r"\b(?:or|either|versus|vs)\b", re.IGNORECASE)
+_HEAD = re.compile(r"\b(?:what|which|whose|how(?: many| much)?)\s+((?:[\w'-]+\s+){0,3}[\w'-]+)", re.IGNORECASE)
+_DO = frozenset(["do", "does", "did"])
+_AUXILIARY = frozenset(
+    ["is", "are", "was", "were", "has", "have", "can", "do", "does", "did", "of", "in", "on", "the", "one", "ones"]
+)
+_ARTICLES = frozenset(["the", "a", "an", "exactly", "option", "choice", "answer", "number", ""])
+_LABELS = frozenset(["the", "number", "no", "option", "choice", "answer", ""])
+_ENDINGS = ("ing", "ied", "ies", "ed", "es", "s")
+_MIN_STEM = 3
+
+
+def cores(answer: str, question: str) -> Iterator[str]:
+    """What of the answer may be the answer itself, the whole of it first; each once, at most ``MAX_CORES``."""
+    text = bare(answer)
+    found = dict.fromkeys([text])
+    if len(text) <= MAX_CHARS:
+        places = [(match.start(), match.end()) for match in _WORD.finditer(text)]
+        if len(places) <= MAX_WORDS:
+            words = [_plain(text[start:end]) for start, end in places]
+            sentence = _question(question)
+            starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence)]
+            ends = [
+                n for n in range(1, len(words) + 1) if n == len(words) or _closes(words[n - 1], words[n:], sentence)
+            ]
+            spans = ((start, end) for start in reversed(starts) for end in ends if start < end)
+            for start, end in spans:
+                if end - start < len(places):
+                    found.setdefault(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!"))
+    yield from list(found)[:MAX_CORES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """The stems of a question's words, by what a sentence around its answer may do with them."""
+
+    stems: frozenset[str] = frozenset()
+    verbs: frozenset[str] = frozenset()
+    heads: frozenset[str] = frozenset()
+    """What is asked for: "colour" of "Which colour is it?", "birds" of "How many birds are there?"."""
+    nouns: frozenset[str] = frozenset()
+    """Words as the question has them, which are verbs only if a sentence bends them: "leave" and "leaves"."""
+    leads: frozenset[str] = frozenset()
+
+
+@lru_cache(maxsize=1024)
+def _question(question: str) -> _Question:
+    """Nothing of a question that offers alternatives."""
+    if len(question) > 4 * MAX_CHARS or OFFERS.search(question):
+        return _Question()
+    words = [word for match in _WORD.finditer(question) if (word := _plain(match[0]))]
+    words = [word for word in words if not (hedging_words(word) or turning_words(word))]
+    does = not _DO.isdisjoint(words)
+    verbs = [word for word in words if word.endswith(("ing", "ed")) or does]
+    heads = [
+        _plain(word) for match in _HEAD.finditer(question) for word in takewhile(_is_no_auxiliary, match[1].split())
+    ]
+    leads = [lead for word in words for lead in _BEFORE.get(word, ())]
+    nouns = [word for word in words if not word.endswith(("ing", "ed"))]
+    return _Question(*map(frozenset, (map(stem, words), map(stem, verbs), map(stem, heads), nouns, leads)))
+
+
+def _is_no_auxiliary(word: str) -> bool:
+    return word.casefold() not in _AUXILIARY
+
+
+def question_stems(question: str) -> frozenset[str]:
+    """The stems of a question's words; none of a question that offers alternatives."""
+    return _question(question).stems
+
+
+def stem(word: str) -> str:
+    """A word without its ending: "playing", "plays" and "played" are one, also "is holding" and "held"."""
+    word = word.removesuffix("'s")
+    word = _IRREGULAR.get(word, word)
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
+            word = word.removesuffix(ending)
+            if ending in ("ing", "ed") and word[-1] == word[-2] and word[-1] not in "sl":
+                word = word[:-1]
+            break
+    return word.removesuffix("e") if len(word) > _MIN_STEM else word
+
+
+def _plain(word: str) -> str:
+    return compatible(word).casefold().replace("’", "'").strip(_EDGE)
+
+
+def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
+    """Whether words may stand before an answer that begins with ``first``."""
+    is_code = len(first) == 1 or any(character.isdigit() for character in first)
+    if is_code and all(word in _LABELS or (word.isalpha() and stem(word) in sentence.stems) for word in before):
+        return before[-1] != "no"  # "Room 0042", "the letters A, B"; "no. 5" is read without its point
+    if all(word in sentence.leads for word in before):
+        return True
+    verbs = [n for n, word in enumerate(before) if word in _CONTRACTED or (n and _is_verb(word, sentence))]
+    if not verbs:
+        return False
+    subject, after = before[: verbs[-1]], before[verbs[-1] + 1 :]
+    return all(
+        word in _SUBJECT or _is_verb(word, sentence) or stem(word) in sentence.stems for word in subject
+    ) and all(
+        word in _ARTICLES or word in sentence.leads or (is_code and stem(word) in sentence.stems) for word in after
+    )
+
+
+def _is_verb(word: str, sentence: _Question) -> bool:
+    return word in _VERB or (word not in sentence.nouns and stem(word) in sentence.verbs)
+
+
+def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
+    """Whether words may stand behind an answer that ends in ``last``."""
+    if not all(word in _JOINT or stem(word) in sentence.stems for word in after):
+        return False
+    if after[0] in _BEHIND:
+        return len(after) > 1
+    if any(character.isdigit() for word in after for character in word):
+        return False
+    return stem(after[0]) in sentence.heads or any(character.isdigit() for character in last)

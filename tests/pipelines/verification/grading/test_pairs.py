@@ -1,0 +1,34 @@
+"""Pairs of predictions and answers: how many honest answers are refused, and how many wrong ones accepted."""
+
+from collections import Counter
+
+import pytest
+
+from pipelines.verification.grading import grade
+from tests.pipelines.verification.grading.pairs import pairs
+
+MAX_FALSE_REJECTS, MAX_FALSE_ACCEPTS = 0.08, 0.005
+IN_PROCESS = frozenset(["number", "text", "list", "choice", "box"])
+
+
+def rates(half: str, kinds: frozenset[str]) -> tuple[float, float]:
+    """The shares of false rejects and of false accepts."""
+    counts = Counter(
+        (pair.is_same, grade(pair.prediction, pair.sample, pair.grader).right)
+        for pair in pairs()
+        if pair.half == half and pair.grader.kind in kinds
+    )
+    n_same, n_other = (counts[is_same, True] + counts[is_same, False] for is_same in (True, False))
+    return counts[True, False] / n_same, counts[False, True] / n_other
+
+
+@pytest.mark.parametrize("half", ["tuned", "held_out"])
+def test_few_honest_answers_are_refused_and_hardly_a_wrong_one_is_accepted(half: str):
+    false_rejects, false_accepts = rates(half, IN_PROCESS)
+    assert false_rejects <= MAX_FALSE_REJECTS
+    assert false_accepts <= MAX_FALSE_ACCEPTS
+
+
+def test_a_pair_stands_once():
+    seen = Counter((pair.prediction, pair.sample.question, pair.sample.answer, pair.grader.kind) for pair in pairs())
+    assert [pair for pair, n in seen.items() if n > 1] == []
