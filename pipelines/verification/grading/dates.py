@@ -68,7 +68,7 @@ _BESIDE = re.compile(
 )
 
 
-class Day(NamedTuple):
+class CalendarDate(NamedTuple):
     """A date, as far as it is written."""
 
     year: int | None
@@ -76,7 +76,7 @@ class Day(NamedTuple):
     day: int | None
 
 
-class Time(NamedTuple):
+class TimeOfDay(NamedTuple):
     """A time of day. An hour up to twelve without "am" or "pm" is that hour of the day."""
 
     hour: int
@@ -107,7 +107,7 @@ def wants_the_letters(question: str) -> bool:
     return _VERBATIM.search(question) is not None
 
 
-def _day(text: str) -> Day | None:
+def _day(text: str) -> CalendarDate | None:
     if len(text) > MAX_CHARS:
         return None
     plain = " ".join(text.split())
@@ -122,7 +122,7 @@ def _day(text: str) -> Day | None:
     return day
 
 
-def _named(match: re.Match[str]) -> Day:
+def _named(match: re.Match[str]) -> CalendarDate:
     fields = match.groupdict()
     month = fields["month"].casefold().rstrip(".")
     number = (
@@ -130,7 +130,7 @@ def _named(match: re.Match[str]) -> Day:
     )
     day = (fields.get("day") or "").casefold()
     ordinal = int(day) if day.isdigit() else _ORDINALS.index(day) + 1 if day else None
-    return Day(int(fields["year"]) if fields.get("year") else None, number, ordinal)
+    return CalendarDate(int(fields["year"]) if fields.get("year") else None, number, ordinal)
 
 
 def _figures(text: str) -> tuple[int, int, int] | None:
@@ -138,19 +138,19 @@ def _figures(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[3]), int(match[4])) if match and len(match[4]) == 4 else None
 
 
-def _readings(figures: tuple[int, int, int]) -> Iterator[Day]:
+def _readings(figures: tuple[int, int, int]) -> Iterator[CalendarDate]:
     first, second, year = figures
-    yield from (day for day in (Day(year, second, first), Day(year, first, second)) if _exists(day))
+    yield from (day for day in (CalendarDate(year, second, first), CalendarDate(year, first, second)) if _exists(day))
 
 
-def _in_figures(text: str) -> Day | None:
+def _in_figures(text: str) -> CalendarDate | None:
     """None where two different dates may be meant."""
     figures = _figures(text)
     readings = set(_readings(figures)) if figures else set()
     return readings.pop() if len(readings) == 1 else None
 
 
-def _exists(day: Day) -> bool:
+def _exists(day: CalendarDate) -> bool:
     try:
         date(day.year or 2000, day.month, day.day or 1)  # a leap year, where none is written
     except ValueError:
@@ -162,12 +162,12 @@ def _is_on(day: date, weekday: str) -> bool:
     return _WEEKDAYS[day.weekday()].match(weekday) is not None
 
 
-def _time(text: str) -> Time | None:
+def _time(text: str) -> TimeOfDay | None:
     if len(text) > MAX_CHARS:
         return None
     plain = _LEAD.sub("", " ".join(text.casefold().replace("’", "'").split()), count=1)
     if plain in _HOURS_OF:
-        return Time(_HOURS_OF[plain], 0, 0)
+        return TimeOfDay(_HOURS_OF[plain], 0, 0)
     if match := _CLOCK.match(plain):
         written = match["minute"] or match["o"] or match["half"] or match["part"]
         return (
@@ -182,7 +182,7 @@ def _time(text: str) -> Time | None:
     return None
 
 
-def _beside(match: re.Match[str]) -> Time | None:
+def _beside(match: re.Match[str]) -> TimeOfDay | None:
     """ "a quarter to seven", "half past four"."""
     word, named = match["minutes"], match["hour"]
     minutes = int(word) if word.isdigit() else {"half": 30, "quarter": 15}.get(word) or _MINUTE_WORDS[word]
@@ -194,11 +194,11 @@ def _beside(match: re.Match[str]) -> Time | None:
     return _clock(hour - 1 or 12, 60 - minutes, 0, match)
 
 
-def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> Time | None:
+def _clock(hour: int, minute: int, second: int, match: re.Match[str]) -> TimeOfDay | None:
     part = match["part"] or ""
     half = match["half"] or ("a" if "morning" in part else "p" if part else "")
     if not (hour < 24 and minute < 60 and second < 60) or (half and not 1 <= hour <= 12):
         return None
     if half:
-        return Time(hour % 12 + (12 if half == "p" else 0), minute, second)
-    return Time(hour, minute, second)
+        return TimeOfDay(hour % 12 + (12 if half == "p" else 0), minute, second)
+    return TimeOfDay(hour, minute, second)

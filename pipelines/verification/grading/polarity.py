@@ -1,4 +1,4 @@
-"""Yes and no, alone or in a sentence: "No, there is no person in it." to "Is there a person in the picture?".
+"""Yes and no, alone or in a sentence: "No, there is no person in it." to "Is there a person in the image?".
 
 Around the yes or no may stand the question's words and words that say nothing of their own, with one denial if the
 answer is no and none if it is yes: "No, the door is open" says two things and is neither.
