@@ -11,7 +11,7 @@ import typer.main
 import yaml
 
 from assets.cli import app
-from scripts import settings_page
+from scripts import method_terms, settings_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -58,6 +58,10 @@ def test_every_source_file_that_a_page_names_exists(page: Path) -> None:
 
 def test_the_settings_page_is_what_the_models_say() -> None:
     assert settings_page.PAGE.read_text() == settings_page.page(), "run: python -m scripts.settings_page"
+
+
+def test_the_page_of_terms_is_what_the_methods_say() -> None:
+    assert method_terms.PAGE.read_text() == method_terms.page(), "run: python -m scripts.method_terms"
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:

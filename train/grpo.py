@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import yaml
 
 from train.rl.settings import GrpoSettings, JudgeOptions
 from train.runs import JudgeDown
@@ -167,6 +168,24 @@ def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int
     )
 
 
+def _print_config(context: typer.Context, wanted: bool) -> None:
+    """The callback of ``--print-config``: the settings so far on the command line, and of its file."""
+    if not wanted:
+        return
+    from train.rl.methods import named_method, settings_of
+
+    with guarded():
+        given = {**(context.default_map or {}), **context.params}
+        name = given.get("method") or "thyme"
+        own = {key: given[key] for key in GrpoSettings.model_fields.keys() & given.keys() - {"method"}}
+        settings, sources = settings_of(name, **own), named_method(name).sources
+        for key, value in settings.model_dump(exclude={"judge"}).items():
+            source = sources.get(key, "") if own.get(key) is None else ""
+            line = yaml.safe_dump({key: value}).rstrip()
+            typer.echo(f"{line}  # {source}" if source else line)
+    raise typer.Exit
+
+
 @takes_settings
 def main(
     dataset: Annotated[Path, typer.Option(help="Folder of the rl dataset, or of an sft dataset for its questions.")],
@@ -188,6 +207,14 @@ def main(
         int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
     ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
+    print_config: Annotated[
+        bool,
+        typer.Option(
+            "--print-config",
+            help="Print all settings as YAML, with their sources in the paper, and end. Give it last.",
+            callback=_print_config,
+        ),
+    ] = False,
 ) -> None:
     """Reinforce a model that writes code, with the sandbox in the loop.
 

@@ -38,7 +38,10 @@ def model_type(folder: Path) -> str:
 
 
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:
-    """The processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own)."""
+    """The processor of a model; images are scaled to between ``min_pixels`` and ``max_pixels`` (default: its own).
+
+    Never to more than the model's own limit: it was not trained for longer contexts.
+    """
     from transformers import AutoProcessor
 
     from train.models.image_only import ImageOnlyProcessor
@@ -50,7 +53,7 @@ def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: i
     # GRPO: with right padding mm_token_type_ids no longer line up with the tokens, and nothing says so
     processor = kind.from_pretrained(folder, padding_side="left")
     size = processor.image_processor.size
-    most = max_pixels or size["longest_edge"]
+    most = min(max_pixels or size["longest_edge"], size["longest_edge"])
     processor.image_processor.size = {
         "shortest_edge": min(min_pixels or size["shortest_edge"], most),
         "longest_edge": most,

@@ -27,7 +27,7 @@ Schedule = Literal["linear", "cosine", "constant"]
 
 
 class MethodDefaults(ProgramSettings):
-    """A paper's training settings; the command line overrides each. Batch and steps are the user's."""
+    """A paper's training settings; the command line overrides each."""
 
     epochs: float = Field(default=1.0, ge=0.0, description="Passes over the prompts.")
     generations: int = Field(ge=2, description="Rollouts per prompt.")
@@ -48,6 +48,12 @@ class MethodDefaults(ProgramSettings):
         default=1.0, ge=1.0, description="Groups rolled out per trained group (PyVision-RL, algorithm 1)."
     )
     max_rounds: int = Field(ge=1, description="Limit of code executions per rollout.")
+    max_tokens: int = Field(
+        default=4096, ge=1, description="Token limit of a rollout after the prompt, with observations."
+    )
+    schedule: Schedule = Field(default="linear", description="Shape of the learning rate after its peak.")
+    min_pixels: int | None = Field(default=None, ge=784, description="Scale smaller images up to this many pixels.")
+    max_pixels: MaxPixels = None
 
 
 class GrpoSettings(MethodDefaults):
@@ -63,15 +69,9 @@ class GrpoSettings(MethodDefaults):
     max_steps: int = Field(default=-1, description="Stop after this many steps; -1: after the epochs.")
     batch_size: int = Field(ge=1, description="Trained rollouts per batch and process; default: one group.")
     accumulation: int = Field(default=1, ge=1, description="Batches per step: a larger batch without more memory.")
-    schedule: Schedule = Field(default="linear", description="Shape of the learning rate after its peak.")
     epsilon: float = Field(default=0.2, ge=0.0, description="Clipping range of the probability ratio.")
-    max_tokens: int = Field(
-        default=4096, ge=1, description="Token limit of a rollout after the prompt, with observations."
-    )
     lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
     bf16_weights: Bf16Weights = False
-    min_pixels: int | None = Field(default=None, ge=784, description="Scale smaller images up to this many pixels.")
-    max_pixels: MaxPixels = None
     engine: Engine = Field(
         default="transformers", description="What generates: this process, or vLLM in it or in `trl vllm-serve`."
     )

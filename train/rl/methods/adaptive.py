@@ -1,6 +1,6 @@
 """Look Less, Reason More §4.2: forced and forbidden rollouts say whether tools are needed; free ones are to know."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
@@ -19,10 +19,22 @@ class AdaptiveMethod(Method):
     name: ClassVar[str] = "adaptive"
     says: ClassVar[str] = "necessity from forced and forbidden rollouts; free ones are paid for agreeing with it"
     protocol: ClassVar[str] = "tool_call"
-    # §5.1 and table A1: learning rate, 3 epochs, 16 rollouts, no KL, temperature 1, top-p 0.95; at most 6 operations
     terms: ClassVar[MethodDefaults] = MethodDefaults(
-        learning_rate=1e-6, generations=16, max_rounds=6, top_p=0.95, epochs=3.0, scale="group", loss_type="grpo"
+        learning_rate=1e-6,
+        schedule="cosine",
+        generations=16,
+        max_rounds=6,
+        max_tokens=10_000,
+        top_p=0.95,
+        epochs=3.0,
+        scale="group",
+        loss_type="grpo",
     )
+    sources: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("learning_rate", "schedule", "generations", "max_rounds"), "§5.1"),
+        **dict.fromkeys(("epochs", "beta", "temperature", "top_p", "max_tokens"), "table A1"),
+        "batch": "256 prompts (§5.1)",
+    }
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
         """Forced, forbidden, free. Raises ``TrainError`` for a group that has no quarters."""

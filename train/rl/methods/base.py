@@ -116,6 +116,8 @@ class Method:
     protocol: ClassVar[str]
     """The protocol of questions whose dataset names none."""
     terms: ClassVar[MethodDefaults]
+    sources: ClassVar[Mapping[str, str]]
+    """Of each term that the paper states: where, and of a batch what it was. All others are this project's choice."""
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """The question to a judge, and what counts without one."""
 

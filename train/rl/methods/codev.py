@@ -1,6 +1,7 @@
 """CodeV §4, TAPO: what each program showed is judged, beside the answer."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
@@ -23,8 +24,14 @@ class CodeVMethod(Method):
     name: ClassVar[str] = "codev"
     says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
     protocol: ClassVar[str] = "thyme"
-    # §5.1: learning rate, 8 rollouts, temperature 1; eq. 3: a baseline, no standard deviation
     terms: ClassVar[MethodDefaults] = MethodDefaults(learning_rate=1e-6, generations=8, max_rounds=4)
+    sources: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("learning_rate", "generations", "temperature"), "§5.1"),
+        "loss_type": "eq. 4",
+        "scale": "§4.3",
+        "beta": "eqs. 1 and 4 have the term, its weight is unpublished",
+        "batch": "256, 200 steps (§5.1)",
+    }
     wants_judge: ClassVar[str] = "whether a picture is evidence for the question (without: redlines alone)"
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:

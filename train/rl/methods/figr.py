@@ -1,5 +1,6 @@
 """FIGR §3.3: a right answer earns a whole point for a drawing where one helps, and little where none does."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,10 +19,15 @@ class FigrMethod(Method):
     name: ClassVar[str] = "figr"
     says: ClassVar[str] = "answer, format, and a drawing where the question's label says that one helps"
     protocol: ClassVar[str] = "tool_call"
-    # §4.1: 3 rounds, temperature 0.7, no standard deviation (eq. 8); learning rate and group size are not in the paper
     terms: ClassVar[MethodDefaults] = MethodDefaults(
-        learning_rate=1e-6, generations=8, max_rounds=3, temperature=0.7, loss_type="grpo"
+        learning_rate=1e-6, generations=8, max_rounds=3, max_tokens=32_768, temperature=0.7, loss_type="grpo"
     )
+    sources: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("max_rounds", "max_tokens", "temperature"), "§4.1"),
+        "loss_type": "eq. 9",
+        "scale": "eq. 8",
+        "beta": "eq. 9 has the term, its weight is unpublished",
+    }
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """FIGR eqs. 4 to 6 and 11."""

@@ -1,5 +1,6 @@
 """PyVision-RL §3: a right answer earns more for every call; oversampling, filtering and ranking of groups."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,8 +19,15 @@ class PyVisionMethod(Method):
     name: ClassVar[str] = "pyvision"
     says: ClassVar[str] = "1 + 0.1 per program, when right; groups with most spread are trained"
     protocol: ClassVar[str] = "pyvision"
-    # §3.4: learning rate, 8 rollouts, 32 prompts for 16, no standard deviation; §4.2: 4 turns
-    terms: ClassVar[MethodDefaults] = MethodDefaults(learning_rate=1e-6, generations=8, max_rounds=4, oversample=2.0)
+    terms: ClassVar[MethodDefaults] = MethodDefaults(
+        learning_rate=1e-6, generations=8, max_rounds=4, oversample=2.0, min_pixels=3_136, max_pixels=2_000_000
+    )
+    sources: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("learning_rate", "generations", "oversample", "min_pixels", "max_pixels"), "§3.4"),
+        "scale": "eq. 2",
+        "max_rounds": "figure 5",
+        "batch": "16 prompts, 700 steps (§3.4)",
+    }
 
     @property
     def broken(self) -> frozenset[str]:

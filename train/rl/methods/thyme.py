@@ -1,5 +1,6 @@
 """Thyme §4: result, consistency and format; GRPO-ATS."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -22,7 +23,6 @@ class ThymeMethod(Method):
     name: ClassVar[str] = "thyme"
     says: ClassVar[str] = "result x (1 + 0.5 consistency) + 0.5 format; temperature 0 inside code"
     protocol: ClassVar[str] = "thyme"
-    # §4.2: loss; appendix C.1: learning rate, KL, rollouts, repetition penalty; the released code: 4 rounds
     terms: ClassVar[MethodDefaults] = MethodDefaults(
         learning_rate=5e-7,
         generations=4,
@@ -33,6 +33,13 @@ class ThymeMethod(Method):
         loss_type="group",
         adaptive_temperature=True,
     )
+    sources: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("learning_rate", "epochs", "generations", "beta", "repetition_penalty"), "appendix C.1"),
+        **dict.fromkeys(("loss_type", "scale"), "§4.2"),
+        **dict.fromkeys(("temperature", "adaptive_temperature"), "§4.3"),
+        "max_rounds": "the released code",
+        "batch": "256 (appendix C.1)",
+    }
     wants_judge: ClassVar[str] = "whether an answer means the expected one, and follows from its thoughts (without: 0)"
 
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
