@@ -19,7 +19,8 @@ from pipelines.verification.checks.hint_phrases import hint_phrase, unseen_phras
 from pipelines.verification.proportion import Proportion, proportion_of
 
 CASES = Path(__file__).parents[1] / "tests" / "pipelines" / "verification" / "checks" / "cases"
-HALVES = ("tuned on", "held out")
+LATER = "later"
+PARTS = ("tuned on", "held out", LATER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,10 @@ class Thought:
     """The template that it was made from."""
 
     @property
-    def half(self) -> str:
-        return HALVES[hashlib.sha256((self.group or self.text).encode()).digest()[0] % 2]
+    def part(self) -> str:
+        if self.method == LATER:
+            return LATER
+        return PARTS[hashlib.sha256((self.group or self.text).encode()).digest()[0] % 2]
 
     @property
     def phrase(self) -> str | None:
@@ -67,17 +70,17 @@ def main() -> None:
 
 
 def print_table(title: str, thoughts: Sequence[Thought], key: str) -> None:
-    print(f"\n| {title} | {' | '.join(HALVES)} |\n| --- | --- | --- |")
+    print(f"\n| {title} | {' | '.join(PARTS)} |\n| --- | --- | --- | --- |")
     for value in [*sorted({getattr(thought, key) for thought in thoughts}), ""]:
         chosen = [thought for thought in thoughts if value in ("", getattr(thought, key))]
-        cells = [_cell(flagged([thought for thought in chosen if thought.half == half])) for half in HALVES]
+        cells = [_cell(flagged([thought for thought in chosen if thought.part == part])) for part in PARTS]
         print(f"| {value or 'all'} | {' | '.join(cells)} |")
 
 
 def print_errors(leaks: Sequence[Thought], clean: Sequence[Thought]) -> None:
-    for thought in (thought for thought in leaks if thought.half == HALVES[0] and thought.phrase is None):
+    for thought in (thought for thought in leaks if thought.part == PARTS[0] and thought.phrase is None):
         print(f"missed: {thought.text}")
-    for thought in (thought for thought in clean if thought.half == HALVES[0] and thought.phrase is not None):
+    for thought in (thought for thought in clean if thought.part == PARTS[0] and thought.phrase is not None):
         print(f"false alarm for {thought.phrase!r}: {thought.text}")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.leaks import HALVES, flagged, read_thoughts
+from benchmarks.leaks import PARTS, flagged, read_thoughts
 from pipelines.verification.checks import hint_stays_hidden
 from pipelines.verification.checks.hint import spelled
 from pipelines.verification.checks.hint_phrases import PHRASES
@@ -57,14 +57,14 @@ def test_what_nobody_writes_out_is_not_spelled(number):
 
 
 def test_four_in_five_leaks_are_found_among_those_that_the_filter_was_not_tuned_on():
-    leaks = [thought for thought in read_thoughts("leaks") if thought.half == HALVES[1]]
+    leaks = [thought for thought in read_thoughts("leaks") if thought.part == PARTS[1]]
     assert len(read_thoughts("leaks")) >= 300
     assert (flagged(leaks).value or 0) >= 0.8
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_one_clean_thought_in_fifty_at_most_is_a_false_alarm(half):
-    clean = [thought for thought in read_thoughts("clean_thoughts") if thought.half == half]
+@pytest.mark.parametrize("part", PARTS[:2])
+def test_one_clean_thought_in_fifty_at_most_is_a_false_alarm(part):
+    clean = [thought for thought in read_thoughts("clean_thoughts") if thought.part == part]
     assert len(clean) >= 250
     assert (flagged(clean).value or 0) <= 0.02
 
