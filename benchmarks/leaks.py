@@ -19,8 +19,8 @@ from pipelines.verification.checks.hint_phrases import hint_phrase, unseen_phras
 from pipelines.verification.proportion import Proportion, proportion_of
 
 CASES = Path(__file__).parents[1] / "tests" / "pipelines" / "verification" / "checks" / "cases"
-LATER = "later"
-PARTS = ("tuned on", "held out", LATER)
+LATER = ("later", "last")
+PARTS = ("tuned on", "held out", *LATER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +36,8 @@ class Thought:
 
     @property
     def part(self) -> str:
-        if self.method == LATER:
-            return LATER
+        if self.method in LATER:
+            return self.method
         return PARTS[hashlib.sha256((self.group or self.text).encode()).digest()[0] % 2]
 
     @property
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def print_table(title: str, thoughts: Sequence[Thought], key: str) -> None:
-    print(f"\n| {title} | {' | '.join(PARTS)} |\n| --- | --- | --- | --- |")
+    print(f"\n| {title} | {' | '.join(PARTS)} |\n| --- | --- | --- | --- | --- |")
     for value in [*sorted({getattr(thought, key) for thought in thoughts}), ""]:
         chosen = [thought for thought in thoughts if value in ("", getattr(thought, key))]
         cells = [_cell(flagged([thought for thought in chosen if thought.part == part])) for part in PARTS]
