@@ -27,6 +27,10 @@ OTHERS = {
         "the recipe's where answers are free, else 0",
         "How many answers without tools, and with a blank image, are requested for each row that passed its checks.",
     ),
+    "`DARKROOM_LEAK_JUDGE`": (
+        "`0`",
+        "`1`: the judge also reads every thought for privileged facts (`judge_leak`), one more request a vote.",
+    ),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
     "`DARKROOM_SANDBOX_LIBRARIES`": (

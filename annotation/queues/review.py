@@ -31,6 +31,7 @@ from pipelines.records import Review, Sample, Trajectory
 from pipelines.storage.stage import StageReport, store_rows
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
+from pipelines.verification.checks import judge_leak
 from pipelines.verification.checks.base import JudgedCheck
 
 ROUND = "review"
@@ -38,6 +39,7 @@ BLAMED = {
     "consistency": ("wrong_reasoning", "code_and_text_differ"),
     "judge_effective": ("useless_operation",),
     "answer_judged": ("wrong_answer",),
+    "judge_leak": ("leaks",),
 }
 """The reject reasons that contradict a judged check."""
 
@@ -91,17 +93,18 @@ class ReviewQueue:
 
 
 def labels_of(recipe: Recipe, verdict: QueueVerdict) -> Iterator[Mapping[str, Any]]:
-    """Labels for the family's judged checks: an acceptance confirms all, a rejection contradicts those that its reasons
-    blame."""
-    for check in recipe.checks:
-        if not isinstance(check, JudgedCheck):
-            continue
-        blamed = set(BLAMED.get(check.name, ())) & set(verdict.reasons)
+    """Labels for the family's judged checks and ``judge_leak``, which any family may be asked for.
+
+    An acceptance confirms all, a rejection contradicts those that its reasons blame.
+    """
+    judged = [check.name for check in recipe.checks if isinstance(check, JudgedCheck)]
+    for name in dict.fromkeys([*judged, judge_leak.name]):
+        blamed = set(BLAMED.get(name, ())) & set(verdict.reasons)
         if verdict.verdict == "accept" or blamed:
             yield {
                 "row": verdict.item_id,
                 "family": recipe.family,
-                "check": check.name,
+                "check": name,
                 "verdict": verdict.verdict,
                 "reviewer": verdict.person,
                 "reason": "; ".join([*sorted(blamed), *([verdict.comment] if verdict.comment else [])]),

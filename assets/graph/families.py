@@ -79,7 +79,13 @@ def _work(run: StageRun, family: Family, stage: str) -> StageReport:
         necessity = run.settings.necessity(recipe, is_free=writer.kind == "oracle")
         unaided = writer.for_recipe(recipe, workspace) if necessity else None
         voter = judge.for_judging(recipe.family, workspace)
-        return family.check(voter, n_votes=judge.n_votes, unaided=unaided, necessity=necessity)
+        return family.check(
+            voter,
+            n_votes=judge.n_votes,
+            unaided=unaided,
+            necessity=necessity,
+            judges_leaks=run.settings.judges_leaks(),
+        )
     role = "converter" if recipe.writer == "convert" else "policy"
     writing = policy(role).for_recipe(recipe, workspace)
     if stage == "runs":

@@ -23,6 +23,7 @@ from pipelines.storage.workspace import Workspace
 from pipelines.verification.checks import Necessity
 
 NECESSITY_VARIABLE = "DARKROOM_NECESSITY"
+LEAK_JUDGE_VARIABLE = "DARKROOM_LEAK_JUDGE"
 
 
 class WorkspaceResource(dg.ConfigurableResource):
@@ -109,6 +110,18 @@ class VerdictSettings(dg.Config):
         default=None, ge=0, le=1, description="Reject rows with a larger share of right answers without tools."
     )
 
+    judge_leak: bool | None = Field(
+        default=None,
+        description=f"The judge also reads every thought for privileged facts; null: where {LEAK_JUDGE_VARIABLE} is 1.",
+    )
+
+    def judges_leaks(self, *, environment: Mapping[str, str] = os.environ) -> bool:
+        """Whether ``judge_leak`` is asked. Raises ``PolicyUnavailable`` if the variable is neither 1 nor 0."""
+        value = environment.get(LEAK_JUDGE_VARIABLE, "") or "0"
+        if value not in ("0", "1"):
+            raise PolicyUnavailable(f"{LEAK_JUDGE_VARIABLE} is {value!r}; set it to 1, or to 0 for no such judge")
+        return value == "1" if self.judge_leak is None else self.judge_leak
+
     def necessity(
         self, recipe: Recipe, *, is_free: bool, environment: Mapping[str, str] = os.environ
     ) -> Necessity | None:
@@ -122,7 +135,7 @@ class VerdictSettings(dg.Config):
             k = recipe.necessity.k
         if not k:
             return None
-        bounds = self.model_dump(exclude={"necessity_answers"}, exclude_none=True)
+        bounds = self.model_dump(exclude={"necessity_answers", "judge_leak"}, exclude_none=True)
         return replace(recipe.necessity or Necessity(), k=k, **bounds)
 
 

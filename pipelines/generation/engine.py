@@ -97,15 +97,25 @@ class Family:
         n_votes: int = 1,
         unaided: Policy | None = None,
         necessity: Necessity | None = None,
+        judges_leaks: bool = False,
     ) -> StageReport:
         """Every check on every run; a run with failed checks stays in the table, with its verdicts.
 
         ``judge`` votes ``n_votes`` times in the checks that need a judge; None is the embedded one. Each judge has the
         threshold of its calibration, if it has one. ``unaided`` answers without tools and without the image, as
-        ``necessity`` (default: the recipe's) says; without one of the two that is not measured. Raises
-        ``PolicyUnavailable`` before any work when a policy is needed and cannot be reached.
+        ``necessity`` (default: the recipe's) says; without one of the two that is not measured. With ``judges_leaks``
+        the judge also reads the thoughts for privileged facts (``judge_leak``). Raises ``PolicyUnavailable`` before any
+        work when a policy is needed and cannot be reached.
         """
-        stage = Verdicts.of(self.recipe, self.workspace, judge, n_votes=n_votes, unaided=unaided, necessity=necessity)
+        stage = Verdicts.of(
+            self.recipe,
+            self.workspace,
+            judge,
+            n_votes=n_votes,
+            unaided=unaided,
+            necessity=necessity,
+            judges_leaks=judges_leaks,
+        )
         return self.shard.materialize(stage)
 
     def keep(self) -> StageReport:

@@ -14,6 +14,7 @@ from pipelines.records import Check, Draft, Sample, Trajectory, Usage
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckFunction, JudgedCheck
+from pipelines.verification.checks.leak import judge_leak
 from pipelines.verification.checks.necessity import Necessity, blind_scores, necessity_checks
 from pipelines.verification.judges import EmbeddedJudge, Judge, PolicyJudge
 from pipelines.verification.judges.base import CountedJudge
@@ -49,8 +50,14 @@ class Verdicts(RecipeStage[Case, Trajectory]):
         n_votes: int,
         unaided: Policy | None,
         necessity: Necessity | None,
+        judges_leaks: bool = False,
     ) -> Self:
-        """Without the policies that the recipe has no use for; missing bundled calibrations are made."""
+        """Without the policies that the recipe has no use for; missing bundled calibrations are made.
+
+        ``judges_leaks``: with ``judge_leak`` as the last check, whatever the recipe.
+        """
+        if judges_leaks and judge_leak not in recipe.checks:
+            recipe = replace(recipe, checks=(*recipe.checks, judge_leak))
         judged = _judged(recipe.checks)
         measured = (necessity or recipe.necessity) if unaided is not None else None
         judge = judge if judged else None

@@ -34,6 +34,7 @@ from pipelines.verification.checks.frames import (
     visual_tokens_within_budget,
 )
 from pipelines.verification.checks.hint import hint_stays_hidden, solution_stays_hidden
+from pipelines.verification.checks.leak import judge_leak
 from pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
 from pipelines.verification.checks.operation import judge_effective, operation_applied
 from pipelines.verification.checks.output import figure_rendered, output_supports_answer, program_computes
@@ -70,6 +71,7 @@ __all__ = [
     "has_tool_turns",
     "hint_stays_hidden",
     "judge_effective",
+    "judge_leak",
     "judged",
     "mode_is_obeyed",
     "no_program",

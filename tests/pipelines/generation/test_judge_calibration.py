@@ -177,9 +177,9 @@ def test_too_few_labels_write_nothing(workspace: Workspace, tmp_path: Path) -> N
 
 
 def test_an_unknown_judge_names_those_that_there_are(workspace: Workspace, labels: Path) -> None:
-    with pytest.raises(JudgeUnknown, match="answer_judged, consistency, judge_effective"):
+    with pytest.raises(JudgeUnknown, match="answer_judged, consistency, judge_effective, judge_leak"):
         calibrate_judge(workspace, "nobody", labels)
 
 
 def test_every_judge_of_a_recipe_can_be_calibrated() -> None:
-    assert set(judged_checks()) == {"answer_judged", "consistency", "judge_effective"}
+    assert set(judged_checks()) == {"answer_judged", "consistency", "judge_effective", "judge_leak"}
