@@ -27,6 +27,10 @@ def audit(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Maximum rows per file; leaves out the card's counts.")
     ] = None,
+    mapping: Annotated[
+        str | None,
+        typer.Option(help="DATASET is a released trajectory file: a public source's name, or a YAML mapping file."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
 ) -> None:
     """Execute, measure and count everything in a dataset again, and list what is not as it says.
@@ -36,6 +40,9 @@ def audit(
     counted from the rows. What needs the truth about a sample (its box, its angle) is measured where this workspace
     made the dataset, and reported as not measured elsewhere.
 
+    DATASET may also be the folder of an export for LLaMA-Factory or ms-swift (`darkroom export`), or, with `--mapping`,
+    a released trajectory file.
+
     Code runs in the sandbox. With `--in plain` it runs in ordinary Python outside of it, as you, with your files and
     your network: a second opinion on the sandbox, only for datasets that you made or trust.
 
@@ -44,7 +51,7 @@ def audit(
     `darkroom audit all --in plain --json`
     """
     from assets.terminal.audit import print_audit
-    from pipelines.publishing.audit import EXECUTORS, executing
+    from pipelines.publishing.audit import EXECUTORS, audit_conversations, executing, find_conversations
     from pipelines.publishing.audit import audit as audit_datasets
     from pipelines.publishing.dataset_reader import DatasetError
     from pipelines.storage.workspace import Workspace
@@ -53,9 +60,15 @@ def audit(
         raise typer.BadParameter(f"choose from {', '.join(EXECUTORS)}; found {executor!r}", param_hint="--in")
     try:
         with Workspace.from_environment() as workspace:
-            folders = _folders(dataset, workspace)
+            conversations = find_conversations(Path(dataset), mapping)
+            folders = [Path(dataset)] if conversations else _folders(dataset, workspace)
             with executing(executor) as execute, progress_bar("rows") as progress:
-                report = audit_datasets(folders, execute=execute, workspace=workspace, limit=limit, progress=progress)
+                if conversations is not None:
+                    report = audit_conversations(conversations, execute=execute, limit=limit, progress=progress)
+                else:
+                    report = audit_datasets(
+                        folders, workspace=workspace, execute=execute, limit=limit, progress=progress
+                    )
     except (UserError, DatasetError) as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         raise typer.Exit(_UNUSABLE) from error

@@ -3,6 +3,7 @@
 | dialect | a call | the answer | protocol |
 | --- | --- | --- | --- |
 | thyme | ``<code>``, a fenced Python block | ``<answer>`` | thyme |
+| pyvision | ``<code>`` | ``<answer>`` | pyvision |
 | tool_call | ``crop_image_normalized``, corners from 0 to 1 | ``\\boxed{}`` | tool_call |
 | pixel_reasoner | the same, also called ``crop_image``; ``select_frames`` is of videos | ``\\boxed{}`` | tool_call |
 | deepeyes | ``image_zoom_in_tool``, corners in pixels of an image that is counted from 0 | ``<answer>`` | tool_call |
@@ -89,6 +90,7 @@ def _thought(text: str) -> str:
 
 DIALECTS: dict[str, Dialect] = {
     "thyme": Dialect("thyme", _as_it_is),
+    "pyvision": Dialect("pyvision", _as_it_is),
     "tool_call": Dialect("tool_call", _as_it_is),
     "pixel_reasoner": Dialect("tool_call", _with_calls({_CROP: _normalized, "crop_image": _normalized})),
     "deepeyes": Dialect("tool_call", _with_calls({"image_zoom_in_tool": _in_pixels})),

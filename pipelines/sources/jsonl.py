@@ -55,7 +55,7 @@ class JsonLinesSource:
     def check(self) -> None:
         """Raises ``SourceError`` when a mapped column is in none of a file's first rows."""
         for path in self._questions:
-            first = [row for _, row, _ in islice(_rows(path), _N_PROBED_ROWS)]
+            first = [row for _, row, _ in islice(parsed_lines(path), _N_PROBED_ROWS)]
             rows = [row for row in first if isinstance(row, dict)]
             names = sorted({name for row in rows for name in nested_names(row)})
             texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
@@ -68,7 +68,7 @@ class JsonLinesSource:
         """The shard's rows, in order, without empty lines."""
         self.check()
         for path in self._questions:
-            for number, row, problem in _rows(path):
+            for number, row, problem in parsed_lines(path):
                 if number % self.n_shards == shard:
                     yield self._row(f"{path.name}:{number}", row, problem)
 
@@ -81,7 +81,7 @@ class JsonLinesSource:
         return map_row(row, self._columns, where=where, folder=self._folder, license=self._license)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Any, str]]:
+def parsed_lines(path: Path) -> Iterator[tuple[int, Any, str]]:
     """Number, value and problem of each row; a broken line's value is its text."""
     if path.suffix == ".json":
         yield from ((number, row, "") for number, row in enumerate(_list(path), 1))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.models.protocols import PROTOCOLS, Malformed
+from pipelines.models.protocols.markup import tag
 from pipelines.records import Truth
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.sources import SourceRow
@@ -29,7 +30,8 @@ PLACEHOLDER = "<image>"
 RELEASED = "released"
 """The key of ``Truth.details`` under which a sample holds its released trajectory."""
 _MODEL, _SYSTEM = frozenset({"assistant", "gpt", "model"}), "system"
-_OBSERVATION = ("<sandbox_output>", "</sandbox_output>")
+_OBSERVATIONS = ("sandbox_output", "tool_response", "interpreter")
+"""Tags of observations inside the model's text."""
 _MARKERS = ("tool_response", "sandbox_output", "interpreter", "output")
 
 
@@ -155,16 +157,20 @@ def _turns(messages: Sequence[_Message]) -> tuple[str, list[str], list[str]]:
 
 def _pieces(text: str) -> Iterator[tuple[bool, str]]:
     """The model's own pieces of a text (True), and the observations inside it."""
-    opening, closing = _OBSERVATION
     position = 0
-    while (start := text.find(opening, position)) >= 0:
-        end = text.find(closing, start)
+    for _ in range(MAX_TURNS):
+        opening = tag(*_OBSERVATIONS).search(text, position)
+        if opening is None:
+            yield True, text[position:]
+            return
+        closing = f"</{opening[0][1:]}"
+        end = text.find(closing, opening.end())
         if end < 0:
-            raise RowError(Reason.MALFORMED_TURN, f"a {opening} is never closed")
-        yield True, text[position:start]
-        yield False, text[start + len(opening) : end]
+            raise RowError(Reason.MALFORMED_TURN, f"a {opening[0]} is never closed")
+        yield True, text[position : opening.start()]
+        yield False, text[opening.end() : end]
         position = end + len(closing)
-    yield True, text[position:]
+    raise RowError(Reason.MALFORMED_ROW, f"more than {MAX_TURNS} turns")
 
 
 def _parsed(turns: Sequence[str], protocol: str) -> str:

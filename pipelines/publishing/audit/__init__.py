@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from cattrs import BaseValidationError
 
+import sandbox
 from pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
 from pipelines.publishing.audit.known_truth import KnownTruth
 from pipelines.publishing.audit.plain import NotComparable, PlainPython
@@ -20,6 +22,7 @@ from pipelines.publishing.audit.prompt_checks import recount, regrade
 from pipelines.publishing.audit.row_case import NotKnown, Row, case_of, changed_images
 from pipelines.publishing.audit.row_checks import remeasure, stated_counts
 from pipelines.publishing.audit.totals import DatasetTotals
+from pipelines.publishing.audit.transcript_rows import Conversations, execute_rounds, find_conversations, row_of
 from pipelines.publishing.dataset_reader import (
     Kind,
     check_columns,
@@ -30,7 +33,8 @@ from pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
-from pipelines.publishing.replay import Execute, in_sandbox, replay_row
+from pipelines.publishing.replay import Execute, SetupFailed, in_sandbox, replay_row
+from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.stage import Progress
 from pipelines.storage.workspace import Workspace
 
@@ -85,7 +89,7 @@ def audit(
             mine = [(file, kind) for at, file, kind in files if at == folder]
             totals = DatasetTotals(folder, mine[0][1])
             for file, kind in mine:
-                rows = _first(read_files([file]), limit)
+                rows = islice(read_files([file]), limit)
                 perform = partial(_audited, kind=kind, dataset=folder.name, execute=run, truth=truth)
                 for row, result in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
                     _take(report, result)
@@ -99,8 +103,48 @@ def audit(
     return report
 
 
-def _first(rows: Iterator[dict[str, Any]], limit: int | None) -> Iterator[dict[str, Any]]:
-    return rows if limit is None else (row for _, row in zip(range(limit), rows, strict=False))
+def audit_conversations(
+    conversations: Conversations,
+    *,
+    execute: Execute | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Audits another trainer's export, or a released trajectory file (``find_conversations``)."""
+    report, run = AuditReport(), execute or in_sandbox()
+    rows = islice(conversations.rows, limit)
+    perform = partial(_audited_conversation, conversations=conversations, execute=run)
+    for result in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
+        _take(report, result)
+        if progress is not None:
+            progress(report.n_rows, max(report.n_rows, conversations.n_rows if limit is None else limit))
+    return report
+
+
+def _audited_conversation(source: SourceRow | BadRow, *, conversations: Conversations, execute: Execute) -> _RowAudit:
+    result, dataset = _RowAudit(), conversations.name
+    if isinstance(source, BadRow):
+        reason = shortened(source.evidence)
+        result.findings.append(AuditFinding(f"unreadable: {source.reason}", dataset, source.row, reason))
+        return result
+    row = row_of(source, is_escaped=conversations.is_escaped)
+    result.n_rounds = len(row["rounds"])
+    try:
+        differences = execute_rounds(row, execute, conversations.max_difference)
+    except (NotComparable, SetupFailed) as error:
+        result.not_measured.append(f"execution: {error}")
+        return result
+    except sandbox.SandboxUnavailable:
+        raise
+    except sandbox.SandboxError as error:
+        reason = shortened(f"{type(error).__name__}: {error}")
+        result.findings.append(AuditFinding("replay: session", dataset, source.row, reason))
+        return result
+    result.n_executed, result.n_images = result.n_rounds, len(row["images"]) - row["n_question_images"]
+    for number, difference in differences:
+        result.findings.append(AuditFinding("replay", dataset, source.row, shortened(difference), number))
+    _remeasure(row, dataset, None, result)
+    return result
 
 
 def _take(report: AuditReport, result: _RowAudit) -> None:
@@ -180,4 +224,14 @@ def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: _RowAudit)
     result.findings += regrade(row, truth, dataset)
 
 
-__all__ = ["EXECUTORS", "AuditFinding", "AuditReport", "Executor", "NotKnown", "audit", "executing"]
+__all__ = [
+    "EXECUTORS",
+    "AuditFinding",
+    "AuditReport",
+    "Executor",
+    "NotKnown",
+    "audit",
+    "audit_conversations",
+    "executing",
+    "find_conversations",
+]

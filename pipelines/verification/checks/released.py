@@ -1,14 +1,15 @@
 """Checks of released trajectories: what the sandbox shows now is what the release says that its code showed."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from pipelines.models.messages import Text
 from pipelines.models.protocols import PROTOCOLS
-from pipelines.records import ImageRef, Round, Sample
+from pipelines.records import Observation, Sample
 from pipelines.records.samples import details_of
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
@@ -42,7 +43,9 @@ def replays_as_released(case: Case) -> CheckResult:
     others = []
     for number, (turn, recorded) in enumerate(zip(rounds, observations, strict=True), start=1):
         shown, images = images[: recorded["n_images"]], images[recorded["n_images"] :]
-        if difference := _difference(case, turn, recorded, shown):
+        released, now = ([case.store.open(ref) for ref in refs] for refs in (shown, turn.observation.images))
+        protocol, text = case.trajectory.protocol, recorded["text"]
+        if difference := observation_difference(protocol, turn.observation, now, text, released):
             others.append(f"round {number}: {difference}")
     score = 1 - len(others) / len(rounds) if rounds else 1.0
     if others:
@@ -61,24 +64,36 @@ def agrees_with_label(case: Case) -> CheckResult:
     return passed(detail) if verdict.right else failed(Flaw.WRONG_ANSWER, detail)
 
 
-def _difference(case: Case, turn: Round, recorded: Mapping[str, Any], shown: Sequence[ImageRef]) -> str:
-    """What is different; empty where nothing is."""
-    now = turn.observation.images
-    if len(now) != len(shown):
-        error = f" ({turn.observation.error})" if turn.observation.error else ""
-        return f"{len(now)} images{error}, released {len(shown)}"
-    for before, after in zip(shown, now, strict=True):
-        if (before.width, before.height) != (after.width, after.height):
+def observation_difference(
+    protocol: str,
+    observation: Observation,
+    images: Sequence[Image.Image],
+    released_text: str,
+    released_images: Sequence[Image.Image],
+    *,
+    max_difference: float = MAX_DIFFERENCE,
+) -> str:
+    """What an observation with ``images`` shows other than was released; empty where nothing is.
+
+    ``max_difference``: of pixels, on average, in levels of 255.
+    """
+    if len(images) != len(released_images):
+        error = f" ({observation.error})" if observation.error else ""
+        return f"{len(images)} images{error}, released {len(released_images)}"
+    for before, after in zip(released_images, images, strict=True):
+        if before.size != after.size:
             return f"an image of {after.width}x{after.height}, released {before.width}x{before.height}"
-        pixels = [np.asarray(case.store.open(ref).convert("RGB"), np.int16) for ref in (before, after)]
-        if (mean := float(np.abs(pixels[0] - pixels[1]).mean())) > MAX_DIFFERENCE:
-            return f"an image of other pixels, by {mean:.0f} of 255 on average"
-    texts = (_plain(_printed(case, turn)), _plain(recorded["text"]))
-    return "" if now or texts[0] == texts[1] else f"printed {texts[0][:80]!r}, released {texts[1][:80]!r}"
+        pixels = [np.asarray(image.convert("RGB"), np.int16) for image in (before, after)]
+        if (mean := float(np.abs(pixels[0] - pixels[1]).mean())) > max_difference:
+            return f"an image of other pixels, by {mean:.3g} of 255 on average"
+    if images:
+        return ""
+    now, before_text = _plain(_printed(protocol, observation)), _plain(released_text)
+    return "" if now == before_text else f"printed {now[:80]!r}, released {before_text[:80]!r}"
 
 
-def _printed(case: Case, turn: Round) -> str:
-    parts = PROTOCOLS[case.trajectory.protocol].wrap(turn.observation)
+def _printed(protocol: str, observation: Observation) -> str:
+    parts = PROTOCOLS[protocol].wrap(observation)
     return _MARKER.sub("", "".join(part.text for part in parts if isinstance(part, Text)))
 
 

@@ -1,0 +1,177 @@
+"""Rows that are conversations: another trainer's export of ours, or a released trajectory file by its mapping.
+
+They are read by ``pipelines/sources/transcripts.py``. What they do not hold (seeds, recorded verdicts, the truth about
+a sample) is not audited; each round's observation is compared as its reader sees it: images, and of rounds without
+images the text. Exports hold exact images; a release may have re-encoded its own (``replays_as_released``).
+"""
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from pipelines.models.protocols import PROTOCOLS, ParsedTurn
+from pipelines.publishing.layouts.text import unescaped
+from pipelines.publishing.replay import Execute
+from pipelines.records import ImageRef, Observation, to_row
+from pipelines.records.digest import digest_bytes
+from pipelines.records.reject_reasons import Reason
+from pipelines.sources import BadRow, SourceRow
+from pipelines.sources.catalog import SourceConfig, placed, public_sources, read_config
+from pipelines.sources.columns import Columns, TranscriptColumns
+from pipelines.sources.jsonl import parsed_lines
+from pipelines.sources.mapping import map_row
+from pipelines.sources.transcripts import RELEASED
+from pipelines.verification.checks.released import MAX_DIFFERENCE, observation_difference
+from sandbox.errors import UserError
+
+EXPORTS: Mapping[str, str] = {
+    "llama_factory": "conversations",
+    "ms_swift": "messages",
+    "ms_swift_inline": "messages",
+}
+"""Layouts that are read back, with their column of messages."""
+_MARKER = ".darkroom.json"
+
+
+class UnauditableError(UserError):
+    """A folder or a file of which the audit can read nothing: what it can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """Rows to audit. ``max_difference``: what images may differ by, on average, in levels of 255."""
+
+    name: str
+    rows: Iterator[SourceRow | BadRow]
+    n_rows: int
+    """0 where it is not known before they are read."""
+    max_difference: float
+    is_escaped: bool
+    """Whether special tokens and placeholders in texts are escaped (``layouts/text.py``)."""
+
+
+def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
+    """The rows of an export's folder, or of a release by ``mapping`` (a public source's name, or a YAML file).
+
+    None for a folder that is neither. Raises ``UnauditableError``, ``SourceError``.
+    """
+    if mapping is not None:
+        source = _mapped(path, mapping).open("release")
+        return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, is_escaped=False)
+    marker = path / _MARKER
+    facts = json.loads(marker.read_text()) if marker.is_file() else {}
+    if "layout" not in facts:
+        return None
+    if facts["layout"] not in EXPORTS:
+        raise UnauditableError(
+            f"{path} is an export for {facts['layout']}; exports for {', '.join(EXPORTS)} are audited"
+        )
+    rows = _export_rows(path, EXPORTS[facts["layout"]])
+    return Conversations(path.name, rows, facts["n_rows"], 0.0, is_escaped=True)
+
+
+def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
+    """The columns of a shipped row, as far as a conversation has them."""
+    release = json.loads(source.truth.details or "{}")[RELEASED]
+    refs = [_described(data) for data in source.images]
+    protocol = PROTOCOLS[release["protocol"]]
+    plain = unescaped if is_escaped else str
+    turns = [protocol.parse(plain(text)) for text in release["turns"]]
+    rounds, position = [], release["n_question_images"]
+    for turn, seen in zip(turns, release["observations"], strict=False):
+        assert isinstance(turn, ParsedTurn)  # the reader has parsed it
+        places = list(range(position, position := position + seen["n_images"]))
+        observation = {"status": None, "text": plain(seen["text"]), "images": places, "error": None, "edits": []}
+        rounds.append({"thought": turn.thought, "code": turn.code or "", "observation": observation})
+    last = turns[-1]
+    assert isinstance(last, ParsedTurn)
+    facts = dict.fromkeys(("policy", "model", "revision", "sampling", "prompt_digest", "code_version"), "")
+    return {
+        "trajectory_id": source.row,
+        "sample_id": source.row,
+        "family": "",
+        "protocol": protocol.name,
+        "images": [{"bytes": data} for data in source.images],
+        "image_refs": [to_row(ref) for ref in refs],
+        "n_question_images": release["n_question_images"],
+        "rounds": rounds,
+        "final_thought": last.thought,
+        "answer": last.answer or "",
+        "loss_policy": "all_rounds",
+        "mode": "free",
+        "checks": [],
+        "provenance": facts | {"sandbox_digest": "", "seed": 0},
+        "question": source.question,
+        "choices": list(source.choices),
+        "source": "",
+        "source_row": source.row,
+        "license": source.license,
+        "category": source.category,
+    }
+
+
+def execute_rounds(row: dict[str, Any], execute: Execute, max_difference: float) -> list[tuple[int, str]]:
+    """Executes a row's code and enters status and error into its rounds. Returns (round, difference) of those that
+    show something else. Raises what ``execute`` raises."""
+    differences = []
+    for number, (turn, now) in enumerate(zip(row["rounds"], execute(row), strict=True), start=1):
+        recorded = turn["observation"]
+        released = [Image.open(io.BytesIO(row["images"][place]["bytes"])) for place in recorded["images"]]
+        shown = [image.pixels for image in now.images]
+        refs = tuple(ImageRef("", image.width, image.height, image.mode, "PNG") for image in shown)
+        observation = Observation(now.status, now.text, refs, now.error)
+        found = observation_difference(
+            row["protocol"], observation, shown, recorded["text"], released, max_difference=max_difference
+        )
+        if found:
+            differences.append((number, found))
+        recorded |= {"status": now.status, "text": now.text, "error": now.error}
+    return differences
+
+
+def _mapped(path: Path, mapping: str) -> SourceConfig:
+    if mapping in public_sources():
+        config = placed(mapping, path)
+    else:
+        config = read_config(Path(mapping))
+        place = {"path": str(path.absolute())} if path.is_dir() else None
+        config = config.model_copy(update=place or {"path": str(path.absolute().parent), "questions": path.name})
+    if not config.is_release:
+        names = ", ".join(name for name, public in public_sources().items() if public.is_release)
+        raise UnauditableError(f"--mapping {mapping} is of the kind {config.kind}; of `trajectories` are: {names}")
+    return config
+
+
+def _export_rows(folder: Path, column: str) -> Iterator[SourceRow | BadRow]:
+    for path in sorted(folder.glob("*.jsonl")):
+        if path.name == "rejects.jsonl":
+            continue
+        for number, record, problem in parsed_lines(path):
+            where = f"{path.name}:{number}"
+            if problem or not isinstance(record, dict):
+                yield BadRow(where, Reason.MALFORMED_ROW, problem or "expected an object", {})
+                continue
+            transcript = TranscriptColumns(column=column, dialect=_protocol_in(record.get(column)))
+            columns = Columns(images="images", transcript=transcript)
+            yield map_row(record, columns, where=where, folder=folder, license="")
+
+
+def _protocol_in(messages: Any) -> Any:
+    """The protocol of an export's conversation, by the markers that only it writes."""
+    text = json.dumps(messages)  # without the system's prompt, which names markers
+    places = [place for role in ('"assistant"', '"gpt"') if (place := text.find(role)) >= 0]
+    said = text[min(places, default=0) :]
+    for protocol in PROTOCOLS.values():
+        if f"</{protocol.marker}>" in said:
+            return protocol.name
+    return "thyme" if "</think>" in said else "pyvision" if "<answer>" in said else "tool_call"
+
+
+def _described(data: bytes) -> ImageRef:
+    with Image.open(io.BytesIO(data)) as image:
+        return ImageRef(digest_bytes(data), image.width, image.height, image.mode, image.format or "")
