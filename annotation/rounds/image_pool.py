@@ -20,7 +20,7 @@ from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError, reject
 from pipelines.selection.decontamination import BenchmarkIndex, Scanner, TrainingRow, read_benchmarks
 from pipelines.selection.decontamination.base import ShownImage
-from pipelines.selection.duplicates import PerceptualHash, near_images, perceptual_hash
+from pipelines.selection.duplicates import Look, look_of, near_looks
 from pipelines.storage.media_validation import LARGEST_PIXELS
 from pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
 from pipelines.storage.tables import TableKey
@@ -91,24 +91,24 @@ class _PoolBuilder:
 
     def build(self, files: Sequence[CandidateFile]) -> Outcome[PoolImage]:
         items: list[PoolImage] = []
-        hashes: list[PerceptualHash | None] = []
+        looks: list[Look] = []
         digests: set[str] = set()
         for number, file in enumerate(files, 1):
             try:
-                item, hashed = self._ingest(file, digests)
+                item, look = self._ingest(file, digests)
             except RowError as error:
                 origin = {"source": file.folder.source, "source_row": file.row}
                 row = {"path": str(file.path)}
                 self.rejects.append(reject(error.reason, error.evidence, stage=POOL.asset[0], row=row, **origin))
             else:
                 items.append(item)
-                hashes.append(hashed)
+                looks.append(look)
             if self.progress is not None:
                 self.progress(number, len(files))
-        clean = self._decontaminate(self._deduplicate(items, hashes))
+        clean = self._decontaminate(self._deduplicate(items, looks))
         return Outcome(self._sample(clean), self.rejects, len(files))
 
-    def _ingest(self, file: CandidateFile, digests: set[str]) -> tuple[PoolImage, PerceptualHash | None]:
+    def _ingest(self, file: CandidateFile, digests: set[str]) -> tuple[PoolImage, Look]:
         image, pixels = self.workspace.images.ingest_pixels(_read(file.path), max_pixels=LARGEST_PIXELS)
         require_size(image, self.campaign)
         if image.sha256 in digests:
@@ -120,10 +120,10 @@ class _PoolBuilder:
             pixels = pixels.resize(size, Image.Resampling.LANCZOS)
             view = self.workspace.images.add_view(pixels, parent=image.sha256, made_by="annotation view")
         item = PoolImage(image, file.folder.source, file.row, file.folder.license, view)
-        return item, perceptual_hash(pixels)
+        return item, look_of(pixels)
 
-    def _deduplicate(self, items: Sequence[PoolImage], hashes: Sequence[PerceptualHash | None]) -> list[PoolImage]:
-        duplicates = {duplicate.index: duplicate for duplicate in near_images(hashes)}
+    def _deduplicate(self, items: Sequence[PoolImage], looks: Sequence[Look]) -> list[PoolImage]:
+        duplicates = {duplicate.index: duplicate for duplicate in near_looks(looks)}
         for index, duplicate in duplicates.items():
             evidence = (
                 f"looks like {items[duplicate.of].source_row}, which stays ({duplicate.distance:.0f} of 64 bits differ)"

@@ -115,7 +115,9 @@ class RlDataset(Publication[RLRow]):
         return Outcome(list(selection.rows.values()), selection.rejects, n_in)
 
     def splits(self, rows: Sequence[RLRow]) -> Splits:
-        return grouped((row.sample for row in rows), validation_share=self.mix.validation_share)
+        share = self.mix.validation_share
+        same = self.screening.same_images(image for row in rows for image in row.sample.images) if share else {}
+        return grouped((row.sample for row in rows), validation_share=share, same=same)
 
     def sample_of(self, row: RLRow) -> Sample:
         return row.sample

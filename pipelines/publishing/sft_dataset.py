@@ -191,5 +191,7 @@ class SftDataset(Publication[Trajectory]):
         """Over the samples of all partitions and so of all families: what one family trains on, none validates on."""
         exists = self.workspace.tables.exists
         partitions = [partition for partition in self.partitions if exists(TableKey(SAMPLES, partition))]
-        samples = (sample for partition in partitions for sample in self._read_samples(partition).values())
-        return grouped(samples, validation_share=self.validation_share)
+        samples = [sample for partition in partitions for sample in self._read_samples(partition).values()]
+        images = (image for sample in samples for image in sample.images)
+        same = self._screening.same_images(images) if self.validation_share else {}
+        return grouped(samples, validation_share=self.validation_share, same=same)

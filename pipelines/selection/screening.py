@@ -1,12 +1,12 @@
 """What may not ship although it passed its checks: rows that are near-duplicates of another, and rows of a benchmark.
 
-A row is a near-duplicate when its first image *and* its question are near an earlier row's; one without images, when
-its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md); without the file none
-is looked for, and the card says so.
+A row is a near-duplicate when its first image is an earlier row's, changed, *and* its question is near; one without
+images, when its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md); without
+the file none is looked for, and the card says so.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,7 +22,8 @@ from pipelines.selection.decontamination import (
     read_benchmarks,
     to_table,
 )
-from pipelines.selection.duplicates import PerceptualHash, near_images, near_texts, perceptual_hash
+from pipelines.selection.duplicates import Look, look_of, near_looks, near_texts
+from pipelines.selection.duplicates.same_image import Comparison, same_image
 from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.workspace import Workspace
 
@@ -34,7 +35,8 @@ class Screening:
     """Looks at one family after the other; what it computed of an image serves all of them."""
 
     workspace: Workspace
-    _hashes: dict[str, PerceptualHash | None] = field(default_factory=dict)
+    _looks: dict[str, Look] = field(default_factory=dict)
+    _compared: dict[frozenset[str], Comparison | None] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -87,14 +89,30 @@ class Screening:
         bare = [place for place, row in enumerate(rows) if row.first_image is None]
         with_image = [(place, row.first_image) for place, row in enumerate(rows) if row.first_image is not None]
         groups: dict[int, list[int]] = defaultdict(list)
-        for twin in near_images([self._hash(image) for _, image in with_image]):
-            groups[with_image[twin.of][0]].append(with_image[twin.index][0])
-        return [bare, *([first, *others] for first, others in sorted(groups.items()))]
+        first: dict[str, int] = {}
+        for place, image in with_image:
+            groups[first.setdefault(image.sha256, place)].append(place)
+        for digest, of in self.same_images([image for _, image in with_image]).items():
+            groups[first[of]] += groups.pop(first[digest])
+        return [bare, *(sorted(places) for _, places in sorted(groups.items()))]
 
-    def _hash(self, image: ImageRef) -> PerceptualHash | None:
-        if image.sha256 not in self._hashes:
-            self._hashes[image.sha256] = perceptual_hash(self.workspace.images.open(image))
-        return self._hashes[image.sha256]
+    def same_images(self, images: Iterable[ImageRef]) -> dict[str, str]:
+        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself."""
+        each = list({image.sha256: image for image in images}.values())
+
+        def compare(index: int, of: int) -> Comparison | None:
+            pair = frozenset((each[index].sha256, each[of].sha256))
+            if pair not in self._compared:
+                self._compared[pair] = same_image(self._look(each[index]), self._look(each[of]))
+            return self._compared[pair]
+
+        found = near_looks([self._look(image) for image in each], compare=compare)
+        return {each[twin.index].sha256: each[twin.of].sha256 for twin in found}
+
+    def _look(self, image: ImageRef) -> Look:
+        if image.sha256 not in self._looks:
+            self._looks[image.sha256] = look_of(self.workspace.images.open(image))
+        return self._looks[image.sha256]
 
 
 def counts_against(finding: Contamination, *, has_images: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Splits that no image crosses: rows that share an image, or an image that was made of it, stay together.
+"""Splits that no image crosses: rows that share an image, or one that was made of it or is it changed, stay together.
 
 What shares images, directly or by way of other rows, is a group; the group's smallest digest decides its split. Rows
 without images are groups of one.
@@ -30,8 +30,13 @@ class Splits:
         return "validation" if bucket < self.validation_share * _BUCKETS else "train"
 
 
-def grouped(samples: Iterable[Sample], *, validation_share: float = 0.0) -> Splits:
-    """The splits of all samples, which must be given together. Raises ``ValueError`` for a share outside 0..1."""
+def grouped(
+    samples: Iterable[Sample], *, validation_share: float = 0.0, same: Mapping[str, str] | None = None
+) -> Splits:
+    """The splits of all samples, which must be given together. ``same``: images that are another one, changed.
+
+    Raises ``ValueError`` for a share outside 0..1.
+    """
     if not 0 <= validation_share <= 1:
         raise ValueError(f"a share lies in 0..1; found {validation_share}")
     from scipy.cluster.hierarchy import DisjointSet  # takes half a second to import
@@ -41,6 +46,8 @@ def grouped(samples: Iterable[Sample], *, validation_share: float = 0.0) -> Spli
     for first, *others in of_sample.values():
         for source in others:
             sets.merge(first, source)
+    for image, of in (same or {}).items():
+        sets.merge(image, of)
     smallest: dict[str, str] = {}
     for group in sets.subsets():
         smallest |= dict.fromkeys(group, min(group))

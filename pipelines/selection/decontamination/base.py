@@ -12,7 +12,7 @@ from pipelines.records import ImageRef, Sample, Trajectory, schemas
 from sandbox.errors import UserError
 
 ContaminationKind = Literal["question", "phrase", "image", "near_image", "image_part"]
-"""The same short question; shared runs of words; the same bytes; the same look; a part of one in the other."""
+"""The same short question; shared runs of words; the same bytes; the same image, changed; a part of one in another."""
 
 
 class DecontaminationError(UserError):
@@ -22,7 +22,7 @@ class DecontaminationError(UserError):
 @dataclass(frozen=True, slots=True)
 class Contamination:
     """One finding. ``score``: the share of the question's own n-grams that were found; 1 for the same words or bytes;
-    the share of equal bits of a near image; the correlation of the details of an image part (all 0..1).
+    the share of a near image's details that agree; the correlation of the details of an image part (all 0..1).
     """
 
     trajectory_id: str

@@ -24,16 +24,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.records.digest import digest, digest_bytes
-from pipelines.selection.duplicates.perceptual import PerceptualHash, on_white, perceptual_hash
+from pipelines.selection.duplicates.looks import Features, Gray, Places, Signatures, gray_pixels, placed, scaled, spread
+from pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.media_validation import decode, probe
-
-Gray = NDArray[np.uint8]
-Signatures = NDArray[np.uint64]
-Places = NDArray[np.float32]
-
-SIGNATURE_WORDS = 4
-"""A signature is four words of 64 bits."""
 
 LARGEST_SIDE = 1536
 MOST_FEATURES = 2048
@@ -47,57 +41,41 @@ _MEAN = np.array(_DESCRIPTOR["thousandths"], np.float32).ravel() / 1000
 """Projections are taken about it: about the origin, all descriptors would look alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """``places``: (n, 4) of x, y, size (pixels of the image) and angle (degrees); ``signatures``: (n, 4) words."""
-
-    places: Places
-    signatures: Signatures
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-
 def features(gray: Gray, *, most: int = MOST_FEATURES, largest_side: int = LARGEST_SIDE) -> Features:
     """The features of a grey image; it is searched at no more than ``largest_side`` pixels."""
+    places, descriptors = _described(gray, most, largest_side)
+    return Features(places, _signatures(descriptors))
+
+
+def features_of_both(gray: Gray, *, most: int = MOST_FEATURES) -> tuple[Features, Features]:
+    """Those of the image and of its mirror image, whose descriptors are the same with bins in another order."""
+    places, descriptors = _described(gray, most, LARGEST_SIDE)
+    mirrored = places * np.array([-1, 1, 1, -1], np.float32) + np.array([gray.shape[1] - 1, 0, 0, 180], np.float32)
+    return Features(places, _signatures(descriptors)), Features(mirrored, _signatures(descriptors[:, _mirrored_bins()]))
+
+
+def _described(gray: Gray, most: int, largest_side: int) -> tuple[Places, NDArray[np.float32]]:
     factor = min(1.0, largest_side / max(gray.shape))
     small = scaled(gray, factor)
     detector = cv2.SIFT.create(contrastThreshold=0.01, edgeThreshold=15)
     points = detector.detect(small) if min(small.shape) >= _SMALLEST_SIDE else ()  # OpenCV raises on a line of pixels
     if not len(points):
-        return Features(np.empty((0, 4), np.float32), np.empty((0, SIGNATURE_WORDS), np.uint64))
-    places = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)
+        return np.empty((0, 4), np.float32), np.empty((0, len(_MEAN)), np.float32)
+    places = placed(points)
     responses = np.array([point.response for point in points], np.float32)
-    chosen = _spread(places, responses, small.shape, most)
+    chosen = spread(places, responses, small.shape, cells=_CELLS, most=most)
     upscaled = np.asarray(places[chosen] / np.array([factor, factor, factor, 1]), np.float32)
     # OpenCV begins at the finest octave of those given: one of it leaves the descriptors as they are with all points
     finest = min(points, key=lambda point: (point.octave + 128) & 255)
     _, descriptors = detector.compute(small, [*(points[at] for at in chosen), finest])
-    return Features(upscaled, _signatures(np.asarray(descriptors[:-1], np.float32)))
+    return upscaled, np.asarray(descriptors[:-1], np.float32)
 
 
-def gray_pixels(image: Image.Image) -> Gray:
-    """Grey levels, over white where the image is transparent."""
-    return np.asarray(on_white(image).convert("L"))
-
-
-def scaled(gray: Gray, factor: float) -> Gray:
-    """The image made smaller; as it is for a factor of 1 or more."""
-    if factor >= 1:
-        return gray
-    height, width = (max(1, round(side * factor)) for side in gray.shape)
-    return np.asarray(cv2.resize(gray, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
-
-
-def _spread(places: Places, responses: Places, shape: tuple[int, ...], most: int) -> NDArray[np.int64]:
-    """The strongest of every cell in turn, until there are ``most``."""
-    height, width = shape
-    rows, columns = (places[:, 1] * _CELLS // height).astype(int), (places[:, 0] * _CELLS // width).astype(int)
-    order = np.lexsort((places[:, 0], places[:, 1], -responses, columns, rows))
-    cells = (rows * _CELLS + columns)[order]
-    rank_in_cell = np.arange(len(order)) - np.searchsorted(cells, cells)
-    chosen: NDArray[np.int64] = order[np.argsort(rank_in_cell, kind="stable")[:most]]
-    return chosen
+@cache
+def _mirrored_bins() -> NDArray[np.int64]:
+    """4 x 4 places around the point, its direction along the second, with 8 directions each."""
+    bins = np.arange(len(_MEAN)).reshape(4, 4, 8)
+    return np.asarray(bins[::-1][:, :, (-np.arange(8)) % 8].ravel())
 
 
 @cache

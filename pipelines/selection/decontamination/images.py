@@ -1,43 +1,28 @@
-"""Images of benchmarks that a training image shows: the same bytes, the same look, or a part of one in the other.
+"""Images of benchmarks that a training image shows: the same bytes, the same image, or a part of one in the other.
 
-Parts are found by an index of signatures over all of a benchmark's images. Signatures that differ in few of 256 bits
-are the same place seen twice. The first 128 bits are cut into 8 bands; two that agree in one band are compared in full.
-About 160 bytes of memory per feature.
+An index of the features of all benchmark images proposes a few, for the image and for its mirror image; hashes propose
+others. ``same_image`` tells whether one of them is the image (cut, turned, mirrored, written on); if not, the pixels
+tell whether a part of one is in the other.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from pipelines.selection.decontamination.alignment import Alignment, align
 from pipelines.selection.decontamination.base import ContaminationKind
-from pipelines.selection.decontamination.features import (
-    KEPT_SIDE,
-    SIGNATURE_WORDS,
-    Features,
-    Fingerprint,
-    Gray,
-    Signatures,
-    features,
-    gray_pixels,
-    scaled,
-)
-from pipelines.selection.duplicates import MAX_DISTANCE, PerceptualHash, perceptual_hash
-from pipelines.selection.duplicates.images import Positions, expanded
-from pipelines.selection.duplicates.perceptual import BITS, TURNS
+from pipelines.selection.decontamination.features import KEPT_SIDE, Fingerprint, features_of_both
+from pipelines.selection.duplicates.images import Positions
+from pipelines.selection.duplicates.looks import Features, Gray, Look, gray_pixels, look_of_gray, scaled
+from pipelines.selection.duplicates.part_index import SAME_PLACE, PartIndex
+from pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash, perceptual_hash
+from pipelines.selection.duplicates.same_image import HASH_BITS, Comparison, same_image
 
-SAME_PLACE = 56
-"""Bits of 256: nine in ten true matches of a recompressed crop stay below, of chance pairs one in several thousand."""
-
-_BANDS = 8
-_KEYS = 1 << 16
 _CANDIDATES = 5
 _MOST_PAIRS = 128
-_BATCH = 64
+_MOST_FEATURES = 1024
 
 
 class Correspondence(NamedTuple):
@@ -48,74 +33,21 @@ class Correspondence(NamedTuple):
     of_image: Positions
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    query: Positions
-    feature: Positions
-    distance: NDArray[np.int64]
-
-
-class PartIndex:
-    """The features of many images, to be asked which of them share places with another."""
-
-    def __init__(self, images: Sequence[Features]) -> None:
-        counts = [len(image) for image in images]
-        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self._signatures = np.concatenate(
-            [np.zeros((0, SIGNATURE_WORDS), np.uint64), *(image.signatures for image in images)]
-        )
-        keys_by_band = [_band_keys(self._signatures, band) for band in range(_BANDS)]
-        self._orders = [np.argsort(keys, kind="stable").astype(np.uint32) for keys in keys_by_band]
-        self._offsets = [
-            np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=_KEYS))]).astype(np.int64)
-            for keys in keys_by_band
-        ]
-
-    def candidates(self, query: Features) -> list[Correspondence]:
-        """The images that share most places with ``query``, the most first."""
-        shared = self._shared(query.signatures)
-        image = np.searchsorted(self._starts, shared.feature, side="right") - 1
-        order = np.lexsort((shared.feature, shared.distance, shared.query, image))
-        _, firsts = np.unique(np.stack([image[order], shared.query[order]]), axis=1, return_index=True)
-        chosen = order[firsts]  # of every image, the nearest feature to each of the query's
-        weights = np.bincount(image[chosen], 1 - shared.distance[chosen] / (2 * SAME_PLACE), len(self._starts) - 1)
-        best = [int(number) for number in np.argsort(-weights, kind="stable")[:_CANDIDATES] if weights[number] > 0]
-        return [self._correspondence(number, image, shared, chosen) for number in best]
-
-    def _correspondence(self, number: int, image: Positions, shared: _Shared, chosen: Positions) -> Correspondence:
-        of = chosen[image[chosen] == number]
+def candidates(index: PartIndex, query: Features) -> list[Correspondence]:
+    """The images that share most places with ``query``, the most first."""
+    shared = index.shared(query.signatures)
+    order = np.lexsort((shared.feature, shared.distance, shared.query, shared.image))
+    _, firsts = np.unique(np.stack([shared.image[order], shared.query[order]]), axis=1, return_index=True)
+    chosen = order[firsts]  # of every image, the nearest feature to each of the query's
+    n_images = len(index.starts) - 1
+    weights = np.bincount(shared.image[chosen], 1 - shared.distance[chosen] / (2 * SAME_PLACE), n_images)
+    best = [int(number) for number in np.argsort(-weights, kind="stable")[:_CANDIDATES] if weights[number] > 0]
+    found = []
+    for number in best:
+        of = chosen[shared.image[chosen] == number]
         of = of[np.argsort(shared.distance[of], kind="stable")[:_MOST_PAIRS]]
-        return Correspondence(number, shared.query[of], shared.feature[of] - self._starts[number])
-
-    def _shared(self, signatures: Signatures) -> _Shared:
-        """All pairs of features that are the same place, each once."""
-        pairs: list[Positions] = [np.zeros((0, 2), np.int64)]
-        for start in range(0, len(signatures), _BATCH):
-            batch = signatures[start : start + _BATCH]
-            offset = np.array([start, 0])
-            pairs += [self._in_band(band, batch) + offset for band in range(_BANDS)]
-        joined = np.unique(np.concatenate(pairs), axis=0)
-        query, feature = joined[:, 0], joined[:, 1]
-        return _Shared(query, feature, _distances(signatures[query], self._signatures[feature]))
-
-    def _in_band(self, band: int, signatures: Signatures) -> Positions:
-        keys, offsets = _band_keys(signatures, band), self._offsets[band]
-        query, at = expanded(offsets[keys], offsets[keys + 1])
-        feature = self._orders[band][at].astype(np.int64)
-        same = _distances(signatures[query], self._signatures[feature]) <= SAME_PLACE
-        return np.stack([query[same], feature[same]], axis=1)
-
-
-def _band_keys(signatures: Signatures, band: int) -> Positions:
-    return ((signatures[:, band // 4] >> np.uint64(16 * (band % 4))) & np.uint64(_KEYS - 1)).astype(np.int64)
-
-
-def _distances(signatures: Signatures, signatures_beside: Signatures) -> Positions:
-    distances: Positions = np.bitwise_count(signatures ^ signatures_beside).sum(axis=1, dtype=np.int64)
-    return distances
-
-
-_MOST_FEATURES = 1024
+        found.append(Correspondence(number, shared.query[of], shared.feature[of] - index.starts[number]))
+    return found
 
 
 class ImageMatch(NamedTuple):
@@ -136,35 +68,59 @@ class ImageIndex:
         self._hashed = [number for number, image in enumerate(images) if image.hash]
         self._hashes = np.array([image.hash.bits for image in images if image.hash], np.uint64)
         self._parts = PartIndex([image.features for image in images])
+        self._looks: dict[int, Look] = {}
 
     def find(self, image: Image.Image, sha256: str) -> list[ImageMatch]:
         """The images that ``image`` shows, each once: the plainest evidence counts."""
         if sha256 in self._numbers:
             return [ImageMatch(self._numbers[sha256], "image", 1.0, "the same bytes")]
-        phash = perceptual_hash(image)
-        near = [*self._near(phash)] if phash else []
-        near_numbers = {match.image for match in near}
-        return near + [match for match in self._shown(gray_pixels(image)) if match.image not in near_numbers]
-
-    def _near(self, phash: PerceptualHash) -> Iterator[ImageMatch]:
-        turns = np.array(phash.turns, np.uint64)
-        distances = np.bitwise_count(turns[:, None] ^ self._hashes[None, :])
-        turn = distances.argmin(axis=0)
-        least = distances.min(axis=0)
-        for at in np.flatnonzero(least <= MAX_DISTANCE):
-            bits, turned = int(least[at]), TURNS[turn[at]]
-            detail = f"{bits} of {BITS} bits differ" + (f", {turned}" if turned else "")
-            yield ImageMatch(self._hashed[at], "near_image", 1 - bits / BITS, detail)
-
-    def _shown(self, large: Gray) -> Iterator[ImageMatch]:
+        large, phash = gray_pixels(image), perceptual_hash(image)
         gray = scaled(large, min(1.0, KEPT_SIDE / max(large.shape)))  # the side at which images are kept
-        local = features(gray, most=_MOST_FEATURES)
-        for shared in self._parts.candidates(local):
-            image = self._images[shared.image]
-            places = local.places[shared.of_query], image.features.places[shared.of_image]
-            overlap = align(gray, image.gray, *places)
-            if overlap and overlap.same:
-                yield ImageMatch(shared.image, "image_part", overlap.correlation, _overlap(overlap))
+        sides = features_of_both(gray, most=_MOST_FEATURES)
+        proposed = [(is_mirrored, one) for is_mirrored in (0, 1) for one in candidates(self._parts, sides[is_mirrored])]
+        numbers = sorted({one.image for _, one in proposed}.union(self._near(phash) if phash else ()))
+        look = look_of_gray(gray, phash)
+        same = {number: found for number in numbers if (found := same_image(look, self._look(number)))}
+        near = [
+            ImageMatch(number, "near_image", found.agreeing, self._evidence(phash, number, found))
+            for number, found in same.items()
+        ]
+        parts: dict[int, ImageMatch] = {}
+        for is_mirrored, shared in proposed:
+            if shared.image not in same and (part := self._part(gray, sides, shared, bool(is_mirrored))):
+                parts.setdefault(shared.image, part)
+        return [*near, *parts.values()]
+
+    def _near(self, phash: PerceptualHash) -> Iterator[int]:
+        turns = np.array(phash.turns, np.uint64)
+        least = np.bitwise_count(turns[:, None] ^ self._hashes[None, :]).min(axis=0)
+        yield from (self._hashed[at] for at in np.flatnonzero(least <= HASH_BITS))
+
+    def _look(self, number: int) -> Look:
+        if number not in self._looks:
+            self._looks[number] = look_of_gray(self._images[number].gray, self._images[number].hash)
+        return self._looks[number]
+
+    def _evidence(self, phash: PerceptualHash | None, number: int, found: Comparison) -> str:
+        shares = f"{found.agreeing:.0%} of the details agree where both show something, {found.overlap:.0%} of the area"
+        hashed = self._images[number].hash
+        if phash is not None and hashed is not None:
+            bits, turn = min(((bits ^ hashed.bits).bit_count(), turn) for turn, bits in enumerate(phash.turns))
+            if bits <= HASH_BITS:
+                return f"{bits} of {BITS} bits differ{', ' if turn else ''}{TURNS[turn]}; {shares}"
+        return shares + (", mirrored" if found.mirrored else "")
+
+    def _part(
+        self, gray: Gray, sides: tuple[Features, Features], shared: Correspondence, is_mirrored: bool
+    ) -> ImageMatch | None:
+        image = self._images[shared.image]
+        places = sides[is_mirrored].places[shared.of_query], image.features.places[shared.of_image]
+        side = np.ascontiguousarray(gray[:, ::-1]) if is_mirrored else gray
+        overlap = align(side, image.gray, *places)
+        if overlap is None or not overlap.same:
+            return None
+        detail = _overlap(overlap) + (", mirrored" if is_mirrored else "")
+        return ImageMatch(shared.image, "image_part", overlap.correlation, detail)
 
 
 def _overlap(alignment: Alignment) -> str:

@@ -2,6 +2,8 @@
 
 from pipelines.selection.duplicates.base import Duplicate, DuplicateKind, kept
 from pipelines.selection.duplicates.images import MAX_DISTANCE, exact_images, near_images
+from pipelines.selection.duplicates.look_search import near_looks
+from pipelines.selection.duplicates.looks import Look, look_of
 from pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
 from pipelines.selection.duplicates.texts import THRESHOLD, exact_texts, near_texts, normalised
 
@@ -10,11 +12,14 @@ __all__ = [
     "THRESHOLD",
     "Duplicate",
     "DuplicateKind",
+    "Look",
     "PerceptualHash",
     "exact_images",
     "exact_texts",
     "kept",
+    "look_of",
     "near_images",
+    "near_looks",
     "near_texts",
     "normalised",
     "perceptual_hash",

@@ -1,0 +1,60 @@
+"""Measures what the near-duplicate search finds of changed images, and how many distinct ones it takes for one.
+
+    python -m benchmarks.near_duplicates                   # the held-out set, some minutes
+    python -m benchmarks.near_duplicates --set tuning      # the one that chose the thresholds
+
+Every image of the set is changed in each of nine ways (``benchmarks/planted_changes.py``). Found: the search over
+originals and changed ones names the right original. Beside it the hashes alone, as they are and turned. CPU time of the
+looks and of the search over the originals is given as a multiple of that of the hashes and their search, in one run.
+"""
+
+import argparse
+import random
+import time
+
+import cv2
+
+from benchmarks.planted_changes import CHANGES, held_out, tuning
+from pipelines.selection.duplicates import Duplicate, look_of, near_images, near_looks, perceptual_hash
+
+SEED = 20261123
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--set", choices=("held-out", "tuning"), default="held-out")
+    parser.add_argument("--change", choices=CHANGES, action="append")
+    arguments = parser.parse_args()
+    cv2.setNumThreads(1)
+    items = held_out() if arguments.set == "held-out" else tuning()
+    n, started = len(items), time.process_time()
+    by_hash = near_images([perceptual_hash(item.image) for item in items], turned=True)
+    seconds_hash, started = time.process_time() - started, time.process_time()
+    looks = [look_of(item.image) for item in items]
+    seconds_looks, started = time.process_time() - started, time.process_time()
+    false = near_looks(looks)
+    seconds_search = time.process_time() - started
+    print(f"{n} distinct images: {len(false)} taken for another; by turned hash alone {len(by_hash)}")
+    for one in false:
+        print(f"   {items[one.index].kind} {one.index} for {items[one.of].kind} {one.of}")
+    times = (seconds_hash + 1e-9, seconds_looks, seconds_search)
+    per_thousand = [1000 * seconds / n for seconds in times]
+    print("CPU seconds per 1,000: hashes {:.1f}, looks {:.1f}, their search {:.1f};".format(*per_thousand), end=" ")
+    print(f"{(seconds_looks + seconds_search) / times[0]:.1f} times the hashes", flush=True)
+    for name in arguments.change or CHANGES:
+        chance = random.Random(SEED)
+        changed = [look_of(CHANGES[name](item.image, chance)) for item in items]
+        everything = [*looks, *changed]
+        hashes = [look.hash for look in everything]
+        found = [near_looks(everything), near_images(hashes), near_images(hashes, turned=True)]
+        print(f"{name}: {_right(found[0], n)} of {n}; by hash {_right(found[1], n)}, turned {_right(found[2], n)}")
+        missed = set(range(n, 2 * n)) - {one.index for one in found[0]}
+        print("   missed:", ", ".join(f"{items[at - n].kind} {at - n}" for at in sorted(missed)) or "none", flush=True)
+
+
+def _right(found: list[Duplicate], n: int) -> int:
+    return sum(one.index == one.of + n for one in found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The same image although it was cut, turned, mirrored or written on; other images of the same template are others."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from PIL import Image, ImageDraw, ImageOps
+
+from pipelines.demo.images.material import font, photograph_image
+from pipelines.selection.duplicates import look_of, look_search, near_looks
+from pipelines.selection.duplicates.looks import Look
+from pipelines.selection.duplicates.same_image import same_image
+
+NAMES = ("astronaut", "cat", "coffee")
+
+
+def crop(image: Image.Image) -> Image.Image:
+    return image.crop((image.width // 20, image.height // 11, image.width * 19 // 20, image.height))
+
+
+def captioned(image: Image.Image) -> Image.Image:
+    copy = image.copy()
+    draw = ImageDraw.Draw(copy)
+    draw.rectangle((10, 30, image.width * 3 // 4, 80), fill="black")
+    draw.text((20, 36), "SAMPLE 2026", "white", font("DejaVuSans-Bold", 32))
+    return copy
+
+
+def bars(seed: int) -> Image.Image:
+    """A chart of one template: only its numbers change."""
+    chance, image = random.Random(seed), Image.new("RGB", (600, 400), "white")
+    draw, letters = ImageDraw.Draw(image), font("DejaVuSans", 18)
+    draw.text((40, 10), "Sales by branch, in thousands", "black", letters)
+    draw.line((40, 40, 40, 370, 590, 370), "black", 2)
+    for n in range(8):
+        value = chance.randint(10, 95)
+        draw.rectangle((60 + 65 * n, 370 - 3 * value, 105 + 65 * n, 369), "steelblue")
+        draw.text((68 + 65 * n, 346 - 3 * value), str(value), "black", letters)
+    return image
+
+
+@pytest.fixture(scope="module")
+def originals() -> list[Look]:
+    return [look_of(photograph_image(name)) for name in NAMES]
+
+
+@pytest.mark.parametrize(
+    ("change", "turn"),
+    [
+        (crop, ""),
+        (captioned, ""),
+        (ImageOps.mirror, "mirrored"),
+        (lambda image: image.rotate(-90, expand=True), "rotated 90"),
+        (lambda image: crop(ImageOps.mirror(image)), "mirrored"),
+        (lambda image: image.rotate(2, fillcolor=(255, 255, 255)), ""),
+        (lambda image: captioned(crop(image)), ""),
+    ],
+)
+def test_a_changed_photograph_is_the_same_image(originals, change, turn):
+    changed = [look_of(change(photograph_image(name))) for name in NAMES]
+    found = near_looks([*originals, *changed])
+    assert [(one.index, one.of, one.turn) for one in found] == [(n + 3, n, turn) for n in range(3)]
+
+
+def test_charts_of_one_template_with_other_numbers_are_other_images():
+    charts = [look_of(bars(seed)) for seed in range(6)]
+    assert near_looks(charts) == []
+    written_on = look_of(captioned(bars(2)))
+    assert [(one.index, one.of) for one in near_looks([*charts, written_on])] == [(6, 2)]
+
+
+def test_parts_of_one_photograph_that_share_a_fifth_are_other_images():
+    image = photograph_image("coffee")
+    parts = [image.crop((left, 0, left + 300, 400)) for left in (0, 250)]
+    assert near_looks([look_of(part) for part in parts]) == []
+
+
+def test_plain_images_are_no_duplicates():
+    assert near_looks([look_of(Image.new("RGB", (60, 40), (n, n, n))) for n in (0, 90, 200)]) == []
+    assert near_looks([look_of(Image.new("RGB", size, "white")) for size in ((1, 1), (1, 500), (80, 80))]) == []
+
+
+def test_the_verdict_does_not_depend_on_the_order_of_the_two(originals):
+    other = look_of(captioned(crop(photograph_image("cat"))))
+    assert same_image(originals[1], other) == same_image(other, originals[1]) is not None
+    assert same_image(originals[1], originals[2]) is same_image(originals[2], originals[1]) is None
+
+
+def test_the_same_pairs_are_found_in_any_order_and_over_several_shelves(originals, monkeypatch):
+    changed = [look_of(crop(photograph_image(name))) for name in NAMES]
+    looks = [*originals, *changed]
+    everything = {frozenset((one.index, one.of)) for one in near_looks(looks)}
+    monkeypatch.setattr(look_search, "_BLOCK", 1)
+    order = [4, 0, 5, 2, 3, 1]
+    found = near_looks([looks[at] for at in order])
+    assert {frozenset((order[one.index], order[one.of])) for one in found} == everything
+    assert len(everything) == 3
