@@ -15,7 +15,9 @@ import time
 import cv2
 
 from benchmarks.planted_changes import CHANGES, held_out, tuning
-from pipelines.selection.duplicates import Duplicate, look_of, near_images, near_looks, perceptual_hash
+from pipelines.selection.duplicates import Duplicate, Look, look_of, near_images, near_looks, perceptual_hash
+from pipelines.selection.duplicates.look_search import Compare
+from pipelines.selection.duplicates.same_image import ImageComparison, same_image
 
 SEED = 20261123
 
@@ -32,7 +34,8 @@ def main() -> None:
     seconds_hash, started = time.process_time() - started, time.process_time()
     looks = [look_of(item.image) for item in items]
     seconds_looks, started = time.process_time() - started, time.process_time()
-    false = near_looks(looks)
+    compared: dict[tuple[int, int], ImageComparison | None] = {}
+    false = near_looks(looks, compare=_remembering(looks, compared, n))
     seconds_search = time.process_time() - started
     print(f"{n} distinct images: {len(false)} taken for another; by turned hash alone {len(by_hash)}")
     for one in false:
@@ -46,10 +49,24 @@ def main() -> None:
         changed = [look_of(CHANGES[name](item.image, chance)) for item in items]
         everything = [*looks, *changed]
         hashes = [look.hash for look in everything]
-        found = [near_looks(everything), near_images(hashes), near_images(hashes, turned=True)]
+        compare = _remembering(everything, compared, n)
+        found = [near_looks(everything, compare=compare), near_images(hashes), near_images(hashes, turned=True)]
         print(f"{name}: {_right(found[0], n)} of {n}; by hash {_right(found[1], n)}, turned {_right(found[2], n)}")
         missed = set(range(n, 2 * n)) - {one.index for one in found[0]}
         print("   missed:", ", ".join(f"{items[at - n].kind} {at - n}" for at in sorted(missed)) or "none", flush=True)
+
+
+def _remembering(looks: list[Look], compared: dict[tuple[int, int], ImageComparison | None], n: int) -> Compare:
+    """Compares the first ``n`` with one another only once."""
+
+    def compare(row: int, of: int) -> ImageComparison | None:
+        if max(row, of) >= n:
+            return same_image(looks[row], looks[of])
+        if (row, of) not in compared:
+            compared[row, of] = same_image(looks[row], looks[of])
+        return compared[row, of]
+
+    return compare
 
 
 def _right(found: list[Duplicate], n: int) -> int:

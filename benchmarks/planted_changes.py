@@ -111,7 +111,9 @@ def tuning() -> list[Item]:
         items += [Item(kind, Image.open(io.BytesIO(row.build().images[0])).convert("RGB")) for row in rows]
     items += [Item("wall", backdrop(n, 960, 720, random.Random(0)).image) for n in range(3)]
     chance = random.Random(3)
-    items += [Item("line chart", _chart(1, chance)) for _ in range(12)]
+    items += [
+        Item(name, _chart(template, chance)) for name, template in (("line chart", 1), ("table", 2)) for _ in range(9)
+    ]
     items += [Item("document", page) for page in _document(Path("docs/families.md").read_text())]
     return _each_once(items)
 
@@ -122,7 +124,7 @@ def held_out(seed: int = 7) -> list[Item]:
     items = [Item("photograph", image) for image in photographs]
     items += [Item("part", part) for image in photographs for part in _parts(image)]
     chance = random.Random(seed)
-    items += [Item(f"chart {template}", _chart(template, chance)) for template in (0, 2) for _ in range(12)]
+    items += [Item(f"chart {template}", _chart(template, chance)) for template in (0, 3) for _ in range(12)]
     items += [Item("document", page) for path in _DOCUMENT for page in _document(Path(path).read_text())]
     items += [Item("scene", _scene(chance)) for _ in range(24)]
     items += [Item("texture", _texture(chance)) for _ in range(16)]
@@ -152,14 +154,23 @@ _WORDS = ("north", "south", "mill", "harbour", "depot", "union", "valley", "brid
 
 
 def _chart(template: int, chance: random.Random) -> Image.Image:
-    """Bars, lines or a table, of fixed size, title and axes: only numbers and some names change."""
+    """Bars, lines, a table or a timetable of fixed size, title and axes: only numbers and some names change."""
     image = Image.new("RGB", (720, 480), "white")
     draw, small, large = ImageDraw.Draw(image), font("DejaVuSans", 14), font("DejaVuSans-Bold", 20)
     draw.text(
-        (60, 16), ("Sales by branch", "Temperature by hour", "Stock at the end of the month")[template], "black", large
+        (60, 16),
+        ("Sales by branch", "Temperature by hour", "Stock at the end of the month", "Departures")[template],
+        "black",
+        large,
     )
     names = chance.sample(_WORDS, 8)
     values = [chance.randint(10, 99) for _ in range(24)]
+    if template == 3:
+        for row in range(11):
+            name, value = names[row % 8], values[row]
+            draw.text((60, 60 + 36 * row), f"{value % 24:02}:{values[row + 11] % 60:02}  {name}", "black", large)
+            draw.text((420, 62 + 36 * row), f"platform {value % 9 + 1}, line {value}", "black", small)
+        return image
     if template == 2:
         for row in range(9):
             for column in range(5):

@@ -23,7 +23,7 @@ from pipelines.selection.decontamination import (
     to_table,
 )
 from pipelines.selection.duplicates import Look, look_of, near_looks, near_texts
-from pipelines.selection.duplicates.same_image import Comparison, same_image
+from pipelines.selection.duplicates.same_image import ImageComparison, same_image
 from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.workspace import Workspace
 
@@ -36,7 +36,7 @@ class Screening:
 
     workspace: Workspace
     _looks: dict[str, Look] = field(default_factory=dict)
-    _compared: dict[frozenset[str], Comparison | None] = field(default_factory=dict)
+    _compared: dict[frozenset[str], ImageComparison | None] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -100,7 +100,7 @@ class Screening:
         """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself."""
         each = list({image.sha256: image for image in images}.values())
 
-        def compare(index: int, of: int) -> Comparison | None:
+        def compare(index: int, of: int) -> ImageComparison | None:
             pair = frozenset((each[index].sha256, each[of].sha256))
             if pair not in self._compared:
                 self._compared[pair] = same_image(self._look(each[index]), self._look(each[of]))

@@ -18,7 +18,7 @@ from pipelines.selection.duplicates.images import Positions
 from pipelines.selection.duplicates.looks import Features, Gray, Look, gray_pixels, look_of_gray, scaled
 from pipelines.selection.duplicates.part_index import SAME_PLACE, PartIndex
 from pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash, perceptual_hash
-from pipelines.selection.duplicates.same_image import HASH_BITS, Comparison, same_image
+from pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 
 _CANDIDATES = 5
 _MOST_PAIRS = 128
@@ -101,7 +101,7 @@ class ImageIndex:
             self._looks[number] = look_of_gray(self._images[number].gray, self._images[number].hash)
         return self._looks[number]
 
-    def _evidence(self, phash: PerceptualHash | None, number: int, found: Comparison) -> str:
+    def _evidence(self, phash: PerceptualHash | None, number: int, found: ImageComparison) -> str:
         shares = f"{found.agreeing:.0%} of the details agree where both show something, {found.overlap:.0%} of the area"
         hashed = self._images[number].hash
         if phash is not None and hashed is not None:

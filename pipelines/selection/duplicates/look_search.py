@@ -18,7 +18,7 @@ from pipelines.selection.duplicates.images import Hashes, Positions
 from pipelines.selection.duplicates.looks import SIGNATURE_WORDS, Features, Look, Signatures
 from pipelines.selection.duplicates.part_index import PartIndex, starts_of
 from pipelines.selection.duplicates.perceptual import BITS, TURNS
-from pipelines.selection.duplicates.same_image import HASH_BITS, Comparison, same_image
+from pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 
 MIN_SHARED = 6
 """Unrelated images rarely share as many of their features."""
@@ -30,7 +30,7 @@ Proposals = defaultdict[int, dict[int, int]]
 """Of an image the images that it may be, with the evidence: the more, the likelier."""
 
 
-Compare = Callable[[int, int], Comparison | None]
+Compare = Callable[[int, int], ImageComparison | None]
 """``same_image`` of two positions."""
 
 
@@ -40,14 +40,14 @@ def near_looks(looks: Sequence[Look], *, compare: Compare | None = None) -> list
     ``compare`` may remember what it compared before.
     """
 
-    def compared_anew(row: int, of: int) -> Comparison | None:
+    def compared_anew(row: int, of: int) -> ImageComparison | None:
         return same_image(looks[row], looks[of])
 
     found = _same(looks, compare or compared_anew)
     return [_duplicate(looks, index, of, compared) for index, of, compared in found]
 
 
-def _same(looks: Sequence[Look], compare: Compare) -> Iterator[tuple[int, int, Comparison]]:
+def _same(looks: Sequence[Look], compare: Compare) -> Iterator[tuple[int, int, ImageComparison]]:
     stays: list[int] = []
     shelves: list[_Shelf] = []
     for start in range(0, len(looks), _BLOCK):
@@ -138,7 +138,7 @@ def _merged(shelves: list[_Shelf], new: _Shelf, looks: Sequence[Look]) -> list[_
     return [*rest, last]
 
 
-def _duplicate(looks: Sequence[Look], index: int, of: int, compared: Comparison) -> Duplicate:
+def _duplicate(looks: Sequence[Look], index: int, of: int, compared: ImageComparison) -> Duplicate:
     """``distance`` in bits of the hashes, all 64 without one."""
     hashed, hashed_of = looks[index].hash, looks[of].hash
     if hashed is None or hashed_of is None:

@@ -96,3 +96,20 @@ def test_the_same_pairs_are_found_in_any_order_and_over_several_shelves(original
     found = near_looks([looks[at] for at in order])
     assert {frozenset((order[one.index], order[one.of])) for one in found} == everything
     assert len(everything) == 3
+
+
+def test_tables_that_differ_in_their_numbers_are_other_images():
+    """At the size at which images are compared their lines and their blots of ink agree; the print does not."""
+    tables = []
+    for seed in range(3):
+        chance, image = random.Random(seed), Image.new("RGB", (720, 480), "white")
+        draw, letters = ImageDraw.Draw(image), font("DejaVuSans", 14)
+        for row in range(9):
+            for column in range(5):
+                x, y = 60 + column * 120, 60 + row * 42
+                draw.rectangle((x, y, x + 120, y + 42), outline="grey")
+                draw.text((x + 10, y + 12), str(chance.randint(10, 99)), "black", letters)
+        tables.append(image)
+    looks = [look_of(image) for image in tables]
+    assert near_looks(looks) == []
+    assert [(one.index, one.of) for one in near_looks([*looks, look_of(crop(tables[1]))])] == [(3, 1)]
