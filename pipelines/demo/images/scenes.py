@@ -34,7 +34,8 @@ from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 
 SIZES = ((2400, 1500), (2560, 1600), (3072, 1620), (3200, 1700))
-HUNG = tuple(PHOTOGRAPHS[name] for name in PHOTOGRAPHS if name not in ("motorcycle", "page"))
+NOT_HUNG = ("motorcycle", "page", "officer", "cell", "clock")
+HUNG = tuple(PHOTOGRAPHS[name] for name in PHOTOGRAPHS if name not in NOT_HUNG)
 # pixels: left of an image, right of it for what hangs beside it (180 wide at most), and the widest frame
 LEFT, GUTTER, RIM = 34, 212, 62
 BESIDE = ("sign", "dots", "pictogram", "bars", "clock")
