@@ -44,7 +44,7 @@ def reinforce(
     from train.rl.rollouts.prompts import check_prompts, open_prompts
     from train.runs.job import TrainingJob, run_job
 
-    method = named_method(settings.method)
+    method = named_method(settings.method, settings.options)
     model_type(model)  # raises for no model
     rows = open_prompts(dataset)
     check_prompts(dataset, protocol=settings.protocol, modes=sorted(set(method.modes(settings.generations))))
@@ -172,15 +172,17 @@ def _print_config(context: typer.Context, wanted: bool) -> None:
     """The callback of ``--print-config``: the settings so far on the command line, and of its file."""
     if not wanted:
         return
-    from train.rl.methods import named_method, settings_of
+    from train.rl.methods import named_method, options_of, settings_of
 
     with guarded():
         given = {**(context.default_map or {}), **context.params}
         name = given.get("method") or "thyme"
         own = {key: given[key] for key in GrpoSettings.model_fields.keys() & given.keys() - {"method"}}
-        settings, sources = settings_of(name, **own), named_method(name).sources
-        for key, value in settings.model_dump(exclude={"judge"}).items():
-            source = sources.get(key, "") if own.get(key) is None else ""
+        settings = settings_of(name, **own, options=given.get("set"))
+        method, values = named_method(name, settings.options), settings.model_dump(exclude={"judge", "options"})
+        values["set"] = [f"method.{field}={value}" for field, value in options_of(method).items()]
+        for key, value in values.items():
+            source = method.sources.get(key, "") if own.get(key) is None else ""
             line = yaml.safe_dump({key: value}).rstrip()
             typer.echo(f"{line}  # {source}" if source else line)
     raise typer.Exit
@@ -199,8 +201,9 @@ def main(
     method: Annotated[
         str,
         typer.Option(
-            help="thyme, pyvision, codev, adaptive or figr; ablations thyme_code and thyme_process; as in released "
-            "code thyme_released, pyvision_released and figr_released."
+            help="thyme, pyvision, codev, adaptive or figr; ablations thyme_without_consistency, thyme_code, "
+            "thyme_process, pyvision_without_tool_reward, codev_accuracy_only and figr_without_suitability; as in "
+            "released code thyme_released, pyvision_released and figr_released."
         ),
     ] = "thyme",
     save_steps: Annotated[

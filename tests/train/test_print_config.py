@@ -17,11 +17,14 @@ def printed(*arguments):
 @pytest.mark.parametrize("method", ["thyme", "pyvision", "codev", "adaptive", "figr"])
 def test_what_is_printed_is_what_would_run(method):
     shown = yaml.safe_load(printed("--method", method).stdout)
-    assert shown == settings_of(method).model_dump(exclude={"judge"})
+    fields = shown.pop("set", [])
+    assert shown == settings_of(method).model_dump(exclude={"judge", "options"})
+    assert named_method(method, settings_of(method, options=fields).options) == named_method(method)
 
 
 def test_what_is_printed_is_a_file_of_settings(tmp_path):
-    first = printed("--method", "figr", "--learning-rate", "2e-6", "--ats")
+    first = printed("--method", "figr", "--learning-rate", "2e-6", "--ats", "--set", "method.by_suitability=false")
+    assert "method.by_suitability=False" in first.stdout
     (tmp_path / "settings.yaml").write_text(first.stdout)
     again = printed("--config", str(tmp_path / "settings.yaml"))
     assert yaml.safe_load(again.stdout) == yaml.safe_load(first.stdout)
@@ -37,6 +40,25 @@ def test_an_unknown_method_is_one_line():
     result = printed("--method", "nothing")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: unknown method 'nothing'; known: thyme")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("method.weight_tol=0.3", "error: codev has no field weight_tol; it has weight_accuracy, weight_tool"),
+        ("method.weight_tool=much", "error: method.weight_tool: Input should be a valid number"),
+        ("weight_tool=0.3", "error: --set takes method.FIELD=VALUE, as in method.weight_tool=0.3; found 'weight_tool'"),
+    ],
+)
+def test_a_field_that_cannot_be_set_is_one_line(assignment, message):
+    result = printed("--method", "codev", "--set", assignment)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(message)
+
+
+def test_fields_are_part_of_a_checkpoints_inputs_only_where_they_are_set():
+    assert "options" not in settings_of("codev").record
+    assert settings_of("codev", options=["method.weight_tool=0.30"]).record["options"] == {"weight_tool": 0.3}
 
 
 @pytest.mark.parametrize("name", METHODS)

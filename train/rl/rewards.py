@@ -105,13 +105,15 @@ def executed_share(n_executed: int, n_programs: int) -> float:
     return n_executed / n_programs if n_programs else 0.0
 
 
-def pyvision(correct: bool, n_tool_calls: int, *, n_failed: int = 0, variant: Variant = "paper") -> float:
-    """PyVision-RL eq. 1: ``R = R_acc + 0.1 · n_tc · 1{R_acc = 1}``; 0, or 1 and 0.1 for every call.
+def pyvision(
+    correct: bool, n_tool_calls: int, *, n_failed: int = 0, per_call: float = 0.1, variant: Variant = "paper"
+) -> float:
+    """PyVision-RL eq. 1: ``R = R_acc + 0.1 · n_tc · 1{R_acc = 1}``; 0, or 1 and ``per_call`` for every call.
 
     ``n_failed`` of the calls ended in an error: no productive calls, so they earn nothing; the code pays for them.
     """
     n_paid = n_tool_calls - n_failed if variant == "paper" else n_tool_calls
-    return 1.0 + 0.1 * n_paid if correct else 0.0
+    return 1.0 + per_call * n_paid if correct else 0.0
 
 
 def tapo(

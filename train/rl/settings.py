@@ -6,7 +6,7 @@
 import os
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from train.runs import TrainError
 from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, without_unset
@@ -65,6 +65,9 @@ class GrpoSettings(MethodDefaults):
     filled_later: ClassVar[frozenset[str]] = frozenset([*MethodDefaults.model_fields, "protocol", "batch_size"])
 
     method: Annotated[str, Flag(hidden=True)]
+    options: Annotated[dict[str, Any], Flag(name="set", type=list[str] | None, default=None)] = Field(
+        default={}, description="A field of the method, as in method.weight_tool=0.3; may be given several times."
+    )
     protocol: str = Field(description="thyme, pyvision or tool_call, for rl rows; default: the method's.")
     max_steps: int = Field(default=-1, description="Stop after this many steps; -1: after the epochs.")
     batch_size: int = Field(ge=1, description="Trained rollouts per batch and process; default: one group.")
@@ -78,6 +81,17 @@ class GrpoSettings(MethodDefaults):
     judge: Annotated[str, Flag(hidden=True)] = ""
     """Model, votes and settings of the judge, as one text."""
     seed: int = Field(default=0, description="Seed of sampling and of the order of prompts.")
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _assigned(cls, value: Any) -> Any:
+        """From the command line: ``["method.weight_tool=0.3"]``."""
+        if isinstance(value, dict):
+            return value
+        pairs = [str(text).partition("=")[::2] for text in value or ()]
+        if wrong := [key for key, setting in pairs if not key.startswith("method.") or not setting]:
+            raise TrainError(f"--set takes method.FIELD=VALUE, as in method.weight_tool=0.3; found {wrong[0]!r}")
+        return {key.removeprefix("method."): setting for key, setting in pairs}
 
     @property
     def record(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def without_unset(record: Values) -> Values:
     return {name: value for name, value in record.items() if name not in _LATER or value}
 
 
-_LATER = {"bf16_weights", "loss_policy", "without_comments"}
+_LATER = {"bf16_weights", "loss_policy", "without_comments", "options"}
 
 
 def takes_settings(main: Callable[..., None]) -> Callable[..., None]:

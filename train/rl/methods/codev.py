@@ -13,13 +13,17 @@ from train.rl.judging.redlines import redlines, tool_scores
 from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, pixel_ref
 from train.rl.settings import MethodDefaults
 
-WEIGHT_ACCURACY, WEIGHT_TOOL = 1.0, 0.5
-"""The paper demands |tool| < |accuracy| and names neither; of a format (figure 9: at most 0.3) eq. 5 knows nothing."""
-
 
 @dataclass(frozen=True, slots=True)
 class CodeVMethod(Method):
-    """Every round with code has a tool score: a redline's, else the evidence of its best image."""
+    """Every round with code has a tool score: a redline's, else the evidence of its best image.
+
+    The paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; of a format (figure 9: at most 0.3) eq. 5
+    knows nothing. With a ``weight_tool`` of 0 no judge is asked about images.
+    """
+
+    weight_accuracy: float = 1.0
+    weight_tool: float = 0.5
 
     name: ClassVar[str] = "codev"
     says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
@@ -38,11 +42,10 @@ class CodeVMethod(Method):
         """CodeV eqs. 5 and 6."""
         rounds = outcome.rollout.rounds
         crossed = redlines(rounds, [pixel_ref(image) for image in outcome.question_images])
-        judged = await asyncio.gather(
-            *(_evidence(judges, outcome, None if found else turn) for found, turn in zip(crossed, rounds, strict=True))
-        )
+        asked = [None if found or not self.weight_tool else turn for found, turn in zip(crossed, rounds, strict=True)]
+        judged = await asyncio.gather(*(_evidence(judges, outcome, turn) for turn in asked))
         tools = tool_scores(crossed, judged)
-        reward = rewards.tapo(correct, tools, weight_accuracy=WEIGHT_ACCURACY, weight_tool=WEIGHT_TOOL)
+        reward = rewards.tapo(correct, tools, weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
         parts = {
             "accuracy": correct,
             "tool": fmean(tools) if tools else 0.0,

@@ -15,6 +15,8 @@ class FigrMethod(Method):
     """A drawing is an image that a program showed without an error."""
 
     variant: rewards.Variant = "paper"
+    by_suitability: bool = True
+    """False: a drawing earns a whole point wherever it is (§4.3, the ablation)."""
 
     name: ClassVar[str] = "figr"
     says: ClassVar[str] = "answer, format, and a drawing where the question's label says that one helps"
@@ -32,7 +34,7 @@ class FigrMethod(Method):
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """FIGR eqs. 4 to 6 and 11."""
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
-        suitable = outcome.question.suitable
+        suitable = outcome.question.suitable if self.by_suitability else True
         has_drawing = self._executed(outcome)
         reward = rewards.figr(
             bool(correct), bool(formatted), suitable=suitable, executed=has_drawing, variant=self.variant

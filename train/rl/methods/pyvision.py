@@ -15,6 +15,7 @@ class PyVisionMethod(Method):
     """The accumulative tool reward. The released code trains on rollouts with errors, too, and pays for their calls."""
 
     variant: rewards.Variant = "paper"
+    reward_per_call: float = 0.1
 
     name: ClassVar[str] = "pyvision"
     says: ClassVar[str] = "1 + 0.1 per program, when right; groups with most spread are trained"
@@ -37,5 +38,7 @@ class PyVisionMethod(Method):
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """PyVision-RL eq. 1."""
         n_failed = outcome.n_calls - outcome.n_ok
-        reward = rewards.pyvision(bool(correct), outcome.n_calls, n_failed=n_failed, variant=self.variant)
+        reward = rewards.pyvision(
+            bool(correct), outcome.n_calls, n_failed=n_failed, per_call=self.reward_per_call, variant=self.variant
+        )
         return RolloutScore(reward, correct, {"accuracy": correct, "tool_bonus": reward - correct})

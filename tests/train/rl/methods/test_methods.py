@@ -131,6 +131,17 @@ def test_a_part_is_named_after_the_ablation():
     assert found.reward == 1.5
 
 
+def test_ablations_pay_for_no_tool():
+    whole = looked(code="image.save('again.png')", images=(QUESTION_IMAGE,))
+    assert rewards("pyvision_without_tool_reward", outcome("red", looked())) == [1.0]
+    assert rewards("codev_accuracy_only", outcome("red", whole)) == [1.0]
+
+
+def test_without_suitability_a_drawing_is_worth_as_much_everywhere():
+    (plain,), (without,) = (rewards(name, outcome("red", looked())) for name in ("figr", "figr_without_suitability"))
+    assert without - plain == pytest.approx(0.8)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_says_what_it_does(name):
     method = METHODS[name]()
