@@ -4,8 +4,8 @@
     python -m benchmarks.leaks --tuning     # and what it gets wrong in the half that it was tuned on
 
 Thoughts were written before the filter; it was tuned on one half (by a digest; all sentences of a template are in the
-same half), and the other only measures it. ``later`` was written when the filter was done. The filter sees the words
-alone: no hint, no answer, no image.
+same half), and the other only measures it. ``later``, ``last`` and ``final`` were written after three versions of the
+filter; the first two were tuned on afterwards. The filter sees the words alone: no hint, no answer, no image.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pipelines.verification.checks.hint_phrases import hint_phrase, unseen_phras
 from pipelines.verification.proportion import Proportion, proportion_of
 
 CASES = Path(__file__).parents[1] / "tests" / "pipelines" / "verification" / "checks" / "cases"
-LATER = ("later", "last")
+LATER = ("later", "last", "final")
 PARTS = ("tuned on", "held out", *LATER)
 
 
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def print_table(title: str, thoughts: Sequence[Thought], key: str) -> None:
-    print(f"\n| {title} | {' | '.join(PARTS)} |\n| --- | --- | --- | --- | --- |")
+    print(f"\n| {title} | {' | '.join(PARTS)} |\n| --- | --- | --- | --- | --- | --- |")
     for value in [*sorted({getattr(thought, key) for thought in thoughts}), ""]:
         chosen = [thought for thought in thoughts if value in ("", getattr(thought, key))]
         cells = [_cell(flagged([thought for thought in chosen if thought.part == part])) for part in PARTS]
