@@ -1,23 +1,25 @@
 """The checks of a row's family, done again; and the counts that a row states of itself.
 
 Which checks: those of the family's recipe, so a check that a recipe gains is audited from then on. Rows of a family
-that is not known here (another trainer's export, a release) take what most families check.
+that is not known here (another trainer's export, a release) take those of every family, and those for leaks and errors.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from pipelines.generation.recipes import load_recipes
 from pipelines.generation.released import all_recipes
 from pipelines.publishing.audit.findings import AuditFinding, shortened
 from pipelines.publishing.audit.row_case import NotKnown, Row
 from pipelines.records import Check
 from pipelines.verification.case import Case
-from pipelines.verification.checks import MeasuredCheck, hint_stays_hidden, solution_stays_hidden
+from pipelines.verification.checks import (
+    EVERY_FAMILY,
+    MeasuredCheck,
+    hint_stays_hidden,
+    no_round_is_broken,
+    solution_stays_hidden,
+)
 
-MOST = 2 / 3
-"""The share of all families that list a check which every row should pass."""
 MAX_SCORE_CHANGE, SMALLEST_CHANGE = 0.02, 0.001
 """As a share of a score, and at least: what rounding, and another version of a library, may change."""
 
@@ -28,11 +30,7 @@ def checks_of(family: str) -> tuple[MeasuredCheck, ...]:
     recipes = all_recipes()
     if family in recipes:
         return tuple(check for check in recipes[family].checks if isinstance(check, MeasuredCheck))
-    drafted = load_recipes()
-    listed = Counter(check for recipe in drafted.values() for check in set(recipe.checks))
-    common = [check for check, n in listed.items() if n >= MOST * len(drafted) and isinstance(check, MeasuredCheck)]
-    always = [check for check in (hint_stays_hidden, solution_stays_hidden) if check not in common]
-    return tuple(sorted([*common, *always], key=lambda check: check.name))
+    return (no_round_is_broken, hint_stays_hidden, solution_stays_hidden, *EVERY_FAMILY)
 
 
 def remeasure(case: Case, row: Row, dataset: str) -> Iterator[tuple[str, AuditFinding | None, str]]:

@@ -15,6 +15,7 @@ from typing import Any
 from PIL import Image
 
 from pipelines.models.protocols import PROTOCOLS, ParsedTurn
+from pipelines.publishing.audit.plain import NotComparable
 from pipelines.publishing.layouts.text import unescaped
 from pipelines.publishing.replay import Execute
 from pipelines.records import ImageRef, Observation, to_row
@@ -117,7 +118,9 @@ def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:
 
 def execute_rounds(row: dict[str, Any], execute: Execute, max_difference: float) -> list[tuple[int, str]]:
     """Executes a row's code and enters status and error into its rounds. Returns (round, difference) of those that
-    show something else. Raises what ``execute`` raises."""
+    show something else. Raises what ``execute`` raises, and ``NotComparable`` for code about a video."""
+    if any(name in turn["code"] for turn in row["rounds"] for name in ("video_clue", "video_path")):
+        raise NotComparable("the code reads a video, and conversations hold none")
     differences = []
     for number, (turn, now) in enumerate(zip(row["rounds"], execute(row), strict=True), start=1):
         recorded = turn["observation"]

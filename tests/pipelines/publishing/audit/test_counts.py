@@ -12,6 +12,7 @@ from pipelines.publishing.audit.prompt_checks import recount, regrade
 from pipelines.publishing.audit.row_case import NotKnown, UnknownHint
 from pipelines.publishing.audit.row_checks import checks_of, stated_counts
 from pipelines.publishing.audit.totals import DatasetTotals
+from pipelines.verification.checks import EVERY_FAMILY
 
 REF = {"sha256": "ab" * 32, "width": 100, "height": 80, "mode": "RGB", "format": "PNG", "parent": None, "made_by": None}
 PROMPT: dict[str, Any] = {
@@ -102,11 +103,12 @@ def test_shares_must_be_shares_of_their_votes():
     ]
 
 
-def test_a_familys_checks_are_its_recipes_and_others_get_what_most_families_check():
+def test_a_familys_checks_are_its_recipes_and_others_get_those_of_every_family():
     assert [check.name for check in checks_of("crop")][:2] == ["executes", "shows_an_image"]
     names = {check.name for check in checks_of("somebody's")}
     assert {"hint_stays_hidden", "solution_stays_hidden"} <= names
-    assert "crop_contains_target" not in names
+    assert {check.name for check in EVERY_FAMILY} <= names
+    assert not {"crop_contains_target", "executes"} & names  # a row of no family need have no code
 
 
 def test_what_nobody_knows_is_not_measured_but_has_no_numbers_to_leak():

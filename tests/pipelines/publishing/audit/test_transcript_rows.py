@@ -43,7 +43,7 @@ def test_an_export_is_read_back_executed_and_checked(exported, python, layout):
     report = audit_conversations(conversations, execute=python.execute)
     assert report.kinds == {}
     assert (report.n_rows, report.n_executed, report.n_images) == (4, 4, 4)
-    assert report.checked["hint_stays_hidden"] == report.checked["executes"] == 4
+    assert report.checked["hint_stays_hidden"] == report.checked["no_round_is_broken"] == 4
 
 
 def test_what_was_changed_in_an_export_is_found_at_its_line(exported, python):
@@ -81,6 +81,18 @@ def test_a_mapping_file_of_ones_own_is_read(tmp_path, python):
     mapping = tmp_path / "mine.yaml"
     mapping.write_text("{kind: trajectories, path: x, columns: {transcript: {column: response, dialect: thyme}}}")
     assert audit_conversations(find_conversations(path, str(mapping)), execute=python.execute).n_findings == 0
+
+
+def test_code_about_a_video_is_not_measured_in_a_conversation(tmp_path, python):
+    row = releases.computing_row()
+    row["response"] = row["response"].replace("print(6 * 7)", "print(len(video_clue_0))")
+    path = releases.write(tmp_path, [row])
+    report = audit_conversations(find_conversations(path, "thyme_sft"), execute=python.execute)
+    assert (report.n_findings, report.n_executed, list(report.not_measured)) == (
+        0,
+        0,
+        ["execution: the code reads a video, and conversations hold none"],
+    )
 
 
 def test_what_cannot_be_read_is_named(exported, tmp_path):
