@@ -1,5 +1,6 @@
 """Intake: a source's rows become samples; damaged, invalid and duplicate rows become typed rejects."""
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TypeVar
@@ -12,6 +13,7 @@ from pipelines.sources import BadRow, Source, SourceRow
 from pipelines.storage.images import ImageStore
 
 STAGE = "samples"
+_READ = re.compile("ocr|text|document", re.IGNORECASE)
 Ref = TypeVar("Ref", ImageRef, VideoRef)
 
 
@@ -82,6 +84,9 @@ def _checked_answer(row: SourceRow) -> str:
         raise RowError(Reason.MALFORMED_ROW, "the question is empty")
     if not row.answer.strip():
         raise RowError(Reason.MALFORMED_ROW, "the answer is empty")
+    if row.answer.strip() == "NaN" and not row.choices and not _READ.search(row.category):
+        why = "the answer is NaN, a missing value; where an image shows the word, set the category to ocr or text"
+        raise RowError(Reason.MALFORMED_ROW, why)
     if not row.choices:
         return row.answer
     try:

@@ -6,6 +6,7 @@ Our choices begin with ``A. ``. Letters in any spelling are recognised where the
 any other beginning (``E. coli``) is part of the choice's text.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ _PLACEHOLDER = re.compile(
     r"<(?:image|video)(?:_?\d+)?>|<\|vision_start\|>|<\|(?:image|video)_pad\|>|<\|vision_end\|>", re.IGNORECASE
 )
 _OPEN_TAG = re.compile(r"<answer>", re.IGNORECASE)
+_INFINITE = {math.inf: "∞", -math.inf: "-∞"}
 _DOLLARS = (
     re.compile(r"\A\$\$([^$]+)\$\$\Z", re.DOTALL),
     re.compile(r"\A\$([^$]+)\$\Z", re.DOTALL),
@@ -45,7 +47,10 @@ def question_of(row: Mapping[str, Any], columns: Columns) -> str:
 
 
 def answer_of(row: Mapping[str, Any], columns: Columns) -> str:
-    """The answer's text. Raises ``RowError`` for a list, unless the mapping declares accepted spellings."""
+    """The answer's text; JSON's ``Infinity`` is ∞.
+
+    Raises ``RowError`` for NaN, and for a list, unless the mapping declares accepted spellings.
+    """
     name = first_named(row, columns.answer)
     value = value_at(row, name)
     if columns.answer_list == "first" and not _is_conversation(value):
@@ -112,7 +117,9 @@ def _text(value: Any, column: str) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+        if value != value:  # NaN; an int may be too large for math.isnan
+            raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected text or a number, found NaN")
+        return _INFINITE.get(value) or str(value)
     raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected text, found {describe(value)}")
 
 

@@ -15,7 +15,8 @@ from pipelines.records.samples import details_of
 from pipelines.verification.grading.answer_text import MAX_CHARS, bare, hedging_words, hidden, turning_words
 from pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
 from pipelines.verification.grading.choices import chosen_letter
-from pipelines.verification.grading.lists import same_list
+from pipelines.verification.grading.equations import in_symbols, other_variable, result, same_form_of
+from pipelines.verification.grading.lists import elements, same_list, solutions
 from pipelines.verification.grading.maths import asks_for_a_form, read_expression, same_expression, same_spelling
 from pipelines.verification.grading.numeric import as_number, same_form, same_number, with_unit
 from pipelines.verification.grading.polarity import same_polarity
@@ -76,6 +77,9 @@ def by_value(bare_answer: str, expected: str, answer: str, sample: Sample, *, to
         return graded(same, "numeric", answer, sample)
     if read_quantity(expected) is None and read_expression(expected) is None:
         return None
+    named = read_expression(bare_answer)
+    if named and named.name and other_variable(named.name, sample.question):
+        return graded(False, "maths", answer, sample, how=f"the value of {named.name}")
     compared = same_expression(bare_answer, expected, question=sample.question)
     if compared is None:
         return None if read_quantity(expected) is None else graded(False, "numeric", answer, sample)
@@ -101,8 +105,12 @@ def _one_number(core: str, expected: str, answer: str, sample: Sample, grader: G
     if asks_for_a_form(sample.question) and not grader.tolerance:
         same = same_form(number, expected, question=sample.question)
         return graded(same, "numeric", answer, sample, how="in the form that is asked for")
-    verdict = by_value(number, expected, answer, sample, tolerance=grader.tolerance)
-    return verdict or graded(False, "numeric", answer, sample)
+    last = result(number, sample.question)
+    for part in (number, with_unit(as_number(last), grader.unit) if last else None):
+        verdict = by_value(part, expected, answer, sample, tolerance=grader.tolerance) if part else None
+        if verdict and verdict.right:
+            return verdict
+    return graded(False, "numeric", answer, sample)
 
 
 def _reading(answer: str, sample: Sample) -> Grade:
@@ -115,14 +123,39 @@ def _reading(answer: str, sample: Sample) -> Grade:
 
 
 def _maths(answer: str, sample: Sample, _: Grader) -> Grade:
-    expression, expected = bare(answer), bare(sample.answer)
+    expected = bare(sample.answer)
+    wrong = graded(False, "maths", answer, sample)
+    if (hedging_words(answer) | turning_words(answer)) - (hedging_words(expected) | turning_words(expected)):
+        return _solved(answer, expected, sample) or wrong
+    verdicts = (_one_expression(core, expected, answer, sample) for core in cores(answer, sample.question))
+    return next((verdict for verdict in verdicts if verdict.right), _solved(answer, expected, sample) or wrong)
+
+
+def _one_expression(core: str, expected: str, answer: str, sample: Sample) -> Grade:
     # a variable's case means something: no comparison as words comes before
-    if expression and expression.split() == expected.split():
+    if core and core.split() == expected.split():
         return graded(True, "maths", answer, sample, how="spelled the same")
     if asks_for_a_form(sample.question):
-        return graded(same_spelling(expression, expected), "maths", answer, sample, how="in the form that is asked for")
-    verdict = by_value(expression, expected, answer, sample)
-    return replace(verdict, kind="maths") if verdict else graded(False, "maths", answer, sample)
+        return graded(same_spelling(core, expected), "maths", answer, sample, how="in the form that is asked for")
+    expression, wanted = in_symbols(core), in_symbols(expected)
+    same = same_form_of(expression, wanted)
+    if same is not None:
+        return graded(same, "maths", answer, sample, how="compared as an equation or an interval")
+    for part in (expression, result(expression, sample.question)):
+        verdict = by_value(part, wanted, answer, sample) if part else None
+        if verdict and verdict.right:
+            return replace(verdict, kind="maths")
+    return graded(False, "maths", answer, sample)
+
+
+def _solved(answer: str, expected: str, sample: Sample) -> Grade | None:
+    """Several values of one variable, "x = 2 or x = -3", where such are expected."""
+    wanted = solutions(expected)
+    if len(wanted) < 2:
+        return None
+    found = solutions(answer) or elements(answer)
+    same = same_list(", ".join(found), ", ".join(wanted), question=sample.question)
+    return graded(same, "maths", answer, sample, how="compared as solutions") if same else None
 
 
 def _text(answer: str, sample: Sample, _: Grader) -> Grade:

@@ -48,11 +48,9 @@ def _same(answer: str, expected: str, question: str, is_ordered: bool, tolerance
     same = [(found[0], wanted[0]), (found[1], wanted[1])]
     if any(_fits(*pair, compared, question, tolerance) for pair in same):
         return True
-    others = [_solutions(answer), *(split for split in _other_splits(answer, is_ordered) if split)]
+    others = [solutions(answer), *(split for split in _other_splits(answer, is_ordered) if split)]
     return any(
-        _fits(parts, each, compared, question, tolerance)
-        for parts in others
-        for each in (*wanted, _solutions(expected))
+        _fits(parts, each, compared, question, tolerance) for parts in others for each in (*wanted, solutions(expected))
     )
 
 
@@ -92,7 +90,7 @@ def _split_at(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
     return tuple(_LAST.sub("", part) for part in parts) if 1 < len(parts) <= MAX_ELEMENTS and all(parts) else ()
 
 
-def _solutions(text: str) -> tuple[str, ...]:
+def solutions(text: str) -> tuple[str, ...]:
     """The values of "x = -2 or x = 5", of "x_1 = -2, x_2 = 5" and of "x ∈ {-2, 5}"; none if two letters are named."""
     parts = _BETWEEN.split(" ".join(bare(text).split()))
     named = [_ASSIGNED.match(part) for part in parts]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pipelines.verification.grading.answer_text import levels
 from pipelines.verification.grading.math_worker import maths_process
+from pipelines.verification.grading.numeric import asks_for_exact
 from pipelines.verification.grading.quantity import read_quantity, same_quantity
 from pipelines.verification.grading.word_lists import any_of, read_words
 
@@ -146,23 +147,24 @@ def same_expression(answer: str, expected: str, *, question: str) -> tuple[bool,
     if expression.name and wanted_expression.name and expression.name != wanted_expression.name:
         return False, f"{expression.name} is not {wanted_expression.name}"
     if read_quantity(wanted_expression.tex) is not None:
-        return _a_number(expression, wanted_expression)
-    if {_outer(expression), _outer(wanted_expression)} in ({"\\{", "("}, {"\\{", "["}):
-        return False, "a set is no tuple"
+        return _a_number(expression, wanted_expression, question)
+    brackets = {_outer(expression), _outer(wanted_expression)} - {""}
+    if len(brackets) > 1:
+        return False, "a set is no tuple, and a tuple no interval"
     if expression.letters != wanted_expression.letters:
         return False, "other variables"
     if _spelled(expression) != _spelled(wanted_expression) and _spelled(expression) in re.sub(r"\s", "", question):
         return False, "repeats the question"
     compared = maths_process.compare(_as_tuple(expression.tex), _as_tuple(wanted_expression.tex))
-    is_right = compared.same or _rounds(compared.values[1], expression.tex)
+    is_right = compared.same or (not asks_for_exact(question) and _rounds(compared.values[1], expression.tex))
     return is_right, compared.error or "compared by math-verify"
 
 
-def _a_number(expression: Expression, expected: Expression) -> tuple[bool, str]:
+def _a_number(expression: Expression, expected: Expression, question: str) -> tuple[bool, str]:
     """A plain number is expected: it may be assigned ("x = 5") or stand for a constant (π/4 for 0.7854), no more."""
     quantity, expected_quantity = read_quantity(expression.tex), read_quantity(expected.tex)
     if quantity is not None and expected_quantity is not None:
-        return same_quantity(quantity, expected_quantity), "numbers"
+        return same_quantity(quantity, expected_quantity, is_exact=asks_for_exact(question)), "numbers"
     if expression.letters or not re.search(r"\\(?:pi|sqrt)", expression.tex):
         return False, "not evaluated"
     compared = maths_process.compare(expression.tex, expected.tex)

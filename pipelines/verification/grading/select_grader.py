@@ -20,6 +20,8 @@ from pipelines.verification.grading.lists import elements
 from pipelines.verification.grading.maths import read_expression
 from pipelines.verification.grading.numeric import is_named
 from pipelines.verification.grading.quantity import read_quantity
+from pipelines.verification.grading.readings import infinity
+from pipelines.verification.grading.text_match import asks_for_version
 from pipelines.verification.grading.word_lists import any_of, read_words
 
 MAX_TEXT_WORDS, MAX_ELEMENT_WORDS, SENTENCE_WORDS = 10, 3, 5
@@ -48,7 +50,11 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
         return Grader("choice")
     if _is_box(sample, answer):
         return Grader("box", LEAST_OVERLAP)
-    if (quantity := read_quantity(answer)) is not None:
+    if infinity(answer) is not None and not _is_read(sample):
+        return Grader("number")
+    if (quantity := read_quantity(answer)) is not None and asks_for_version(sample.question):
+        return Grader("text")  # version 1.10 is not 1.1
+    if quantity is not None:
         own = quantity.unit.names[0] if quantity.unit and is_named(quantity.unit, sample.question) else ""
         return Grader("number", tolerance, unit or own)
     if _is_list(sample, answer):
@@ -98,7 +104,7 @@ def _is_list(sample: Sample, answer: str) -> bool:
         return False
     if any(_WRITTEN_AS_MATHS.search(element) and read_quantity(element) is None for element in parts):
         return False
-    return not (_READ.search(sample.category) or _ONE_THING.search(sample.question))
+    return not _is_read(sample)
 
 
 def _is_maths(sample: Sample, answer: str) -> bool:
@@ -108,8 +114,12 @@ def _is_maths(sample: Sample, answer: str) -> bool:
     return is_mathematical is not None and read_expression(answer) is not None
 
 
+def _is_read(sample: Sample) -> bool:
+    return bool(_READ.search(sample.category) or _ONE_THING.search(sample.question))
+
+
 def _is_free_text(sample: Sample, answer: str) -> bool:
-    if _READ.search(sample.category) or _ONE_THING.search(sample.question):
+    if _is_read(sample):
         return False
     n_words = len(answer.split())
     is_sentence = n_words >= SENTENCE_WORDS and sample.answer.rstrip().endswith((".", "!"))

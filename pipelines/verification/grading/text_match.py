@@ -18,6 +18,7 @@ from pipelines.verification.grading.word_lists import read_words
 _DATA = read_words(__file__)
 _SHORT: dict[str, str] = _DATA["short"]
 _CODE, _TELEPHONE = (re.compile(_DATA[name], re.IGNORECASE) for name in ("code", "telephone"))
+_VERSION = re.compile(r"\bversions?\b", re.IGNORECASE)
 _GROUPED = re.compile(r"\A\+?[\d\s().-]{6,}\Z", re.ASCII)
 
 _ARTICLE = re.compile(r"\A(?:[Tt]he|[Aa]n|a)\s+(?=\w)")
@@ -43,6 +44,11 @@ def same_text(answer: str, expected: str, question: str) -> bool:
     if same := same_reading(text, expected_text, question=question):
         return same
     return not wants_the_letters(question) and _is_short_form(text, expected_text)
+
+
+def asks_for_version(question: str) -> bool:
+    """Whether the question asks for a version, which looks like a number and is none."""
+    return _VERSION.search(question) is not None
 
 
 def _as_code(text: str, question: str) -> str:

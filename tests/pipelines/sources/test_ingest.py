@@ -66,6 +66,7 @@ def test_a_bad_row_keeps_its_reason_and_evidence(refused, reason):
     [
         ({"question": " "}, "the question is empty"),
         ({"answer": "\n"}, "the answer is empty"),
+        ({"answer": "NaN"}, "the answer is NaN"),
         ({"choices": ("A. red", "B. blue"), "answer": "C"}, "none of the choices"),
         ({"choices": ("A. red", "B. blue"), "answer": "A or B"}, "none of the choices"),
         ({"choices": ("red", "blue"), "answer": "red"}, "a choice reads"),

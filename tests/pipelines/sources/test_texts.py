@@ -261,3 +261,15 @@ def test_of_any_question_nothing_is_made_up(question):
     assert [split_choice(choice)[0] for choice in choices] == list(LETTERS[: len(choices)])
     assert len(choices) != 1
     assert choices or stem == question
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"), [(float("inf"), "∞"), (-float("inf"), "-∞"), (2.5, "2.5"), (10**400, str(10**400))]
+)
+def test_a_number_is_its_digits_and_infinity_its_sign(value: float, answer: str):
+    assert answer_of({"answer": value}, Columns()) == answer
+
+
+def test_nan_is_no_answer():
+    with pytest.raises(RowError, match="found NaN"):
+        answer_of({"answer": float("nan")}, Columns())

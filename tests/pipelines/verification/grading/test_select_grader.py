@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.records import Grader, ImageRef, Sample, Truth, TruthBox
 from pipelines.records.reject_reasons import RowError
-from pipelines.verification.grading import grader_of
+from pipelines.verification.grading import grade, grader_of
 
 
 def asked(
@@ -41,6 +41,19 @@ def asked(
 )  # fmt: skip
 def test_an_answer_asks_for_the_grader_of_its_kind(kind, answer, question):
     assert grader_of(asked(answer, question)).kind == kind
+
+
+@pytest.mark.parametrize("answer", ["∞", "Infinity", "-inf", r"\infty"])
+def test_infinity_is_a_number_unless_a_text_is_read(answer: str):
+    assert grader_of(asked(answer, "What is the limit?")).kind == "number"
+    assert grader_of(asked(answer, "What does the sign say?", category="OCR")).kind != "number"
+
+
+def test_a_version_is_a_text_whose_last_zero_counts():
+    sample = asked("1.10", "Which version of the software is shown?")
+    assert grader_of(sample).kind == "text"
+    assert grade("v1.10", sample, grader_of(sample)).right
+    assert not grade("1.1", sample, grader_of(sample)).right
 
 
 def test_choices_ask_for_their_letters_whatever_they_say():
