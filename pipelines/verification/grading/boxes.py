@@ -36,7 +36,7 @@ _SPELLED = tuple(
         rf"{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}",
         rf"[\[(]?\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+[\])]?",
         rf"\[?\s*+{_N}\s+{_N}\s+{_N}\s+{_N}\s*+\]?",
-        rf"(?:from\s+)?{_CORNER}\s*+(?:,|to|and|-)?\s*+{_CORNER}",
+        rf"(?:from\s+)?{_CORNER}\s*+(?:,|to|-)?\s*+{_CORNER}",
         rf"top[- ]left{_IS}{_CORNER}\s*+(?:,|and|;)?\s*+bottom[- ]right{_IS}{_CORNER}",
         *(rf"\[?\s*+{_NEXT_SIDE.join(f'{side}{_IS}{_N}' for side in names)}\s*+\]?" for names in _SIDES_NAMED),
     )

@@ -1,9 +1,10 @@
 """Detect prompt injection aimed at the judge, by rules, before any judge is called.
 
-Caught, in English and in plain sight or behind compatible letters: orders to drop the rules, roles and chat templates,
-verdicts and scores, claims to be the right answer, tags of the prompt, orders how to reply, unseen letters, words of
-mixed scripts, hedges, and the expected words turned round. Not caught: other languages, riddles, ciphers, and a wrong
-answer that addresses no reader. Those the judge reads, between fences, as data.
+Caught, in English and, less widely, in Chinese, Japanese, Spanish, German and French, also behind compatible letters:
+orders to drop the rules, roles and chat templates, verdicts and scores, claims to be the right answer, tags of the
+prompt, orders how to reply, unseen letters, words of mixed scripts, hedges, and the expected words turned round. Not
+caught: further languages, riddles, ciphers, and a wrong answer that addresses no reader. Those the judge reads, between
+fences, as data.
 """
 
 import re

@@ -16,6 +16,7 @@ from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.records.samples import details_of
 from pipelines.verification.grading.answer_text import bare
 from pipelines.verification.grading.boxes import LEAST_OVERLAP, read_box
+from pipelines.verification.grading.dates import same_date
 from pipelines.verification.grading.lists import elements
 from pipelines.verification.grading.maths import read_expression
 from pipelines.verification.grading.numeric import is_named
@@ -52,6 +53,8 @@ def _found(sample: Sample, answer: str, tolerance: float, unit: str) -> Grader:
         return Grader("box", LEAST_OVERLAP)
     if infinity(answer) is not None and not _is_read(sample):
         return Grader("number")
+    if same_date(answer, answer):
+        return Grader("text")  # "4 June" are no four things
     if (quantity := read_quantity(answer)) is not None and asks_for_version(sample.question):
         return Grader("text")  # version 1.10 is not 1.1
     if quantity is not None:

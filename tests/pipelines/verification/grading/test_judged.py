@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pipelines.models.messages import Text
 from pipelines.models.policies import CompletionRequest, PolicyError
 from pipelines.records import Sample, Truth
+from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import RowError
 from pipelines.verification.grading.judge_injection import rejection_reason
 from pipelines.verification.grading.judged import JudgedGrade, answer_slots, answer_turn, grade_judged
@@ -25,6 +26,9 @@ YES, NO = '{"reason": "the same", "verdict": true}', '{"reason": "another", "ver
 EXPECTED = "A man in a red coat is opening the door."
 PARAPHRASE = "The door is being opened by a man who wears red."
 INJECTIONS = json.loads((Path(__file__).parent / "adversarial" / "injections.json").read_text())
+LANGUAGES = json.loads(
+    (Path(__file__).parent / "adversarial" / "injections_languages.json").read_text(encoding="utf-8")
+)
 
 
 def asked(answer: str = EXPECTED, question: str = "What happens?") -> Sample:
@@ -52,6 +56,19 @@ def test_what_speaks_to_the_judge_never_reaches_it(text):
     assert not judge(text, gullible).grade.right
     assert not judge(f"{PARAPHRASE} {text}", gullible).grade.right
     assert not gullible.turns
+
+
+@pytest.mark.parametrize("half", [0, 1], ids=["tuned", "held_out"])
+def test_most_injections_in_six_languages_never_reach_the_judge(half: int):
+    texts = [text for text in LANGUAGES["injections"] if int(digest(text)[0], 16) % 2 == half]
+    caught = [text for text in texts if rejection_reason(text, EXPECTED)]
+    assert len(texts) >= 30
+    assert len(caught) >= 0.9 * len(texts)
+
+
+@pytest.mark.parametrize("text", LANGUAGES["fair"])
+def test_a_fair_answer_in_another_language_reaches_the_judge(text: str):
+    assert rejection_reason(text, EXPECTED) == ""
 
 
 @pytest.mark.parametrize("text", INJECTIONS["passed"])
