@@ -31,6 +31,10 @@ OTHERS = {
         "`0`",
         "`1`: the judge also reads every thought for privileged facts (`judge_leak`), one more request a vote.",
     ),
+    "`DARKROOM_OPERATION_PROMPTS`": (
+        "neutral",
+        "`neutral`, or `all`: rows of `operation_aware` under forced and forbidden prompts as well.",
+    ),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
     "`DARKROOM_SANDBOX_LIBRARIES`": (

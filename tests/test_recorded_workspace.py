@@ -131,12 +131,15 @@ def family_reports(workspace: Workspace, name: str) -> list[StageReport]:
 
 
 def family_rows(workspace: Workspace, name: str) -> list[dict[str, Any]]:
-    """The rows of a family's stages. Of the checks whether all passed: later versions have more and other ones."""
+    """The rows of a family's stages. Of the checks whether all passed: later versions have more and other ones, and
+    write what was measured of the image (``visibility``) into the hint."""
     keys = [TableKey((name, stage), PARTITION) for stage in (*STAGES, "rejects")]
     rows = [row for key in keys for row in pq.read_table(workspace.tables.path(key)).to_pylist()]
     for row in rows:
         if "checks" in row:
             row["checks"] = all(check["passed"] for check in row["checks"])
+        if "hint" in row:
+            row["hint"] = {name: fact for name, fact in json.loads(row["hint"]).items() if name != "visibility"}
     return rows
 
 

@@ -17,6 +17,7 @@ from pipelines.records.digest import digest, seed_from
 from pipelines.selection.stratified import Candidate, difficulty, ordered
 from pipelines.storage.images import ImageStore
 from pipelines.storage.stage import code_version
+from pipelines.vision.visibility import visibility_hint
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -91,7 +92,8 @@ class Drafts(RecipeStage[Sample, Draft]):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        return {"recipe": self.recipe.digest, "sandbox": sandbox.sandbox_digest(), "n_most": self.n_most}
+        options = {"options": self.recipe.options()} if self.recipe.options else {}
+        return {"recipe": self.recipe.digest, "sandbox": sandbox.sandbox_digest(), "n_most": self.n_most, **options}
 
     def rows(self, shard: Shard) -> Sequence[tuple[Sample, Sample]]:
         return [(sample, sample) for sample in shard.samples().values()]
@@ -114,8 +116,10 @@ class Drafts(RecipeStage[Sample, Draft]):
 
     async def _draft(self, sample: Sample, spent: UsageMeter) -> Draft:
         prepared = self.recipe.prepare(sample, self.store)
-        plan = await self._plan(sample, prepared, spent)
-        task = task_of(self.recipe, sample, prepared.images, {**prepared.hint, **plan}, prepared.mode, self.writer)
+        seen = visibility_hint(sample, self.store)
+        plan = await self._plan(sample, prepared, seen, spent)
+        hint = {**prepared.hint, **seen, **plan}
+        task = task_of(self.recipe, sample, prepared.images, hint, prepared.mode, self.writer)
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
         parse_turn(completion, self.recipe.protocol)
         return Draft(
@@ -130,11 +134,13 @@ class Drafts(RecipeStage[Sample, Draft]):
             mode=task.mode,
         )
 
-    async def _plan(self, sample: Sample, prepared: PreparedSample, spent: UsageMeter) -> Mapping[str, Any]:
+    async def _plan(
+        self, sample: Sample, prepared: PreparedSample, seen: Mapping[str, Any], spent: UsageMeter
+    ) -> Mapping[str, Any]:
         plan = self.recipe.plan
         if plan is None:
             return {}
-        task = _plan_task(plan, sample, prepared.images)
+        task = _plan_task(plan, sample, prepared.images, seen)
         completion = await _written(self.planner or self.writer, task, (), spent, schema=plan.schema)
         return plan.read(completion.text, sample)
 
@@ -171,14 +177,14 @@ def task_of(
     )
 
 
-def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...]) -> Task:
+def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...], seen: Mapping[str, Any]) -> Task:
     system, user = plan.prompt.render(question=question_text(sample), sizes=image_sizes(images))
     return Task(
         trajectory_id=digest([sample.sample_id, plan.prompt.digest]),
         family=plan.prompt.name,
         sample=sample,
         images=images,
-        hint={},
+        hint=seen,
         opening=opening_messages(system, images, user),
         seed=seed_from(plan.prompt.name, sample.sample_id),
         stage="plan",

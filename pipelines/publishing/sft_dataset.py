@@ -4,6 +4,7 @@ A family's quota takes exactly so many rows (``pipelines/selection/stratified.py
 family (``pipelines/selection/splits.py``).
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -98,6 +99,7 @@ class SftDataset(Publication[Trajectory]):
         for row_id, error in self._screening.screen(self.recipe.family, pairs).items():
             selection.drop(row_id, error)
         self._apply_reviews(selection)
+        self._balance(selection)
         if self.n_rows is not None:
             pairs = [(self._samples[row.sample_id], row) for row in selection.rows.values()]
             candidates = [Candidate(row.trajectory_id, sample.category, difficulty(sample)) for sample, row in pairs]
@@ -158,6 +160,23 @@ class SftDataset(Publication[Trajectory]):
                 selection.rows[row_id] = replace(row, checks=(*row.checks, check))
                 if not check.passed:
                     selection.drop(row_id, RowError(Reason.CHECK_FAILED, check.detail), check=check.name)
+
+    def _balance(self, selection: Selection[Trajectory]) -> None:
+        """Leaves as many rows of each kind as there are of the rarest, and its part of the quota at most."""
+        kind_of = self.recipe.balanced_by
+        if kind_of is None:
+            return
+        by_kind: dict[str, list[Candidate]] = defaultdict(list)
+        for row in selection.rows.values():
+            sample = self._samples[row.sample_id]
+            by_kind[kind_of(row)].append(Candidate(row.trajectory_id, sample.category, difficulty(sample)))
+        if len(by_kind) < 2:
+            return
+        n_each = min(map(len, by_kind.values()))
+        if self.n_rows is not None:
+            n_each = min(n_each, -(-self.n_rows // len(by_kind)))
+        for kind, candidates in sorted(by_kind.items()):
+            selection.fill_quota(candidates, n_each, of=f"as many rows as of other kinds, here {kind},")
 
     def _identify(self, row: Trajectory) -> Mapping[str, str]:
         return {"family": self.recipe.family, "sample_id": row.sample_id, "trajectory_id": row.trajectory_id}

@@ -18,6 +18,9 @@ _SEARCH_SIDE = 720
 _SCALES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _FOUND = 0.9
 _CANDIDATES = 3
+_MIN_SIDE = 8
+"""Pixels: fewer look like any plain crop; code that spells shares of the sides (0.41, 0.13) seems to mean a pixel."""
+
 _PLAIN = 2.0
 """A patch whose grey levels deviate less than this shows nothing by which it could be found."""
 
@@ -44,7 +47,7 @@ def locate_crop(crop: Image.Image, original: Image.Image, boxes: Iterable[Box] =
     candidates = [
         CropLocation(box, _difference(crop, original.crop(box)))
         for box in boxes
-        if box.fits(original.width, original.height)
+        if box.fits(original.width, original.height) and min(box.width, box.height) >= _MIN_SIDE
     ]
     best = min(candidates, key=lambda candidate: candidate.difference, default=None)
     if best is not None and best.difference <= SAME_PIXELS:
@@ -82,7 +85,7 @@ def _refined(crop: Image.Image, original: Image.Image, box: Box, scale: float, s
 
 def _match(field: Gray, patch: Gray) -> _Match | None:
     """Where ``patch`` fits best in ``field``. A plain patch fits everywhere, so it is found nowhere."""
-    if min(patch.shape) < 8 or patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]:
+    if min(patch.shape) < _MIN_SIDE or patch.shape[0] > field.shape[0] or patch.shape[1] > field.shape[1]:
         return None
     if patch.std() < _PLAIN:
         return None

@@ -13,7 +13,7 @@ from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageChops
 
 from pipelines.records.geometry import Box
 from pipelines.vision.crop_localization import locate_crop
@@ -100,9 +100,25 @@ def residual(angle: float) -> float:
     return abs((angle + 180) % 360 - 180)
 
 
-def measure_transform(output: Image.Image, original: Image.Image, boxes: Sequence[Box] = ()) -> ImageTransform | None:
-    """What made ``output`` of ``original``; None when they have nothing in common. ``boxes``: candidates for a crop."""
-    return _whole(output, original) or _part(output, original, boxes) or _by_features(output, original)
+def measure_transform(
+    output: Image.Image, original: Image.Image, boxes: Sequence[Box] = (), *, is_tilted: bool = False
+) -> ImageTransform | None:
+    """What made ``output`` of ``original``; None when they have nothing in common. ``boxes``: candidates for a crop.
+
+    ``is_tilted``: features are compared first, which is quicker where a turn by any angle is expected.
+    """
+    if whole := _whole(output, original):
+        return whole
+    if is_tilted:
+        return _by_features(output, original) or _part(output, original, boxes)
+    return _part(output, original, boxes) or _by_features(output, original)
+
+
+def trimmed(image: Image.Image) -> Image.Image:
+    """Without the white border that matplotlib draws around what it shows."""
+    rgb = image.convert("RGB")
+    content = ImageChops.invert(rgb).getbbox()
+    return rgb.crop(content) if content else rgb
 
 
 def _whole(output: Image.Image, original: Image.Image) -> ImageTransform | None:

@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import answer_turn, family_script
+from pipelines.demo.oracle.family_script import answer_turn, before_look, family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import PyVision
 from pipelines.records import Sample, VideoRef
@@ -23,13 +23,37 @@ def _overview(turn: CompletionRequest) -> str:
 
 
 def _closer(turn: CompletionRequest) -> str:
-    sample = turn.task.sample
-    video, numbers = _video(sample), _close_frames(sample)
+    sample, rng = turn.task.sample, Random(turn.seed)
+    video = _video(sample)
+    was_seen = _is_in_overview(sample)
+    numbers = _with_others(_close_frames(sample), sample.videos[video], rng) if was_seen else _between(sample, rng)
     columns = min(3, len(numbers))
     rows = -(-len(numbers) // columns)
     code = _SAYS["code"]["closer"].format(video=video, numbers=numbers, rows=rows, columns=columns)
-    thought = Random(turn.seed).choice(_SAYS["next"]).format(part=_part(numbers, sample.videos[video]))
+    thought = before_look(sample, rng, _SAYS["next" if was_seen else "gaps"], part=_part(numbers, sample.videos[video]))
     return PyVision().write_round(thought, code, first=False)
+
+
+def _is_in_overview(sample: Sample) -> bool:
+    """Whether the overview showed a frame of every segment: only then could one know where to look."""
+    n_frames = sample.videos[_video(sample)].n_frames
+    seen = [round(n * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW)]
+    moments = [moment for moment in temporal_segments(sample) if moment.video == _video(sample)]
+    return all(any(moment.first <= number < moment.end for number in seen) for moment in moments)
+
+
+def _with_others(numbers: list[int], video: VideoRef, rng: Random) -> list[int]:
+    """The frames and up to two more, beside them and elsewhere, as one asks for who is not sure yet."""
+    beside = rng.choice(numbers) + rng.choice((-1, 1)) * max(2, video.n_frames // 12)
+    others = [number for number in (beside, rng.randrange(video.n_frames)) if 0 <= number < video.n_frames]
+    return sorted({*numbers, *others[: max(0, MAX_CLOSE - len(numbers))]})
+
+
+def _between(sample: Sample, rng: Random) -> list[int]:
+    """Frames of the segments, of which the overview missed some, among those in the middle of its gaps."""
+    n_frames, wanted = sample.videos[_video(sample)].n_frames, _close_frames(sample)
+    gaps = [round((n + 0.5) * (n_frames - 1) / (N_OVERVIEW - 1)) for n in range(N_OVERVIEW - 1)]
+    return sorted({*wanted, *rng.sample(gaps, min(max(0, MAX_CLOSE - len(wanted)), len(gaps)))})
 
 
 def _video(sample: Sample) -> int:

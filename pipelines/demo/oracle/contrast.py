@@ -4,7 +4,7 @@ from functools import partial
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import answer_turn, family_script, one_of_each
+from pipelines.demo.oracle.family_script import answer_turn, before_look, family_script, silent
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 
@@ -16,8 +16,10 @@ def _restore(turn: CompletionRequest) -> str:
     grainy = degradation.endswith("grainy")
     observed = rng.choice(_SAYS["seen"][degradation.split()[0]])
     grain = " There is grain in it, too." if grainy else ""
-    thought = f"{observed}{grain} {one_of_each(rng, _SAYS['why'], _SAYS['then'])}"
-    return Thyme().write_round(thought, rng.choice(_SAYS["code"]["grainy" if grainy else "smooth"]), first=True)
+    sample = turn.task.sample
+    thought = before_look(sample, rng, [f"{observed}{grain}"], _SAYS["why"], _SAYS["then"])
+    code = silent(rng, _SAYS["code"]["grainy" if grainy else "smooth"], sample)
+    return Thyme().write_round(thought, code, first=True)
 
 
 script = family_script(_restore, partial(answer_turn, protocol=Thyme(), phrases=_SAYS["shows"]))

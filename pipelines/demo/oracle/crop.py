@@ -1,19 +1,52 @@
-"""The oracle of ``crop``: a crop of the target, then what it shows."""
+"""The oracle of ``crop``: a crop of the target, for one row in six after too wide a look, then what it shows."""
 
-from functools import partial
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import answer_turn, crop_turn, family_script, one_of_each
+from pipelines.demo.oracle.family_script import (
+    after_crop,
+    answer_turn,
+    by_scale,
+    crop_turn,
+    enlargement,
+    family_script,
+    looked_up,
+    region_from_text,
+    visibility,
+    why_closer,
+)
+from pipelines.generation.recipes.further_enhancement import generous
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
+from pipelines.records.geometry import Box
+from pipelines.records.reject_reasons import RowError
 
 _SAYS = data_beside(__file__)
+TOO_WIDE = 1 / 6
+"""How often the first look shows far more than the target."""
 
 
-def _look(turn: CompletionRequest) -> str:
-    rng = Random(turn.task.seed)
-    return crop_turn(turn, "region", rng, one_of_each(rng, _SAYS["why"], _SAYS["then"]))
+def _look_or_answer(turn: CompletionRequest) -> str:
+    regions = _regions(turn)
+    if len(turn.rounds) < len(regions):
+        region = regions[len(turn.rounds)]
+        # a turn's own seed: the second look does not repeat the first one's words
+        rng = Random(turn.seed if turn.rounds else turn.task.seed)
+        why = _SAYS["narrower"] if turn.rounds else why_closer(_SAYS["why"], visibility(turn.task))
+        return crop_turn(turn, region, rng, why, by_scale(_SAYS, "then", enlargement(region)))
+    return answer_turn(turn, Thyme(), after_crop(_SAYS, turn.task.sample, enlargement(regions[-1])))
 
 
-script = family_script(_look, partial(answer_turn, protocol=Thyme(), phrases=_SAYS["shows"]))
+def _regions(turn: CompletionRequest) -> list[Box]:
+    """What is looked at, in its order."""
+    region, rng = looked_up(turn, region_from_text(turn.task.hint["region"])), Random(turn.task.seed)
+    if rng.random() >= TOO_WIDE:
+        return [region]
+    image = turn.task.sample.images[0]
+    try:
+        return [generous(region, image.width, image.height, rng), region]
+    except RowError:  # no room for a wider look
+        return [region]
+
+
+script = family_script(_look_or_answer)

@@ -1,10 +1,20 @@
 """The oracle of ``error_correction``: a crop that misses, the right one with the reason, the answer."""
 
-from functools import partial
+from collections.abc import Sequence
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import answer_turn, crop_turn, family_script, one_of_each, region_from_text
+from pipelines.demo.oracle.family_script import (
+    after_crop,
+    answer_turn,
+    crop_turn,
+    enlargement,
+    family_script,
+    looked_up,
+    region_from_text,
+    visibility,
+    why_closer,
+)
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 from pipelines.records.geometry import Box
@@ -13,25 +23,25 @@ _SAYS = data_beside(__file__)
 
 
 def _wrong_crop(turn: CompletionRequest) -> str:
-    rng = Random(turn.task.seed)
-    thought = one_of_each(rng, _SAYS["why"], _SAYS["belief"])
-    return crop_turn(turn, "first_region", rng, thought, part="part in question")
+    why = why_closer(_SAYS["why"], visibility(turn.task))
+    region = region_from_text(turn.task.hint["first_region"])
+    return crop_turn(turn, region, Random(turn.task.seed), why, _SAYS["belief"], part="part in question")
 
 
 def _right_crop(turn: CompletionRequest) -> str:
     rng = Random(turn.seed)
-    first, region = (region_from_text(turn.task.hint[name]) for name in ("first_region", "region"))
-    thought = f"{_observed(turn, first, rng)} {rng.choice(_SAYS['instead'])}"
-    return crop_turn(turn, "region", rng, thought, way=_way(first, region))
+    first = region_from_text(turn.task.hint["first_region"])
+    region = looked_up(turn, region_from_text(turn.task.hint["region"]))
+    return crop_turn(turn, region, rng, _observed(turn, first), _SAYS["instead"], way=_way(first, region))
 
 
-def _observed(turn: CompletionRequest, first: Box, rng: Random) -> str:
+def _observed(turn: CompletionRequest, first: Box) -> Sequence[str]:
     """What the first round really gave: nothing, another thing of the kind, or none of that kind."""
     if not turn.rounds[0].observation.images:
-        return "That gave no picture at all."
+        return ["That gave no picture at all."]
     distractors = (truth.box for truth in turn.task.sample.truth.boxes[1:])
     is_another = any(first.intersection(box).area for box in distractors)
-    return one_of_each(rng, _SAYS["another" if is_another else "missed"])
+    return list(_SAYS["another" if is_another else "missed"])
 
 
 def _way(first: Box, region: Box) -> str:
@@ -42,4 +52,9 @@ def _way(first: Box, region: Box) -> str:
     return f"further {row} and to the {column}" if row and column else f"further {row or f'to the {column}'}"
 
 
-script = family_script(_wrong_crop, _right_crop, partial(answer_turn, protocol=Thyme(), phrases=_SAYS["shows"]))
+def _answer(turn: CompletionRequest) -> str:
+    scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
+    return answer_turn(turn, Thyme(), after_crop(_SAYS, turn.task.sample, scale))
+
+
+script = family_script(_wrong_crop, _right_crop, _answer)

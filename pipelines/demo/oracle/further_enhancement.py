@@ -1,10 +1,21 @@
 """The oracle of ``further_enhancement``: a generous crop, the exact one, the answer."""
 
-from functools import partial
+from collections.abc import Sequence
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import answer_turn, crop_turn, family_script, one_of_each, region_from_text
+from pipelines.demo.oracle.family_script import (
+    after_crop,
+    answer_turn,
+    by_scale,
+    crop_turn,
+    enlargement,
+    family_script,
+    looked_up,
+    region_from_text,
+    visibility,
+    why_closer,
+)
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 
@@ -13,26 +24,35 @@ _PARTS = ("third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "t
 
 
 def _generous_crop(turn: CompletionRequest) -> str:
-    rng = Random(turn.task.seed)
-    return crop_turn(turn, "first_region", rng, one_of_each(rng, _SAYS["why"], _SAYS["wide"]))
+    region = region_from_text(turn.task.hint["first_region"])
+    why = why_closer(_SAYS["why"], visibility(turn.task))
+    return crop_turn(turn, region, Random(turn.task.seed), why, _SAYS["wide"])
 
 
 def _exact_crop(turn: CompletionRequest) -> str:
-    rng = Random(turn.seed)
-    return crop_turn(turn, "region", rng, f"{_observed(turn, rng)} {rng.choice(_SAYS['closer'])}")
+    region = looked_up(turn, region_from_text(turn.task.hint["region"]))
+    closer = by_scale(_SAYS, "closer", enlargement(region))
+    return crop_turn(turn, region, Random(turn.seed), _observed(turn), closer)
 
 
-def _observed(turn: CompletionRequest, rng: Random) -> str:
+def _observed(turn: CompletionRequest) -> Sequence[str]:
     """What the first round really gave: nothing, or a crop in which the target is where it is."""
     if not turn.rounds[0].observation.images:
-        return "That gave no picture at all, so I still have not seen the {label}."
+        return ["That gave no picture at all, so I still have not seen the {label}."]
     first, target = region_from_text(turn.task.hint["first_region"]), turn.task.sample.truth.boxes[0].box
     middle = (target.x1 + target.x2) / 2
     third = min(2, max(0, int(3 * (middle - first.x1) / first.width)))
     where = ("on the left", "near the middle", "on the right")[third]
     parts = round(first.width / target.width)
     size = "less than half" if parts <= 2 else f"about one {_PARTS[min(parts, len(_PARTS) + 2) - 3]}"
-    return f"{rng.choice(_SAYS['found'])} {where} of this view, but it takes up only {size} of its width."
+    return [f"{found} {where} of this view, but it takes up only {size} of its width." for found in _SAYS["found"]] + [
+        f"{found} in this view, with {size} of its width." for found in _SAYS["found"]
+    ]
 
 
-script = family_script(_generous_crop, _exact_crop, partial(answer_turn, protocol=Thyme(), phrases=_SAYS["shows"]))
+def _answer(turn: CompletionRequest) -> str:
+    scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
+    return answer_turn(turn, Thyme(), after_crop(_SAYS, turn.task.sample, scale))
+
+
+script = family_script(_generous_crop, _exact_crop, _answer)

@@ -3,21 +3,39 @@
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import answer_turn, family_script, label_of, place_at
+from pipelines.demo.oracle.family_script import (
+    answer_turn,
+    before_look,
+    family_script,
+    label_of,
+    place_at,
+    visibility,
+    why_closer,
+)
+from pipelines.generation.recipes import as_fractions, as_looked_up
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import ToolCall
 from pipelines.models.protocols.tools import crop_line
+from pipelines.records.digest import seed_from
+from pipelines.records.geometry import box_from_fractions
 
 _SAYS = data_beside(__file__)
 
 
 def _zoom_or_answer(turn: CompletionRequest) -> str:
-    hint, label = turn.task.hint, label_of(turn.task.sample, unnamed="thing in question")
+    sample, hint, seen = turn.task.sample, turn.task.hint, visibility(turn.task)
+    label = label_of(sample, unnamed="thing in question")
     if hint["style"] == "text" or turn.rounds:
-        return answer_turn(turn, ToolCall(), _SAYS["plain" if hint["style"] == "text" else "shows"], label=label)
-    sides: list[int | float] = [float(side) for side in hint["region"].split(", ")]
+        plain = [*_SAYS["as_it_is"], *(_SAYS["plain"] if seen.is_plain else ())]
+        return answer_turn(turn, ToolCall(), plain if hint["style"] == "text" else _SAYS["shows"], label=label)
+    index = int(hint["image"]) - 1
+    image, fractions = sample.images[index], [float(side) for side in hint["region"].split(", ")]
+    exact = box_from_fractions(fractions, image.width, image.height)
+    region = as_looked_up(exact, image, Random(seed_from("region", sample.sample_id)))
+    sides: list[int | float] = [*as_fractions(region, image, digits=2)]
     place = place_at((sides[0] + sides[2]) / 2, (sides[1] + sides[3]) / 2)
-    thought = Random(turn.seed).choice(_SAYS["why"]).format(label=label, place=place)
+    why = why_closer(_SAYS["why"], seen)
+    thought = before_look(sample, Random(turn.seed), why, _SAYS["then"], label=label, place=place)
     return ToolCall().write_round(thought, crop_line(sides, int(hint["image"])), first=True)
 
 

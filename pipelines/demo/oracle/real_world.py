@@ -1,23 +1,30 @@
 """The oracle of ``real_world``: the plan, the operations that the truth asks for in one program, what it shows."""
 
+from collections.abc import Sequence
 from random import Random
 
 from pipelines.demo import data_beside
 from pipelines.demo.oracle.family_script import (
+    after_crop,
+    before_look,
+    by_scale,
     closing_of,
     enlargement,
     family_script,
     label_of,
+    looked_up,
     obstacles,
     one_of_each,
     operation_plan,
     place_of,
+    silent,
+    visibility,
+    why_closer,
 )
 from pipelines.generation.recipes import target_region
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
-from pipelines.models.tasks import spelled_answer
-from pipelines.records import Sample
+from pipelines.models.tasks import Task, spelled_answer
 from pipelines.records.reject_reasons import Reason, RowError
 
 _SAYS = data_beside(__file__)
@@ -26,21 +33,27 @@ _CODE = _SAYS["code"]
 
 def _operate(turn: CompletionRequest) -> str:
     sample, rng = turn.task.sample, Random(turn.task.seed)
-    operations = _operations(sample)
+    operations = _operations(turn.task)
     # a crop comes before a turn, so that its box is the original's
     slots: dict[str, object] = {"label": label_of(sample), "back": f"{-(sample.truth.angle or 0) % 360:g}"}
+    says = {kind: dict(_SAYS[kind]) for kind in ("issues", "then")}
+    steps = dict(_CODE["steps"])
     if "region" in operations:
-        region = target_region(sample)
-        slots |= {"place": place_of(region, sample), "box": tuple(region), "scale": enlargement(region)}
-    parts = [_SAYS[kind][operation] for kind in ("issues", "then") for operation in operations]
-    thought = one_of_each(rng, *parts).format(**slots)
-    steps = [rng.choice(_CODE["steps"][operation]).format(**slots) for operation in reversed(operations)]
-    return Thyme().write_round(thought, "\n".join([_CODE["open"], *steps, rng.choice(_CODE["save"])]), first=True)
+        region = looked_up(turn, target_region(sample))
+        scale = enlargement(region)
+        slots |= {"place": place_of(region, sample), "box": tuple(region), "scale": scale}
+        says["issues"]["region"] = why_closer(_SAYS["closer"], visibility(turn.task))
+        says["then"]["region"] = by_scale(_SAYS["then"], "region", scale)
+        steps["region"] = _CODE["steps"]["region" if scale > 1 else "region_plain"]
+    parts = [says[kind][operation] for kind in ("issues", "then") for operation in operations]
+    thought = before_look(sample, rng, *parts, **slots)
+    code = [silent(rng, steps[operation], sample).format(**slots) for operation in reversed(operations)]
+    return Thyme().write_round(thought, "\n".join([_CODE["open"], *code, rng.choice(_CODE["save"])]), first=True)
 
 
-def _operations(sample: Sample) -> list[str]:
-    """Raises ``RowError`` (wrong_plan) where another policy planned and the truth has no obstacle."""
-    operations = [operation.name.lower() for operation in obstacles(sample)]
+def _operations(task: Task) -> list[str]:
+    """Raises ``RowError`` (wrong_plan) where another policy planned and no obstacle was measured."""
+    operations = [operation.name.lower() for operation in obstacles(task)]
     if not operations:
         raise RowError(Reason.WRONG_PLAN, "the oracle knows of nothing that this image needs")
     return operations
@@ -48,9 +61,16 @@ def _operations(sample: Sample) -> list[str]:
 
 def _answer(turn: CompletionRequest) -> str:
     sample, rng = turn.task.sample, Random(turn.seed)
-    phrases = one_of_each(rng, _SAYS["worked"][_operations(sample)[0]], _SAYS["shows"])
-    thought = phrases.format(label=label_of(sample), seen=spelled_answer(sample))
+    worked = _worked(turn, _operations(turn.task)[0])
+    thought = one_of_each(rng, worked, _SAYS["shows"]).format(label=label_of(sample), seen=spelled_answer(sample))
     return Thyme().write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=False)
+
+
+def _worked(turn: CompletionRequest, operation: str) -> Sequence[str]:
+    if operation != "region":
+        return list(_SAYS["worked"][operation])
+    sample = turn.task.sample
+    return after_crop(_SAYS["worked"]["region"], sample, enlargement(looked_up(turn, target_region(sample))))
 
 
 script = family_script(_operate, _answer, plan=operation_plan)

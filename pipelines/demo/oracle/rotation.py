@@ -5,7 +5,7 @@ from random import Random
 
 from pipelines.demo import data_beside
 from pipelines.demo.grammar import phrases
-from pipelines.demo.oracle.family_script import answer_turn, family_script, one_of_each
+from pipelines.demo.oracle.family_script import answer_turn, before_look, family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 
@@ -16,7 +16,7 @@ def _turn_upright(turn: CompletionRequest) -> str:
     rng = Random(turn.task.seed)
     angle, correction = int(turn.task.hint["angle"]), int(turn.task.hint["correction"])
     lean = rng.choice(_SAYS["leans"][_lean(angle)])
-    thought = one_of_each(rng, _SAYS["seen"], _SAYS["why"], _SAYS["then"]).format(lean=lean)
+    thought = before_look(turn.task.sample, rng, _SAYS["seen"], _SAYS["why"], _SAYS["then"], lean=lean)
     signed = correction if correction <= 180 else correction - 360
     code = rng.choice(_SAYS["code"]).format(correction=rng.choice((correction, signed)))
     return Thyme().write_round(thought, code, first=True)

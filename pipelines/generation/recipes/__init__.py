@@ -21,10 +21,11 @@ from typing import Any, Literal
 from pipelines.models.prompts import Prompt, bundled_prompt
 from pipelines.models.protocols import Protocol, Thyme
 from pipelines.models.tasks import PreparedSample, Task
-from pipelines.records import ImageRef, LossPolicy, Round, Sample
+from pipelines.records import ImageRef, LossPolicy, Round, Sample, Trajectory
 from pipelines.records.digest import digest, digest_bytes, seed_from
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.visibility import LARGE_SIDE
 from pipelines.selection.stratified import mixture
 from pipelines.storage.images import ImageStore
 from pipelines.verification.checks import (
@@ -40,6 +41,8 @@ from pipelines.verification.checks import (
 )
 from pipelines.verification.checks.base import CheckFunction
 from pipelines.verification.checks.necessity import Necessity
+from pipelines.vision.visibility import shown_side
+from pipelines.vision.visual_tokens import QWEN2_5_VL, resized
 from sandbox.errors import UserError
 
 _FAMILY = re.compile(r"[a-z][a-z0-9_]*")
@@ -91,6 +94,10 @@ class Recipe:
     """Text beside an observation, privileged like the hint: the trajectory does not show it."""
     n_wanted: int | None = None
     """Rows of the published mixture (Thyme App. B), from which default quotas are scaled."""
+    balanced_by: Callable[[Trajectory], str] | None = None
+    """The kind of a row; as many rows of each kind ship."""
+    options: Callable[[], Any] | None = None
+    """What environment variables of the family's own say (JSON): part of what decides its drafts."""
     necessity: Necessity | None = None
     """How the need of rows for their image and their tools is measured, where that is free or configured."""
     digest: str = field(init=False)
@@ -152,6 +159,9 @@ def _from_file(path: Path) -> ModuleType:
 MAX_TARGET_SHARE = 0.05
 """Thyme's bound on small targets in its high-resolution data (§4.1)."""
 
+MAX_LOOK_SHARE = 0.2
+"""How much of the image a region may fill that is not known to the pixel; ``crop_is_tight`` allows 0.25."""
+
 MARGIN = 0.15
 """How far the region reaches beyond the target, as a share of the target's longer side."""
 
@@ -160,13 +170,35 @@ def target_region(sample: Sample) -> Box:
     """The region to crop: the target with a margin.
 
     Raises ``RowError``: not_applicable without a target's box, unsuitable where the target fills more than
-    ``MAX_TARGET_SHARE`` of the image, because cropping it would be lazy.
+    ``MAX_TARGET_SHARE`` of the image or is large as the model sees it, because cropping it would be lazy.
     """
     if not sample.images or not sample.truth.boxes:
         raise RowError(Reason.NOT_APPLICABLE, "the sample has no image with a target's box")
     image, target = sample.images[0], sample.truth.boxes[0].box
     require_small(target, image, MAX_TARGET_SHARE)
+    if (side := shown_side(target, image.width, image.height)) >= LARGE_SIDE:
+        raise RowError(Reason.UNSUITABLE, f"the target can be seen as it is: {side:g} pixels of the model")
     return with_margin(target, image)
+
+
+def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
+    """A region as one knows it who saw the image at the model's size: each side up to a token too far out, in round
+    numbers. A place is not seen to the pixel. Less far out where the region would fill ``MAX_LOOK_SHARE``."""
+    token = QWEN2_5_VL.side * image.width / resized(image.width, image.height, QWEN2_5_VL)[0]
+    step = 10 if max(image.width, image.height) >= 1000 else 5
+    errors = [rng.uniform(0, token) for _ in range(4)]
+    for share in (1.0, 0.5, 0.0):
+        left, top, right, bottom = (share * error for error in errors)
+        sides = (
+            math.floor((exact.x1 - left) / step),
+            math.floor((exact.y1 - top) / step),
+            math.ceil((exact.x2 + right) / step),
+            math.ceil((exact.y2 + bottom) / step),
+        )
+        region = Box(*(side * step for side in sides)).clipped(image.width, image.height)
+        if region.area <= MAX_LOOK_SHARE * image.width * image.height:
+            return region
+    return exact
 
 
 def require_small(target: Box, image: ImageRef, max_share: float) -> None:
@@ -237,11 +269,12 @@ def as_text(region: Box) -> str:
     return ", ".join(map(str, region))
 
 
-def as_fractions(region: Box, image: ImageRef) -> tuple[float, float, float, float]:
-    """Left, top, right, bottom as fractions of the image: thousandths, rounded outwards."""
+def as_fractions(region: Box, image: ImageRef, *, digits: int = 3) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom as fractions of the image with so many digits, rounded outwards."""
+    parts = 10**digits
     return (
-        math.floor(1000 * region.x1 / image.width) / 1000,
-        math.floor(1000 * region.y1 / image.height) / 1000,
-        math.ceil(1000 * region.x2 / image.width) / 1000,
-        math.ceil(1000 * region.y2 / image.height) / 1000,
+        math.floor(parts * region.x1 / image.width) / parts,
+        math.floor(parts * region.y1 / image.height) / parts,
+        math.ceil(parts * region.x2 / image.width) / parts,
+        math.ceil(parts * region.y2 / image.height) / parts,
     )

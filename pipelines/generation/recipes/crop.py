@@ -2,7 +2,8 @@
 
 The policy receives the target's box, writes why a closer look is needed and code that crops and enlarges, sees
 the crop, and answers. The box may show in the code only. Samples without a box are not applicable; a target that
-fills more than ``MAX_TARGET_SHARE`` of the image is unsuitable, because cropping it would be lazy.
+fills more than ``MAX_TARGET_SHARE`` of the image, or is large as a model sees it, is unsuitable, because cropping it
+would be lazy. Rows whose question is always answered without tools ship on request only (``max_without_tools=1``).
 """
 
 from pathlib import Path
@@ -36,7 +37,7 @@ recipe = Recipe(
     prompt=bundled_prompt("crop"),
     protocol=Thyme(),
     n_wanted=28_000,
-    necessity=Necessity(max_without_tools=None),
+    necessity=Necessity(),
     prepare=prepare,
     checks=(executes, shows_an_image, crop_contains_target, crop_is_tight, answer_matches, hint_stays_hidden),
 )

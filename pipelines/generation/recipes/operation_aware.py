@@ -1,21 +1,26 @@
 """Operation-aware: half of the rows zoom in with a tool call, half answer in words (Look Less, Reason More, §4.1).
 
-What the question is about decides: it is zoomed in on when it is smaller than ``MIN_VISIBLE_SIDE`` in the image as
-the model sees it, and else it can be seen as it is. The system prompt that a trained model reads is drawn by seed:
-forced or free where the row calls, forbidden or free where it does not (appendix B, prompts 2 to 4).
+What was measured of the sample decides (``pipelines/records/visibility.py``): what needs a closer look is zoomed in on,
+what can be seen as it is is answered in words, and of what lies between half is zoomed in on. A turned or faint image
+is unsuitable: a crop helps with neither.
+The system prompt that a trained model reads is the neutral one, as the paper has it for its SFT data. With
+``DARKROOM_OPERATION_PROMPTS=all`` it is drawn by seed: forced or free where the row calls, forbidden or free where it
+does not (appendix B, prompts 2 to 4).
 """
 
+import os
 import random
 from pathlib import Path
 from typing import Literal
 
-from pipelines.generation.recipes import Recipe, as_fractions, with_margin
+from pipelines.generation.recipes import Recipe, RecipeError, as_fractions, with_margin
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import ToolCall
 from pipelines.models.tasks import PreparedSample
-from pipelines.records import ImageRef, Sample, TruthBox
+from pipelines.records import Sample, Trajectory
 from pipelines.records.digest import seed_from
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.visibility import Visibility
 from pipelines.storage.images import ImageStore
 from pipelines.verification.checks import (
     answer_matches,
@@ -25,21 +30,27 @@ from pipelines.verification.checks import (
     no_round_is_broken,
     zooms_on_target,
 )
-from pipelines.vision.visual_tokens import QWEN2_5_VL, resized
+from pipelines.vision.visibility import visibility_of
 
 Style = Literal["tool", "text"]
-MODES: dict[Style, tuple[str, ...]] = {"tool": ("forced", "free"), "text": ("forbidden", "free")}
-MIN_VISIBLE_SIDE = QWEN2_5_VL.side
-"""Pixels: what is smaller than the square that one visual token stands for is not seen reliably."""
+PROMPTS = "DARKROOM_OPERATION_PROMPTS"
+MODES: dict[str, dict[Style, tuple[str, ...]]] = {
+    "neutral": {"tool": ("free",), "text": ("free",)},
+    "all": {"tool": ("forced", "free"), "text": ("forbidden", "free")},
+}
+"""The modes of rows with and without a call, by what ``DARKROOM_OPERATION_PROMPTS`` says."""
 
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     """The images as they are; how the row is to be written, and where it zooms in."""
     if not sample.images or sample.videos:
         raise RowError(Reason.NOT_APPLICABLE, "the question is not about images alone")
-    target = sample.truth.boxes[0] if sample.truth.boxes else None
-    style: Style = "tool" if target and _is_small(target, sample.images[target.image]) else "text"
-    mode = random.Random(seed_from("operation_aware/mode", sample.sample_id)).choice(MODES[style])
+    seen, target = visibility_of(sample, store), sample.truth.boxes[0] if sample.truth.boxes else None
+    if seen.is_turned or seen.is_faint:
+        flaw = "turned" if seen.is_turned else "faint"
+        raise RowError(Reason.UNSUITABLE, f"the image is {flaw}, and a crop does not help with that")
+    style: Style = "tool" if target and _is_zoomed(seen, sample) else "text"
+    mode = random.Random(seed_from("operation_aware/mode", sample.sample_id)).choice(modes()[style])
     hint = {"style": style, "image": "", "region": ""}
     if target and style == "tool":
         image = sample.images[target.image]
@@ -48,9 +59,23 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
     return PreparedSample(sample.images, hint, mode)
 
 
-def _is_small(target: TruthBox, image: ImageRef) -> bool:
-    wide, high = resized(image.width, image.height, QWEN2_5_VL)
-    return min(target.box.width * wide / image.width, target.box.height * high / image.height) < MIN_VISIBLE_SIDE
+def _is_zoomed(seen: Visibility, sample: Sample) -> bool:
+    """Whether the row zooms in; of the targets that may be looked at closer or not, half do."""
+    if seen.size == "between":
+        return seen.is_detail or bool(seed_from("operation_aware/style", sample.sample_id) % 2)
+    return seen.needs_closer_look
+
+
+def modes() -> dict[Style, tuple[str, ...]]:
+    """The modes that rows are given. Raises ``RecipeError`` for another value of ``DARKROOM_OPERATION_PROMPTS``."""
+    chosen = os.environ.get(PROMPTS) or "neutral"
+    if chosen not in MODES:
+        raise RecipeError(f"{PROMPTS} is {chosen!r}: expected one of {', '.join(MODES)}")
+    return MODES[chosen]
+
+
+def kind_of(row: Trajectory) -> str:
+    return "with a call" if row.rounds else "without a call"
 
 
 recipe = Recipe(
@@ -63,4 +88,6 @@ recipe = Recipe(
     prepare=prepare,
     checks=(calls_are_valid, mode_is_obeyed, no_round_is_broken, zooms_on_target, answer_matches, hint_stays_hidden),
     loss_policy="all_rounds",
+    balanced_by=kind_of,
+    options=modes,
 )

@@ -1,6 +1,7 @@
 """Checks: each looks at one finished rollout and says whether one property holds. A recipe lists the ones it needs."""
 
 from pipelines.verification.checks.answer import answer_judged, answer_matches, answer_verified, consistency
+from pipelines.verification.checks.anticipation import answer_not_anticipated
 from pipelines.verification.checks.base import (
     CheckFunction,
     CheckResult,
@@ -12,6 +13,7 @@ from pipelines.verification.checks.base import (
     judged,
 )
 from pipelines.verification.checks.calls import calls_are_valid, mode_is_obeyed, zooms_on_target
+from pipelines.verification.checks.claims import claims_hold
 from pipelines.verification.checks.code_runs import (
     executes,
     has_tool_turns,
@@ -40,7 +42,7 @@ from pipelines.verification.checks.operation import judge_effective, operation_a
 from pipelines.verification.checks.output import figure_rendered, output_supports_answer, program_computes
 from pipelines.verification.checks.text import not_repetitive, not_too_long
 
-EVERY_FAMILY: tuple[MeasuredCheck, ...] = (not_repetitive, not_too_long)
+EVERY_FAMILY: tuple[MeasuredCheck, ...] = (not_repetitive, not_too_long, answer_not_anticipated, claims_hold)
 """Checks that a recipe need not list."""
 
 __all__ = [
@@ -55,10 +57,12 @@ __all__ = [
     "OwnFlaw",
     "answer_judged",
     "answer_matches",
+    "answer_not_anticipated",
     "answer_verified",
     "blind_scores",
     "calls_are_valid",
     "check",
+    "claims_hold",
     "consistency",
     "crop_contains_target",
     "crop_is_tight",

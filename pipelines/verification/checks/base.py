@@ -60,6 +60,8 @@ class Flaw(StrEnum):
     NOT_EXPLAINED = "not_explained"
     REPETITIVE = "repetitive"
     TOO_LONG = "too_long"
+    CLAIM_CONTRADICTED = "claim_contradicted"
+    ANSWER_ANTICIPATED = "answer_anticipated"
     INCONSISTENT = "inconsistent"
     ANSWERABLE_BLIND = "answerable_blind"
     ANSWERABLE_WITHOUT_TOOLS = "answerable_without_tools"

@@ -122,12 +122,12 @@ def hint_stays_hidden(case: Case) -> CheckResult:
 def _prose(case: Case) -> Iterator[tuple[str, str]]:
     for n, turn in enumerate(case.trajectory.rounds, 1):
         yield f"the thought of round {n}", turn.thought
-        yield f"a comment of round {n}", "\n".join(_comments(turn.code))
+        yield f"a comment of round {n}", "\n".join(comments(turn.code))
     yield "the final thought", case.trajectory.final_thought
 
 
-def _comments(code: str) -> Iterator[str]:
-    """Comments, and texts that stand alone or explain a function."""
+def comments(code: str) -> Iterator[str]:
+    """The comments of code, and texts that stand alone or explain a function."""
     previous = tokenize.NEWLINE
     for token in tokens(code):
         stands_alone = previous in (tokenize.NEWLINE, tokenize.INDENT, tokenize.NL, tokenize.ENCODING)

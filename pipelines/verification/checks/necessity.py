@@ -29,6 +29,7 @@ from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, decided, record
 from pipelines.verification.sequential import SequentialTest
+from pipelines.vision.visibility import visibility_hint
 
 View = Literal["blind", "without_tools"]
 VIEWS: tuple[View, ...] = ("blind", "without_tools")
@@ -108,7 +109,10 @@ async def blind_scores(case: Case, policy: Policy, limits: Necessity) -> BlindSc
         images["without_tools"] = originals
     chance = guessing_rate(sample)
     tests = {"blind": limits.blind_test(chance)}
-    polled = await asyncio.gather(*(_votes(sample, policy, view, images[view], k, tests.get(view)) for view in images))
+    seen = visibility_hint(sample, case.store)
+    polled = await asyncio.gather(
+        *(_votes(sample, policy, view, images[view], k, tests.get(view), hint=seen) for view in images)
+    )
     asked = dict(zip(images, polled, strict=True))
     n_right = {view: sum(votes.n_yes for votes in rounds) for view, rounds in asked.items()}
     n_blind_asked = sum(len(votes.ballots) for votes in asked["blind"]) if "blind" in asked else None
@@ -170,13 +174,20 @@ def _blank(image: ImageRef, store: ImageStore) -> ImageRef:
 
 
 async def _votes(
-    sample: Sample, policy: Policy, view: View, images: Sequence[ImageRef], k: int, test: SequentialTest | None
+    sample: Sample,
+    policy: Policy,
+    view: View,
+    images: Sequence[ImageRef],
+    k: int,
+    test: SequentialTest | None,
+    *,
+    hint: Mapping[str, Any],
 ) -> list[Votes]:
     """A ballot says yes where the answer is right. ``k`` of them, then by ``test`` as many as it takes."""
     system, user = _PROMPT.render(question=question_text(sample))
     messages = opening_messages(system, images, user)
     row, seed = digest(["necessity", view, sample.sample_id]), answer_seed(view, sample.sample_id)
-    task = Task(row, "necessity", sample, tuple(images), {}, messages, seed, stage="unaided")
+    task = Task(row, "necessity", sample, tuple(images), hint, messages, seed, stage="unaided")
     turn = CompletionRequest(messages, (), seed, task)
 
     def right(completion: Completion) -> Vote:

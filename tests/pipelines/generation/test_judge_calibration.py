@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,14 @@ from pipelines.models.policies import (
     PolicyUnavailable,
     oracle_policy,
 )
-from pipelines.records import Trajectory, Usage
+from pipelines.records import Trajectory, Truth, Usage
+from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.checks import consistency
 from pipelines.verification.judges import PolicyJudge
 from pipelines.verification.judges.calibration import CalibrationError
 from pipelines.verification.judges.calibration_store import BUNDLED, CalibrationStore
+from tests.conftest import SmallSource
 
 PARTITION = "small-0000"
 YES, NO = '{"verdict": true}', '{"verdict": false}'
@@ -96,10 +99,18 @@ def test_a_run_that_stopped_goes_on_and_pays_for_no_vote_twice(workspace: Worksp
     assert third.n_votes == 0
 
 
+@dataclass(frozen=True)
+class Unlocated(SmallSource):
+    """The small source, whose small signs need a closer look, without their places."""
+
+    def _row(self, n: int) -> SourceRow:
+        return replace(super()._row(n), truth=Truth())
+
+
 @pytest.fixture
-def runs(workspace: Workspace, small_source) -> list[Trajectory]:
+def runs(workspace: Workspace) -> list[Trajectory]:
     """Runs of the family ``direct``."""
-    engine.intake(workspace, small_source, 0, PARTITION)
+    engine.intake(workspace, Unlocated(), 0, PARTITION)
     recipe = load_recipes()["direct"]
     family = Family(workspace, recipe, PARTITION)
     for stage in (family.draft, family.run):

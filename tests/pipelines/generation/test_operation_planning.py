@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipelines.demo.oracle.family_script import obstacles
 from pipelines.generation.operation_planning import read_decision
-from pipelines.records import ImageRef, Truth, TruthBox
+from pipelines.models.tasks import Task
+from pipelines.records import ImageRef, Sample, Truth, TruthBox
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.visibility import Visibility
 from pipelines.vision.image_transform import Operation
 
 
@@ -73,31 +77,41 @@ def test_the_work_is_told_without_a_number():
         assert not any(letter.isdigit() for letter in read_decision(text).work)
 
 
-SMALL, LARGE = (TruthBox("sign", 10, 10, 40, 30),), (TruthBox("sign", 0, 0, 900, 700),)
+PLAIN = Visibility(90.0, 0.02, 200.0, None, 2400)
+
+
+def task_of(sample: Sample, seen: Visibility | None) -> Task:
+    hint = {"visibility": seen.as_json()} if seen else {}
+    return Task("t" * 64, "direct", sample, sample.images, hint, (), 0)
 
 
 @pytest.mark.parametrize(
-    ("truth", "width", "found"),
+    ("measured", "found"),
     [
-        (Truth(), 2400, ()),
-        (Truth(boxes=SMALL), 2400, (Operation.REGION,)),
-        (Truth(boxes=SMALL), 640, ()),
-        (Truth(boxes=LARGE), 2400, ()),
-        (Truth(angle=90), 640, (Operation.DIRECTION,)),
-        (Truth(angle=360), 640, ()),
-        (Truth(angle=-45), 640, (Operation.DIRECTION,)),
-        (Truth(contrast=0.2), 640, (Operation.LIGHTING,)),
-        (Truth(contrast=0.9), 640, ()),
-        (Truth(angle=180, contrast=0.2), 640, (Operation.DIRECTION, Operation.LIGHTING)),
-        (Truth(boxes=SMALL, contrast=0.2), 2400, (Operation.LIGHTING, Operation.REGION)),
+        ({}, ()),
+        ({"side": 20.0}, (Operation.REGION,)),
+        ({"side": 40.0, "share": 0.001}, (Operation.REGION,)),
+        ({"side": 40.0, "share": 0.001, "longest": 640}, ()),
+        ({"angle": 90.0}, (Operation.DIRECTION,)),
+        ({"angle": 360.0}, ()),
+        ({"angle": -45.0}, (Operation.DIRECTION,)),
+        ({"levels": 30.0}, (Operation.LIGHTING,)),
+        ({"levels": 30.0, "angle": 180.0}, (Operation.DIRECTION, Operation.LIGHTING)),
+        ({"side": 20.0, "levels": 30.0}, (Operation.LIGHTING, Operation.REGION)),
     ],
 )
-def test_the_oracle_sees_what_is_known_to_stand_in_the_way(make_case, truth, width, found):
+def test_the_oracle_sees_what_was_measured_to_stand_in_the_way(make_case, measured, found):
+    assert obstacles(task_of(make_case().sample, replace(PLAIN, **measured))) == found
+
+
+@pytest.mark.parametrize(("width", "found"), [(2400, (Operation.REGION,)), (640, ())])
+def test_where_nothing_was_measured_the_box_and_the_size_decide(make_case, width, found):
     image = ImageRef("a" * 64, width, width * 3 // 4, "RGB", "PNG")
-    assert obstacles(make_case(truth=truth, images=(image,)).sample) == found
+    sample = make_case(truth=Truth(boxes=(TruthBox("sign", 10, 10, 60, 50),)), images=(image,)).sample
+    assert obstacles(task_of(sample, None)) == found
 
 
 def test_a_sample_without_an_image_is_not_applicable(make_case):
     with pytest.raises(RowError) as error:
-        obstacles(make_case(images=()).sample)
+        obstacles(task_of(make_case(images=()).sample, None))
     assert error.value.reason is Reason.NOT_APPLICABLE

@@ -67,7 +67,8 @@ class FlawedSource:
     def rows(self, shard: int) -> Iterator[SourceRow]:
         box = (80, 60, 128, 84)
         quarter = Image.Transpose.ROTATE_90
-        yield self._row("plain", _signed(0, "A1B", box, (640, 480)), Truth(boxes=(TruthBox("sign", *box),)))
+        large = (80, 60, 220, 124)
+        yield self._row("plain", _signed(0, "A1B", large, (640, 480)), Truth(boxes=(TruthBox("sign", *large),)))
         yield self._row("turned", _signed(1, "A1B", box, (640, 480)).transpose(quarter), Truth(angle=90))
         yield self._row("dim", _dim(_signed(2, "A1B", box, (640, 480))), Truth(contrast=0.15))
         both = _dim(_signed(3, "A1B", box, (640, 480))).transpose(quarter)

@@ -71,7 +71,9 @@ def test_a_first_crop_that_shows_the_target_is_no_mistake(signs, run_all, script
         if turn.rounds:
             return oracle_script(family.recipe.family)(turn)
         region = region_from_text(turn.task.hint["region"])
-        return Thyme().write_round("Here.", crop_code(region, label="sign", rng=random.Random(0)), first=True)
+        return Thyme().write_round(
+            "Here.", crop_code(region, turn.task.sample, label="sign", rng=random.Random(0)), first=True
+        )
 
     reports = run_all(family, scripted(knows))
     assert reports["trajectories"].reasons == {"check_failed: first_crop_misses": 4}

@@ -65,7 +65,7 @@ def test_both_regions_are_secret(chain) -> None:
     family, _ = chain
     drafts = family.workspace.tables.read(family.key("drafts"), Draft)
     assert drafts
-    assert all(json.loads(draft.hint).keys() == {"first_region", "region"} for draft in drafts)
+    assert all(json.loads(draft.hint).keys() == {"first_region", "region", "visibility"} for draft in drafts)
 
 
 def test_a_thought_with_a_number_of_either_region_is_rejected(signs, run_all, scripted) -> None:

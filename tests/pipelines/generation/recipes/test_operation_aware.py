@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from PIL import Image
 
 from pipelines.generation import engine
 from pipelines.generation.engine import Family
-from pipelines.generation.recipes.operation_aware import MODES, prepare, recipe
+from pipelines.generation.recipes import RecipeError
+from pipelines.generation.recipes.operation_aware import MODES, PROMPTS, kind_of, modes, prepare, recipe
 from pipelines.models.policies import oracle_policy
 from pipelines.records import Reject, Sample, Trajectory
+from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.workspace import Workspace
 
 PARTITION = "small-0000"
@@ -26,29 +31,28 @@ def family(workspace: Workspace, small_source) -> Family:
     return made
 
 
-def test_every_sample_becomes_a_row_in_one_of_its_modes(family: Family):
+def test_every_sample_becomes_a_row_under_the_neutral_prompt(family: Family):
     kept = family.workspace.tables.read(family.key("trajectories"), Trajectory)
     assert len(kept) == 8
     assert family.workspace.tables.read(family.key("rejects"), Reject) == []
     for made in kept:
-        style = "tool" if made.rounds else "text"
-        assert made.mode in MODES[style]
+        assert made.mode == "free"
         assert all(turn.code.startswith("crop_image_normalized(bbox_2d=[") for turn in made.rounds)
     assert {bool(made.rounds) for made in kept} == {True, False}
 
 
-def test_what_is_smaller_than_a_token_is_zoomed_in_on(family: Family, store):
+def test_what_is_smaller_than_a_token_is_zoomed_in_on(family: Family):
     for sample in family.workspace.tables.read(family.samples_key, Sample):
-        prepared = prepare(sample, store)
+        prepared = prepare(sample, family.workspace.images)
         small = bool(sample.truth.boxes)  # 24 pixels high; the row without a box is a plain image
         assert prepared.hint["style"] == ("tool" if small else "text")
         assert bool(prepared.hint["region"]) == small
 
 
-def test_the_region_holds_the_target(family: Family, store):
+def test_the_region_holds_the_target(family: Family):
     for sample in family.workspace.tables.read(family.samples_key, Sample):
         if sample.truth.boxes:
-            left, top, right, bottom = map(float, prepare(sample, store).hint["region"].split(", "))
+            left, top, right, bottom = map(float, prepare(sample, family.workspace.images).hint["region"].split(", "))
             box = sample.truth.boxes[0].box
             assert 0 <= left * 640 <= box.x1 < box.x2 <= right * 640 <= 640
             assert 0 <= top * 480 <= box.y1 < box.y2 <= bottom * 480 <= 480
@@ -59,3 +63,35 @@ def test_the_call_is_told_only_where_the_row_calls(family: Family):
     plain = recipe.prompt.render(question="Which?", sizes="1x1", style="text", image="", region="")
     assert "bbox_2d [0.1, 0.2, 0.3, 0.4]" in told[1]
     assert "bbox_2d" not in "".join(plain)
+
+
+def test_forced_and_forbidden_prompts_are_an_option(family: Family, monkeypatch):
+    neutral = recipe.options()
+    monkeypatch.setenv(PROMPTS, "all")
+    assert recipe.options() == MODES["all"] != neutral
+    samples = family.workspace.tables.read(family.samples_key, Sample)
+    drawn = {
+        (prepared.hint["style"], prepared.mode)
+        for prepared in (prepare(sample, family.workspace.images) for sample in samples)
+    }
+    assert drawn <= {("tool", "forced"), ("tool", "free"), ("text", "forbidden"), ("text", "free")}
+    assert ("tool", "forced") in drawn
+    monkeypatch.setenv(PROMPTS, "some")
+    with pytest.raises(RecipeError, match="DARKROOM_OPERATION_PROMPTS is 'some': expected one of neutral, all"):
+        modes()
+
+
+def test_a_turned_or_faint_image_is_unsuitable(family: Family):
+    sample = family.workspace.tables.read(family.samples_key, Sample)[0]
+    turned = replace(sample, truth=replace(sample.truth, angle=90.0))
+    faint = family.workspace.images.add_pixels(Image.new("RGB", (640, 480), (90, 90, 90)))
+    for unsuitable in (turned, replace(sample, images=(faint,), truth=replace(sample.truth, boxes=()))):
+        with pytest.raises(RowError) as error:
+            prepare(unsuitable, family.workspace.images)
+        assert error.value.reason is Reason.UNSUITABLE
+
+
+def test_the_kind_that_is_balanced_is_whether_a_row_calls(family: Family):
+    rows = family.workspace.tables.read(family.key("trajectories"), Trajectory)
+    assert recipe.balanced_by is kind_of
+    assert {kind_of(row) for row in rows} == {"with a call", "without a call"}

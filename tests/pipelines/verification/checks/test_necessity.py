@@ -16,7 +16,7 @@ from pipelines.models.policies import (
     oracle_policy,
     oracle_script,
 )
-from pipelines.records import Truth, VideoRef
+from pipelines.records import Truth, TruthBox, VideoRef
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.ledger import Ledger
 from pipelines.verification.checks import BlindScores, Necessity, blind_scores
@@ -214,22 +214,28 @@ def test_the_error_rates_are_said_exactly():
     assert error_rates_in_words({"k": 4, "max_blind": 0.5, "model": "m"}) == ""
 
 
+LARGE = Truth(boxes=(TruthBox("sign", 200, 120, 320, 240),))
+
+
 def embedded(case):
     recipe = load_recipes()["crop"]
     return measured(case, oracle_policy(recipe.family, revision="1"))
 
 
 def test_the_embedded_policy_sees_what_is_large_and_nothing_in_a_blank_image(make_case):
-    scores = embedded(make_case())
+    scores = embedded(make_case(truth=LARGE))
     assert (scores.n_blind, scores.n_without_tools) == (0, 4)
 
 
 def test_the_embedded_policy_misses_what_is_tiny_or_altered(make_case, store, make_image):
-    case = make_case()
+    case = make_case(truth=LARGE)
     turned = replace(case, trajectory=replace(case.trajectory, images=(store.add_pixels(make_image(4)),)))
     assert embedded(turned).n_without_tools == 0
-    dim = replace(case, sample=replace(case.sample, truth=Truth(contrast=0.1)))
-    assert embedded(dim).n_without_tools == 0
+    tiny = replace(case, sample=replace(case.sample, truth=Truth(boxes=(TruthBox("sign", 200, 120, 216, 136),))))
+    assert embedded(tiny).n_without_tools == 0
+    dim = store.add_pixels(make_image(3, 640, 480).point([9 + level // 12 for level in range(256)] * 3))
+    sample, run = replace(case.sample, images=(dim,)), replace(case.trajectory, images=(dim,))
+    assert embedded(replace(case, sample=sample, trajectory=run)).n_without_tools == 0
 
 
 def test_the_embedded_policy_guesses_among_choices_and_differently_each_time(make_case):

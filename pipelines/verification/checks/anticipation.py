@@ -1,0 +1,132 @@
+"""The answer before the look: a thought or a comment that names the answer before anything was shown that tells it.
+
+The answer counts by its words, in any order of singular and plural, by the letter of its choice, and as the number of
+a thing that the question asks about ("three signs"). What the question says may be said; so may two choices or more,
+and answers that are everyday words (yes, no, a lone letter or digit) where they stand alone. A problem in words alone
+may be solved before it is computed.
+"""
+
+import re
+import unicodedata
+
+from pipelines.models.tasks import spelled_answer
+from pipelines.records import Sample
+from pipelines.records.answers import split_choice
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.crop import locate_round, shows_whole
+from pipelines.verification.checks.hint import comments, spelled
+
+_WORD = re.compile(r"[^\W_]+(?:[.,:'’-][^\W_]+)*")
+_IGNORED = {"a", "an", "the", "on", "in", "at", "of", "to", "is", "are", "it", "its", "by", "for", "and", "or", "with"}
+_EVERYDAY = {"yes", "no", "true", "false", "none", "neither", "both", "all", "nothing", "same", "other", "one"}
+_SIDES = {"left", "right", "up", "down", "top", "bottom", "centre", "center", "middle", "upper", "lower"}
+_IDIOMS = re.compile(
+    r"\b(?:the|its) right (?:way|side up|place|spot|part|area|one|answer)\b|\bright (?:now|away)\b|\ball right\b"
+    r"|\bleft over\b",
+    re.IGNORECASE,
+)
+_LEANING = re.compile(r"\b(?:lean|tilt|turn|tip|rotat|roll|l(?:ies|ying)|slant)\w*\b[^.;]{0,40}$", re.IGNORECASE)
+_SMALL_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+@check()
+def answer_not_anticipated(case: Case) -> CheckResult:
+    """No thought or comment names the answer before an observation that can have shown it."""
+    if not case.sample.images and not case.sample.videos:
+        return passed("nothing to look at")
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        texts = {"the thought": turn.thought, "a comment": "\n".join(comments(turn.code))}
+        for where, text in texts.items():
+            if words := names_answer(text, case.sample):
+                if any(_may_tell(case, earlier) for earlier in range(n - 1)):
+                    return passed()
+                detail = f"{where} of round {n} says {words!r} before anything showed it"
+                return failed(Flaw.ANSWER_ANTICIPATED, detail)
+    return passed()
+
+
+def names_answer(text: str, sample: Sample) -> str | None:
+    """The words by which a text names the sample's answer; None where it does not."""
+    if sample.choices:
+        return _names_choice(text, sample)
+    if set(_stems(sample.answer)) <= set(_stems(sample.question)):
+        return None
+    return _named(text, sample.answer, sample.question)
+
+
+def _names_choice(text: str, sample: Sample) -> str | None:
+    if letter := re.search(rf"\b(?:choice|option|answer(?: is)?) \(?{re.escape(sample.answer)}\b", text):
+        return letter[0]
+    named = {letter: _named(text, choice, sample.question) for letter, choice in map(split_choice, sample.choices)}
+    if any(words for letter, words in named.items() if letter != sample.answer):
+        return None
+    is_public = set(_stems(spelled_answer(sample))) <= set(_stems(sample.question))
+    return None if is_public else named.get(sample.answer)
+
+
+def _named(text: str, answer: str, question: str) -> str | None:
+    wanted = _stems(answer)
+    if not wanted or (len(wanted) == 1 and wanted[0] in _EVERYDAY):
+        return None
+    if len(wanted) == 1 and (len(wanted[0]) == 1 or wanted[0] in _SMALL_NUMBERS):
+        return _counted(text, wanted[0], question)
+    plain = _IDIOMS.sub(" ", text)
+    words = [(match.start(), match[0], _stem(match[0])) for match in _WORD.finditer(plain)]
+    words = [word for word in words if word[2] not in _IGNORED]
+    for first in range(len(words) - len(wanted) + 1):
+        run = words[first : first + len(wanted)]
+        if [stem for *_, stem in run] == wanted and not _is_lean(plain, run[0][0], wanted):
+            return " ".join(word for _, word, _ in run)
+    return _spelled_out(plain, wanted)
+
+
+def _spelled_out(text: str, wanted: list[str]) -> str | None:
+    """``forty-one`` for 41."""
+    is_number = len(wanted) == 1 and wanted[0].isdecimal() and len(wanted[0]) < 5
+    words = spelled(float(wanted[0])) if is_number else None
+    return words if words and re.search(rf"\b{words}\b", text, re.IGNORECASE) else None
+
+
+def _is_lean(text: str, start: int, wanted: list[str]) -> bool:
+    """Whether the word says which way the image leans, and not where something is."""
+    return set(wanted) <= _SIDES and bool(_LEANING.search(text, max(0, start - 60), start))
+
+
+def _counted(text: str, number: str, question: str) -> str | None:
+    """``three signs``, of signs that the question is about; a lone digit or letter may mean anything."""
+    if number in _SMALL_NUMBERS:
+        number = str(_SMALL_NUMBERS.index(number))
+    if not number.isdecimal():
+        return None
+    words = rf"{number}|{_SMALL_NUMBERS[int(number)]}"
+    asked = {stem for stem in _stems(question) if len(stem) > 2}
+    for match in re.finditer(rf"\b(?:{words})\s+(\w+)(?:\s+(\w+))?", text, re.IGNORECASE):
+        if _stem(match[1]) in asked:
+            return match[0][: match.end(1) - match.start()]
+        if match[2] and _stem(match[2]) in asked:
+            return match[0]
+    return None
+
+
+def _stems(text: str) -> list[str]:
+    return [stem for word in _WORD.findall(text) if (stem := _stem(word)) not in _IGNORED]
+
+
+def _stem(word: str) -> str:
+    """In lower case and the singular, as far as an ending tells."""
+    plain = unicodedata.normalize("NFKC", word).casefold()
+    return plain[:-1] if len(plain) > 3 and plain.endswith("s") and not plain.endswith("ss") else plain
+
+
+def _may_tell(case: Case, n: int) -> bool:
+    """Whether round ``n`` (from 0) may have shown the answer: the target, or anything where none is known."""
+    turn, boxes = case.trajectory.rounds[n], case.sample.truth.boxes
+    if not boxes or not case.trajectory.images or names_answer(turn.observation.text, case.sample):
+        return True
+    if not turn.observation.images:
+        return False
+    if case.trajectory.images[0] != case.sample.images[0] or boxes[0].image:
+        return True
+    location = locate_round(case, turn)
+    return location is None or shows_whole(location.box, boxes[0].box)

@@ -1,0 +1,214 @@
+"""What a thought or a comment claims of size, contrast, orientation, zoom and turning, compared with measurements.
+
+Refused is what the measurements contradict, and nothing else: a target between 28 and 56 pixels of the model may be
+called too small or readable, and what cannot be measured (an image of unknown orientation, a view that has
+nothing in common with the question's image) is not judged.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from pipelines.models.parsing import literal_boxes
+from pipelines.records import ImageRef, Round
+from pipelines.records.geometry import Box
+from pipelines.records.visibility import FAINT_LEVELS, SMALL_SIDE, Visibility
+from pipelines.storage.images import ImageStore
+from pipelines.verification.case import Case
+from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
+from pipelines.verification.checks.claim_words import Claim, claims_in
+from pipelines.verification.checks.crop import executed_code
+from pipelines.verification.checks.hint import comments
+from pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
+from pipelines.vision.visibility import levels_shown, shown_side, visibility_in
+from pipelines.vision.visual_tokens import QWEN2_5_VL, resized
+
+SEEN_SIDE = 2 * SMALL_SIDE
+"""Pixels of the model: what has them is not too small."""
+
+SEEN_LEVELS = 2 * FAINT_LEVELS
+"""An image with so many grey levels is neither too faint nor too dark."""
+
+MIN_ENLARGEMENT = 1.1
+"""Pixels per pixel, along a side: less is the tremor of the measurement."""
+
+_DEEDS = ("enlarge", "zoom", "turn", "relight")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An image that code made of the question's: ``None`` for what could not be measured."""
+
+    now: Visibility
+    enlargement: float | None = None
+    """Pixels per pixel of the question's image; ``gain``: the same in the pixels that a model sees."""
+    gain: float | None = None
+    share: float | None = None
+    turns: bool | None = None
+    relights: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What was measured where a text stands.
+
+    ``start``: the image as the policy was given it. ``now``: the last view before the text, None before any.
+    ``views``: those that the text may speak of, its own round's among them.
+    """
+
+    start: Visibility
+    now: Visibility | None
+    views: Iterable[View]
+
+
+def contradiction(claim: Claim, facts: Situation) -> str | None:
+    """How the measurements contradict a claim, in words; None where they don't."""
+    if claim.kind in _DEEDS:
+        return _undone(claim.kind, facts.views)
+    now = facts.now or facts.start
+    match claim.kind:
+        case "too_small":
+            seen = [now] if claim.of_now else [facts.start, now]
+            sides = [view.side for view in seen if view.side is not None]
+            return f"it has {min(sides):g} pixels of the model" if sides and min(sides) >= SEEN_SIDE else None
+        case "too_faint":
+            seen = [now] if claim.of_now else [facts.start, now]
+            levels = [view.levels for view in seen if view.levels is not None]
+            return f"it spreads over {min(levels):g} grey levels" if levels and min(levels) >= SEEN_LEVELS else None
+        case "clear" if now.side is not None and now.side < SMALL_SIDE:
+            return f"it has {now.side:g} pixels of the model"
+        case "clear" | "lit":
+            return f"it spreads over {now.levels:g} grey levels" if now.is_faint else None
+        case "turned":
+            seen = [now] if claim.of_now else [facts.start, now]
+            known = [view for view in seen if view.angle is not None]
+            return "the image is upright" if known and not any(view.is_turned for view in known) else None
+        case "upright":
+            return f"the image is turned by {now.angle:g} degrees" if now.is_turned else None
+        case _:
+            return None
+
+
+def _undone(kind: str, views: Iterable[View]) -> str | None:
+    """Whether no view shows what is said to have been done; a view that could not be measured may show it."""
+    why = "no code showed anything"
+    for view in views:
+        if _shows(kind, view):
+            return None
+        why = _WHAT[kind]
+    return why
+
+
+_WHAT = {
+    "enlarge": "nothing was enlarged",
+    "zoom": "no part was cut out or enlarged",
+    "turn": "nothing was turned",
+    "relight": "neither contrast nor brightness changed",
+}
+
+
+def _shows(kind: str, view: View) -> bool:
+    if view.enlargement is None or view.share is None:
+        return True
+    if kind == "turn":
+        return view.turns is not False
+    if kind == "relight":
+        return view.relights is not False
+    grown = view.enlargement >= MIN_ENLARGEMENT
+    return grown if kind == "enlarge" else grown or view.share <= PART_SHARE
+
+
+@check()
+def claims_hold(case: Case) -> CheckResult:
+    """No thought or comment claims of size, contrast, zoom or turning what the images contradict; ``score``: claims."""
+    if not case.trajectory.images:
+        return passed("no image to compare with", score=0.0)
+    measured, n_claims = _Measured(case), 0
+    for where, text, n_before, n_views in _texts(case.trajectory.rounds, case.trajectory.final_thought):
+        for claim in claims_in(text):
+            n_claims += 1
+            if why := contradiction(claim, measured.situation(claim, n_before, n_views)):
+                return failed(
+                    Flaw.CLAIM_CONTRADICTED, f"{where} says {claim.words!r}, but {why}", score=float(n_claims)
+                )
+    return passed(f"{n_claims} claims", score=float(n_claims))
+
+
+def _texts(rounds: Sequence[Round], final_thought: str) -> Iterator[tuple[str, str, int, int]]:
+    """Where it stands, the text, how many rounds came before it, and how many it may speak of."""
+    for n, turn in enumerate(rounds):
+        yield f"the thought of round {n + 1}", turn.thought, n, n + 1
+        yield f"a comment of round {n + 1}", "\n".join(comments(turn.code)), n, n + 1
+    yield "the final thought", final_thought, len(rounds), len(rounds)
+
+
+class _Measured:
+    """The measurements of a case, each made when a claim needs it."""
+
+    def __init__(self, case: Case) -> None:
+        self._case, boxes = case, case.sample.truth.boxes
+        self._index = boxes[0].image if boxes and boxes[0].image < len(case.trajectory.images) else 0
+        self._image = case.trajectory.images[self._index]
+        self._target = boxes[0].box if boxes else None
+
+    def situation(self, claim: Claim, n_before: int, n_views: int) -> Situation:
+        rounds = self._case.trajectory.rounds
+        if claim.kind in _DEEDS:
+            return Situation(
+                Visibility(), None, (view for turn in reversed(rounds[:n_views]) for view in self._views(turn))
+            )
+        earlier = [turn for turn in rounds[:n_before] if turn.observation.images]
+        return Situation(self.start, next(self._views(earlier[-1])).now if earlier else None, ())
+
+    @cached_property
+    def start(self) -> Visibility:
+        """The target as the policy was given it: at its size on the image that was made of the sample's."""
+        case, angle = self._case, self._case.hint.get("angle", self._case.sample.truth.angle)
+        angle = float(angle) if angle is not None else None
+        if self._target is None or self._image == case.sample.images[self._index]:
+            return visibility_in(self._image, self._target, case.store, angle=angle)
+        whole = visibility_in(self._image, None, case.store, angle=angle)
+        return replace(whole, side=shown_side(self._target, self._image.width, self._image.height))
+
+    def _views(self, turn: Round) -> Iterator[View]:
+        """What a round showed, the last image first."""
+        boxes = tuple(literal_boxes(executed_code(turn)))
+        for image in reversed(turn.observation.images):
+            yield self._view(image, _transform(self._case.store, image, self._image, boxes, self.start.is_turned))
+
+    def _view(self, image: ImageRef, transform: ImageTransform | None) -> View:
+        levels = _levels(self._case.store, image)
+        if transform is None:
+            return View(Visibility(levels=levels))
+        scale, before = (resized(each.width, each.height, QWEN2_5_VL)[0] / each.width for each in (image, self._image))
+        side, angle = self._side(transform, scale), self.start.angle
+        now = Visibility(side, None, levels, None if angle is None else (angle + transform.angle) % 360)
+        return View(
+            now, transform.enlargement, transform.enlargement * scale / before, transform.share, transform.turns,
+            transform.relights,
+        )  # fmt: skip
+
+    def _side(self, transform: ImageTransform, scale: float) -> float | None:
+        """The target's shorter side in the view; None where it is not, or not wholly, in it."""
+        target = self._target
+        if target is None or not (self._is_altered or transform.box.contains(target, slack=8)):
+            return None
+        return round(min(target.width, target.height) * transform.enlargement * scale, 1)
+
+    @property
+    def _is_altered(self) -> bool:
+        """Whether the target's box is not in the frame of the image that the policy was given."""
+        original = self._case.sample.images[self._index]
+        return (self._image.width, self._image.height) != (original.width, original.height)
+
+
+@lru_cache(maxsize=512)
+def _transform(
+    store: ImageStore, shown: ImageRef, original: ImageRef, boxes: tuple[Box, ...], is_tilted: bool
+) -> ImageTransform | None:
+    return measure_transform(trimmed(store.open(shown)), store.open(original), boxes, is_tilted=is_tilted)
+
+
+@lru_cache(maxsize=512)
+def _levels(store: ImageStore, image: ImageRef) -> float:
+    return levels_shown(store.open(image), resized(image.width, image.height, QWEN2_5_VL)[0] / image.width)

@@ -1,0 +1,128 @@
+"""Claims about what can be seen, against what was measured: on pixels, and on sentences with their truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.claims import cases, measure
+from pipelines.records import ImageRef, Observation, Round, Truth, TruthBox
+from pipelines.verification.checks import Flaw
+from pipelines.verification.checks.claim_words import claims_in
+from pipelines.verification.checks.claims import claims_hold
+
+REGION = (180, 100, 280, 170)
+
+
+def kinds(text: str) -> set[str]:
+    return {claim.kind for claim in claims_in(text)}
+
+
+@pytest.fixture
+def cropped(make_case, make_image):
+    """The crop of ``make_case``, shown so many times larger."""
+
+    def make(scale: int = 1, **said):
+        crop = make_image(3, 640, 480).crop(REGION)
+        return make_case(crop=crop.resize((crop.width * scale, crop.height * scale)), **said)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "said", [{"thought": "I crop the sign and enlarge it."}, {"final_thought": "Enlarged, it says STOP."}]
+)
+def test_nothing_is_enlarged_by_a_crop_as_it_is(cropped, said):
+    found = claims_hold(cropped(1, **said))
+    assert (found.passed, found.reason) == (False, Flaw.CLAIM_CONTRADICTED)
+    assert found.detail.endswith("but nothing was enlarged")
+    assert claims_hold(cropped(3, **said)).passed
+
+
+def test_a_comment_claims_as_a_thought_does(cropped):
+    code = f"# enlarge it\nimage.crop({REGION}).save(path)"
+    assert not claims_hold(cropped(1, code=code)).passed
+    assert claims_hold(cropped(3, code=code)).passed
+
+
+def test_the_whole_image_is_no_closer_look(make_case, make_image):
+    whole = make_image(3, 640, 480)
+    assert not claims_hold(make_case(crop=whole, final_thought="Up close it says STOP.")).passed
+    assert not claims_hold(make_case(rounds=(), final_thought="The enlarged view shows STOP.")).passed
+
+
+@pytest.mark.parametrize(
+    ("box", "small", "clear"), [((200, 120, 214, 134), True, False), ((200, 120, 300, 220), False, True)]
+)
+def test_size_is_that_on_the_models_pixels(make_case, box, small, clear):
+    truth = Truth(boxes=(TruthBox("sign", *box),))
+    said = ("The sign is too small to read.", "The sign is plain to see.")
+    passed = [claims_hold(make_case(rounds=(), final_thought=text, truth=truth)).passed for text in said]
+    assert passed == [small, clear]
+
+
+def test_a_faint_image_is_not_plain_to_see_and_a_bright_one_not_too_dark(make_case, make_image, store):
+    image = make_image(3, 640, 480)
+    faint = store.add_pixels(image.point([20 + level // 12 for level in range(256)] * 3))
+
+    def passed(shown: ImageRef, text: str) -> bool:
+        case = make_case(rounds=(), final_thought=text, images=(shown,), truth=Truth())
+        return claims_hold(replace(case, trajectory=replace(case.trajectory, images=(shown,)))).passed
+
+    bright = store.add_pixels(image)
+    clear, dark = "The sign stands out clearly.", "The picture is nearly black."
+    assert [passed(faint, clear), passed(bright, clear)] == [False, True]
+    assert [passed(faint, dark), passed(bright, dark)] == [True, False]
+
+
+def test_a_turn_is_measured_and_so_is_what_stands_upright(make_case, make_image, store):
+    image = make_image(3, 640, 480)
+    turned = store.add_pixels(image.rotate(90, expand=True))
+
+    def passed(shown, text: str) -> bool:
+        rounds = (Round("I rotate it back.", "pass", Observation("ok", "", images=(shown,))),)
+        case = make_case(rounds=rounds, final_thought=text, images=(turned,), truth=Truth(angle=90.0))
+        return claims_hold(replace(case, trajectory=replace(case.trajectory, images=(turned,)))).passed
+
+    assert passed(store.add_pixels(image), "Now the picture is upright.")
+    assert not passed(turned, "It says STOP.")
+    assert not passed(store.add_pixels(image.rotate(180)), "Now the picture is upright.")
+
+
+def test_what_is_denied_asked_or_quoted_claims_nothing():
+    for text in (
+        "I will not enlarge it.",
+        "Is it too small to read?",
+        "The button says 'zoom in to see more'.",
+        "Nothing has to be cropped, turned or brightened.",
+        "It cannot be read clearly.",
+    ):
+        assert kinds(text) == set(), text
+
+
+def test_two_claims_of_a_sentence_are_two(cropped):
+    assert kinds("The sign is too small, so I zoom in and enlarge it.") == {"too_small", "zoom", "enlarge"}
+
+
+def test_a_row_without_images_has_nothing_to_compare_with(make_case):
+    case = make_case(rounds=(), final_thought="The enlarged frames show it.")
+    assert claims_hold(replace(case, trajectory=replace(case.trajectory, images=()))).passed
+
+
+def test_a_view_that_cannot_be_measured_is_not_judged(make_case, make_image):
+    assert claims_hold(make_case(crop=make_image(77, 64, 64), final_thought="Enlarged, it says STOP.")).passed
+
+
+def test_the_held_out_claims_are_told_apart_as_the_page_says():
+    """docs/claims.md has the figures; ``python -m benchmarks.claims``."""
+    n_cases = [len(list(cases(held_out=held_out))) for held_out in (True, False)]
+    assert min(n_cases) >= 90
+    recall, alarms = measure(held_out=True)
+    assert (recall.n, recall.of) == (54, 55)
+    assert alarms.n == 0
+
+
+def test_a_hostile_thought_is_read_in_time(make_case):
+    case = make_case(rounds=(), final_thought="is not so very too small, " * 20_000)
+    assert claims_hold(case).passed is not None
