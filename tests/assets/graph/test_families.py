@@ -88,11 +88,11 @@ def test_the_pages_show_counts_reasons_images_and_the_funnel(result: dg.ExecuteI
 def test_the_page_says_how_often_questions_are_answered_without_aid(result: dg.ExecuteInProcessResult) -> None:
     for asset in ("crop/verdicts", "crop/trajectories"):
         page = metadata(result, asset)
-        assert (page["needs_image_share_right"], page["needs_tools_share_right"]) == (0.0, 1.0)
+        assert (page["needs_image_share_right"], page["needs_tools_share_right"]) == (0.0, 0.0)
         rows = [record.data for record in page["necessity"]]
         assert [(row["asked"], row["right"], row["rejected"]) for row in rows] == [
-            ("with a blank image", "0 of 16 answers", 0),
-            ("without tools", "16 of 16 answers", 0),
+            ("with a blank image", "0 of 20 answers", 0),
+            ("without tools", "0 of 16 answers", 0),
         ]
 
 
