@@ -6,8 +6,8 @@ the file none is looked for, and the card says so.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow.parquet as pq
@@ -30,13 +30,18 @@ from pipelines.storage.workspace import Workspace
 _TEXT_KINDS = frozenset({"question", "phrase"})
 
 
+_looks: dict[str, Look] = {}
+_compared: dict[frozenset[str], ImageComparison | None] = {}
+"""Of images and pairs by sha256: what was computed for one family or asset serves all others in this process."""
+_MOST_LOOKS, _MOST_COMPARED = 2_000, 200_000
+"""About 60 and 40 MB. Beyond, the memory begins anew."""
+
+
 @dataclass
 class Screening:
-    """Looks at one family after the other; what it computed of an image serves all of them."""
+    """Looks at one family after the other."""
 
     workspace: Workspace
-    _looks: dict[str, Look] = field(default_factory=dict)
-    _compared: dict[frozenset[str], ImageComparison | None] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -90,29 +95,53 @@ class Screening:
         with_image = [(place, row.first_image) for place, row in enumerate(rows) if row.first_image is not None]
         groups: dict[int, list[int]] = defaultdict(list)
         first: dict[str, int] = {}
+        questions: dict[str, set[str]] = defaultdict(set)
         for place, image in with_image:
             groups[first.setdefault(image.sha256, place)].append(place)
-        for digest, of in self.same_images([image for _, image in with_image]).items():
+            questions[image.sha256].add(rows[place].texts[0])
+        for digest, of in self.same_images([image for _, image in with_image], questions=questions).items():
             groups[first[of]] += groups.pop(first[digest])
         return [bare, *(sorted(places) for _, places in sorted(groups.items()))]
 
-    def same_images(self, images: Iterable[ImageRef]) -> dict[str, str]:
-        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself."""
+    def same_images(
+        self, images: Iterable[ImageRef], *, questions: Mapping[str, set[str]] | None = None
+    ) -> dict[str, str]:
+        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself.
+
+        With the ``questions`` about each, only pairs with a near question are compared, which takes most of the time.
+        """
         each = list({image.sha256: image for image in images}.values())
 
         def compare(index: int, of: int) -> ImageComparison | None:
             pair = frozenset((each[index].sha256, each[of].sha256))
-            if pair not in self._compared:
-                self._compared[pair] = same_image(self._look(each[index]), self._look(each[of]))
-            return self._compared[pair]
+            if questions is not None and not _have_near(*(questions[sha256] for sha256 in pair)):
+                return None
+            if pair not in _compared:
+                if len(_compared) >= _MOST_COMPARED:
+                    _compared.clear()
+                _compared[pair] = same_image(looks[index], looks[of])
+            return _compared[pair]
 
-        found = near_looks([self._look(image) for image in each], compare=compare)
+        looks = [self._look(image) for image in each]
+        found = near_looks(looks, compare=compare)
         return {each[twin.index].sha256: each[twin.of].sha256 for twin in found}
 
     def _look(self, image: ImageRef) -> Look:
-        if image.sha256 not in self._looks:
-            self._looks[image.sha256] = look_of(self.workspace.images.open(image))
-        return self._looks[image.sha256]
+        look = _looks.get(image.sha256)
+        if look is None:
+            look = look_of(self.workspace.images.open(image))
+            if len(_looks) >= _MOST_LOOKS:
+                _looks.clear()
+            _looks[image.sha256] = look
+        return look
+
+
+def _have_near(questions: set[str], others: set[str]) -> bool:
+    """Whether a question of the one set is near one of the other."""
+    if not questions.isdisjoint(others):
+        return True
+    twins = near_texts([*sorted(questions), *sorted(others)])
+    return any(twin.of < len(questions) <= twin.index for twin in twins)
 
 
 def counts_against(finding: Contamination, *, has_images: bool) -> bool:

@@ -10,6 +10,7 @@ from pipelines.demo.oracle.family_script import (
     crop_turn,
     enlargement,
     family_script,
+    is_named,
     looked_up,
     region_from_text,
     visibility,
@@ -40,7 +41,7 @@ def _look_or_answer(turn: CompletionRequest) -> str:
 def _regions(turn: CompletionRequest) -> list[Box]:
     """What is looked at, in its order."""
     region, rng = looked_up(turn, region_from_text(turn.task.hint["region"])), Random(turn.task.seed)
-    if rng.random() >= TOO_WIDE:
+    if is_named(region, turn.task.sample) or rng.random() >= TOO_WIDE:
         return [region]
     image = turn.task.sample.images[0]
     try:

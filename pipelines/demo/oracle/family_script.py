@@ -179,7 +179,14 @@ def region_from_text(region: str) -> Box:
 def looked_up(turn: CompletionRequest, region: Box) -> Box:
     """A region as one knows it who saw the image: the hint has it to the pixel, and an example must not."""
     sample = turn.task.sample
+    if is_named(region, sample):
+        return region
     return as_looked_up(region, sample.images[0], Random(seed_from("region", sample.sample_id)))
+
+
+def is_named(region: Box, sample: Sample) -> bool:
+    """Whether the question itself names the region, as `267, 180, 467, 262`."""
+    return ", ".join(map(str, region)) in sample.question
 
 
 def place_of(region: Box, sample: Sample) -> str:
@@ -216,6 +223,9 @@ def crop_turn(
 def crop_code(region: Box, sample: Sample, *, label: str, rng: Random) -> str:
     """Code that crops ``region``, enlarges it where that is needed, saves the crop and prints its path."""
     scale, image = enlargement(region), sample.images[0]
-    code: str = rng.choice(_SAYS["crop_code" if scale > 1 else "plain_crop_code"])
+    codes: list[str] = _SAYS["crop_code" if scale > 1 else "plain_crop_code"]
+    if is_named(region, sample):
+        codes = [code for code in codes if "{left}" not in code]
+    code = rng.choice(codes)
     shares = dict(zip(("left", "top", "right", "bottom"), as_fractions(region, image, digits=2), strict=True))
     return code.format(label=label, box=tuple(region), scale=scale, **shares, **region._asdict())
