@@ -176,7 +176,7 @@ class SftDataset(Publication[Trajectory]):
         if self.n_rows is not None:
             n_each = min(n_each, -(-self.n_rows // len(by_kind)))
         for kind, candidates in sorted(by_kind.items()):
-            selection.fill_quota(candidates, n_each, of=f"as many rows as of other kinds, here {kind},")
+            selection.fill_quota(candidates, n_each, of=f"the quota of rows {kind}, as many as of the rarest kind,")
 
     def _identify(self, row: Trajectory) -> Mapping[str, str]:
         return {"family": self.recipe.family, "sample_id": row.sample_id, "trajectory_id": row.trajectory_id}

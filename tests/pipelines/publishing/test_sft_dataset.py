@@ -202,3 +202,23 @@ def test_an_edited_card_is_restored(made: Workspace, recipe: Recipe) -> None:
     (shipped.folder / "README.md").write_text("mine")
     SftDataset(made, recipe, PARTITIONS).publish()
     assert (shipped.folder / "README.md").read_text() == card
+
+
+def test_a_balanced_family_ships_as_many_of_every_kind(made: Workspace, recipe: Recipe) -> None:
+    """Of four rows three are of one kind: two ship, one of each, and the others are rejects."""
+    first = made.tables.read(TableKey(("crop", "trajectories"), PARTITIONS[0]), Trajectory)[0].trajectory_id
+    balanced = dataclasses.replace(recipe, balanced_by=lambda row: "first" if row.trajectory_id == first else "other")
+    report, shipped = SftDataset(made, balanced, PARTITIONS).publish()
+    assert (shipped.n_rows, report.reasons) == (2, {"duplicate": 4, "not_selected": 2})
+    assert first in datasets.load_dataset(str(shipped.folder), split="train")["trajectory_id"]
+
+
+def test_a_quota_of_a_balanced_family_is_shared_by_its_kinds(made: Workspace, recipe: Recipe) -> None:
+    kinds = iter(["a", "b", "a", "b"])
+    by_row: dict[str, str] = {}
+    balanced = dataclasses.replace(
+        recipe, balanced_by=lambda row: by_row.setdefault(row.trajectory_id, next(kinds, "a"))
+    )
+    _, shipped = SftDataset(made, balanced, PARTITIONS, n_rows=2).publish()
+    rows = datasets.load_dataset(str(shipped.folder), split="train")["trajectory_id"]
+    assert sorted(by_row[row] for row in rows) == ["a", "b"]
