@@ -8,6 +8,7 @@ falls with the number of rows, so it compares families and versions of about the
 they differ in more than numbers, texts and comments.
 """
 
+import argparse
 import ast
 import re
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.publishing.dataset_reader import find_datasets, read_rows
+from pipelines.storage.tables import TableMissing
 
 N = 4
 
@@ -101,7 +103,9 @@ def table(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m benchmarks.diversity DATASETS, as data/datasets/sft")
-    root = Path(sys.argv[1])
-    print(table(read_rows(find_datasets("all", root))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("datasets", type=Path, help="as data/datasets/sft")
+    try:
+        print(table(read_rows(find_datasets("all", parser.parse_args().datasets))))
+    except TableMissing as missing:
+        sys.exit(str(missing))
