@@ -111,7 +111,7 @@ def test_rewards_and_their_parts_are_logged(step):
 
 
 def test_length_counts_what_the_model_wrote_alone(step):
-    n_trained = (step.batch["completion_mask"] * step.batch["tool_mask"]).sum(dim=1).tolist()
+    n_trained = (step.batch["completion_mask"] * (step.batch["tool_mask"] > 0)).sum(dim=1).tolist()
     assert step.log[0]["tokens"] == sum(n_trained) / 4
     assert step.log[0]["completions/mean_length"] == sum(n_trained) / 4
 
