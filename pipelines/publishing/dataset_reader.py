@@ -6,6 +6,7 @@ An image or a video of a row is ``{"bytes": …, "path": …}``, as it is stored
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +26,7 @@ T = TypeVar("T")
 Kind = Literal["trajectories", "prompts"]
 """Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
 ALL = "all"
+MARKER = ".darkroom.json"  # a hidden file: `datasets` must not take it for data
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
 
 
@@ -52,6 +54,15 @@ def dataset_files(folder: Path, *, split: str | None = None, nested: bool = Fals
     """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too."""
     files = sorted(folder.rglob("*.parquet") if nested else folder.glob("*.parquet"))
     return [file for file in files if not file.name.startswith(".") and split in (None, split_of(file))]
+
+
+def marker_facts(folder: Path) -> dict[str, Any]:
+    """What the marker of a dataset or an export says; empty without one. Raises ``ValueError`` for a broken one."""
+    marker = folder / MARKER
+    facts = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
+    if not isinstance(facts, dict):
+        raise ValueError("it is no JSON object")
+    return facts
 
 
 def split_of(file: Path) -> str:

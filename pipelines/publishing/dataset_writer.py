@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pipelines.generation.stage import RUNNER_CODE
+from pipelines.publishing.dataset_reader import MARKER, marker_facts
 from pipelines.publishing.parquet_shards import Shipped, write_splits
 from pipelines.records import Reject, Sample, to_row
 from pipelines.records.digest import digest_bytes
@@ -26,7 +27,6 @@ from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
-MARKER = ".darkroom.json"  # a hidden file: `datasets` must not take it for data
 _CARD = "README.md"
 ROWS_CODE = (
     *RUNNER_CODE,
@@ -177,11 +177,8 @@ def benchmark_names(workspace: Workspace) -> list[str]:
 
 def _read_marker(folder: Path, inputs: str) -> Shipped | None:
     """What is in ``folder``, if it is complete, from the same ``inputs``, and its card is unchanged."""
-    marker, card = folder / MARKER, folder / _CARD
-    if not marker.exists():
-        return None
-    facts = json.loads(marker.read_text())
-    if facts["inputs"] != inputs or not any(folder.glob("*.parquet")) or not card.exists():
+    facts, card = marker_facts(folder), folder / _CARD
+    if facts.get("inputs") != inputs or not any(folder.glob("*.parquet")) or not card.exists():
         return None
     if digest_bytes(card.read_bytes()) != facts["card"]:
         return None

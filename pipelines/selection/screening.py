@@ -7,6 +7,7 @@ the file none is looked for, and the card says so.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,7 +29,6 @@ from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
-
 
 _looks: dict[str, Look] = {}
 _compared: dict[frozenset[str], ImageComparison | None] = {}
@@ -116,11 +116,13 @@ class Screening:
             pair = frozenset((each[index].sha256, each[of].sha256))
             if questions is not None and not _have_near(*(questions[sha256] for sha256 in pair)):
                 return None
-            if pair not in _compared:
-                if len(_compared) >= _MOST_COMPARED:
-                    _compared.clear()
-                _compared[pair] = same_image(looks[index], looks[of])
-            return _compared[pair]
+            with suppress(KeyError):  # another thread may begin anew between a look and the next
+                return _compared[pair]
+            comparison = same_image(looks[index], looks[of])
+            if len(_compared) >= _MOST_COMPARED:
+                _compared.clear()
+            _compared[pair] = comparison
+            return comparison
 
         looks = [self._look(image) for image in each]
         found = near_looks(looks, compare=compare)

@@ -78,12 +78,12 @@ Bf16Weights = Annotated[
 ]
 
 
+_LATER = {"bf16_weights", "loss_policy", "without_comments", "options"}
+
+
 def without_unset(record: Values) -> Values:
     """Without options that checkpoints of earlier versions do not name and that are not set: those go on to count."""
     return {name: value for name, value in record.items() if name not in _LATER or value}
-
-
-_LATER = {"bf16_weights", "loss_policy", "without_comments", "options"}
 
 
 def takes_settings(main: Callable[..., None]) -> Callable[..., None]:

@@ -1,7 +1,6 @@
 """What must hold over all rows of a dataset: the card's figures, the marker's counts, no row twice, no image in two
 splits. Of each row only digests stay in memory."""
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -10,8 +9,7 @@ from typing import Any
 
 from pipelines.publishing.audit.findings import AuditFinding, shortened
 from pipelines.publishing.audit.row_case import Row
-from pipelines.publishing.dataset_reader import Kind
-from pipelines.publishing.dataset_writer import MARKER
+from pipelines.publishing.dataset_reader import MARKER, Kind, marker_facts
 from pipelines.records.digest import digest
 
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader):? (.+?) \| (\d+) \|$", re.MULTILINE)
@@ -49,8 +47,12 @@ class DatasetTotals:
 
     def findings(self) -> Iterator[AuditFinding]:
         """The marker and the card against what was counted."""
-        marker, card = self._folder / MARKER, self._folder / "README.md"
-        stated = json.loads(marker.read_text()) if marker.is_file() else {}
+        card = self._folder / "README.md"
+        try:
+            stated = marker_facts(self._folder)
+        except ValueError as error:
+            stated = {}
+            yield self._finding(f"{MARKER}: {error}")
         for name, n in (("n_rows", self._n_rows), ("n_images", self._n_images)):
             if stated.get(name, n) != n:
                 yield self._finding(f"{MARKER}: {name} is {stated[name]}, counted {n}")
@@ -80,7 +82,7 @@ class DatasetTotals:
 
     def _sizes(self, text: str) -> Iterator[str]:
         if (size := _SFT_SIZE.search(text)) and (int(size[1]), int(size[2])) != (self._n_rows, self._n_images):
-            yield f"says {size[0]}; counted {self._n_rows} with {self._n_images}"
+            yield f"says {size[0]}; counted {self._n_rows} trajectories with {self._n_images} images"
         if (size := _RL_SIZE.search(text)) and int(size[1]) != self._n_rows:
             yield f"says {size[1]} questions; counted {self._n_rows}"
 
@@ -106,5 +108,5 @@ def _funnel(text: str) -> Iterator[str]:
     for step, n_out, reasons in _STEP.findall(text):
         n_in = int(n_out) + sum(map(int, _TAKEN.findall(reasons)))
         if before is not None and n_in != before:
-            yield f"{step}: {n_out} rows and those taken out are {n_in}; the stage before has {before}"
+            yield f"{step}: {n_out} rows and the rejected ones are {n_in}; the stage before has {before}"
         before = int(n_out)

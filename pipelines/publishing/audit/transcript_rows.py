@@ -16,6 +16,7 @@ from PIL import Image
 
 from pipelines.models.protocols import PROTOCOLS, ParsedTurn
 from pipelines.publishing.audit.plain import NotComparable
+from pipelines.publishing.dataset_reader import MARKER, marker_facts
 from pipelines.publishing.layouts.text import unescaped
 from pipelines.publishing.replay import Execute
 from pipelines.records import ImageRef, Observation, to_row
@@ -36,7 +37,6 @@ EXPORTS: Mapping[str, str] = {
     "ms_swift_inline": "messages",
 }
 """Layouts that are read back, with their column of messages."""
-_MARKER = ".darkroom.json"
 
 
 class UnauditableError(UserError):
@@ -64,8 +64,10 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
     if mapping is not None:
         source = _mapped(path, mapping).open("release")
         return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, is_escaped=False)
-    marker = path / _MARKER
-    facts = json.loads(marker.read_text()) if marker.is_file() else {}
+    try:
+        facts = marker_facts(path)
+    except ValueError as error:
+        raise UnauditableError(f"{path / MARKER} cannot be read: {error}") from error
     if "layout" not in facts:
         return None
     if facts["layout"] not in EXPORTS:
@@ -73,7 +75,7 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
             f"{path} is an export for {facts['layout']}; exports for {', '.join(EXPORTS)} are audited"
         )
     rows = _export_rows(path, EXPORTS[facts["layout"]])
-    return Conversations(path.name, rows, facts["n_rows"], 0.0, is_escaped=True)
+    return Conversations(path.name, rows, facts.get("n_rows", 0), 0.0, is_escaped=True)
 
 
 def row_of(source: SourceRow, *, is_escaped: bool) -> dict[str, Any]:

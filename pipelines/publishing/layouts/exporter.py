@@ -14,6 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from pipelines.models.messages import Message, as_json
+from pipelines.publishing.dataset_reader import MARKER, marker_facts
 from pipelines.publishing.layouts.base import KEYS, ExportFacts, ExportRow, Layout
 from pipelines.publishing.layouts.export_source import ExportSource, LayoutError
 from pipelines.publishing.layouts.prompt_rows import grader_of, prompt
@@ -24,7 +25,6 @@ from pipelines.records.digest import digest, digest_bytes
 from pipelines.storage.atomic_write import replace_folder
 from pipelines.storage.stage import code_digest
 
-MARKER = ".darkroom.json"  # a hidden file: `datasets` must not take it for data
 REWARD = Path(__file__).with_name("reward.py")
 _README = "layouts/readmes/readme.md.jinja"
 
@@ -62,7 +62,7 @@ def export(dataset: ExportSource, layout: Layout, out: Path) -> Exported:
         replace_folder(out, part)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return _exported(out, json.loads((out / MARKER).read_text()), reused=False)
+    return _exported(out, marker_facts(out), reused=False)
 
 
 def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -> None:
@@ -173,11 +173,8 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 def _existing(out: Path, inputs: str) -> Exported | None:
     """The complete folder that was made from the same inputs."""
-    marker = out / MARKER
-    if not marker.is_file():
-        return None
-    facts = json.loads(marker.read_text())
-    if facts["inputs"] != inputs or "layout" not in facts or facts["files"] != _sizes(out):
+    facts = marker_facts(out)
+    if facts.get("inputs") != inputs or "layout" not in facts or facts["files"] != _sizes(out):
         return None
     return _exported(out, facts, reused=True)
 
@@ -189,6 +186,5 @@ def _exported(out: Path, facts: Mapping[str, Any], *, reused: bool) -> Exported:
 def _require_ours(out: Path) -> None:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
-    marker = out / MARKER
-    if not marker.is_file() or "layout" not in json.loads(marker.read_text()):
+    if "layout" not in marker_facts(out):
         raise LayoutError(f"{out} holds something that no export made: name another folder, or empty it yourself")

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from assets.cli import app
 from pipelines.publishing.audit import AuditReport, audit
 from pipelines.publishing.audit.plain import NotComparable, PlainPython
-from pipelines.publishing.dataset_reader import DatasetError, read_rows
-from pipelines.publishing.dataset_writer import MARKER
+from pipelines.publishing.dataset_reader import MARKER, DatasetError, read_rows
 from pipelines.publishing.replay import replay_row
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.workspace import Workspace
@@ -208,7 +207,7 @@ CARD = """4 trajectories with 8 images, in the `thyme` protocol.
     [
         ({}, None),
         ({"ocr": 3}, "README.md: category OCR: 3; counted 4"),
-        ({"drafts": 5}, "README.md: drafts: 5 rows and those taken out are 6; the stage before has 5"),
+        ({"drafts": 5}, "README.md: drafts: 5 rows and the rejected ones are 6; the stage before has 5"),
     ],
 )
 def test_a_cards_figures_are_counted_again(audited, shipped, figures, reason):
@@ -222,7 +221,7 @@ def test_a_cards_size_and_a_value_that_it_lacks_are_found(audited, shipped):
     )
     (shipped / "README.md").write_text(text)
     assert [finding.reason for finding in audited().findings] == [
-        "README.md: says 5 trajectories with 8 images; counted 4 with 8",
+        "README.md: says 5 trajectories with 8 images; counted 4 trajectories with 8 images",
         "README.md: source big: 4; counted 0",
         "README.md: source small: 0; counted 4",
     ]
@@ -334,3 +333,8 @@ def test_the_exit_status_says_whether_there_are_findings(shipped):
 @pytest.mark.parametrize("arguments", [["nowhere"], ["crop", "--in", "the open"], []])
 def test_bad_usage_ends_with_2(shipped, arguments):
     assert CliRunner().invoke(app, ["audit", *arguments]).exit_code == 2
+
+
+def test_a_broken_marker_is_a_finding(audited, shipped):
+    (shipped / ".darkroom.json").write_text("[]")
+    assert [finding.reason for finding in audited().findings] == [".darkroom.json: it is no JSON object"]

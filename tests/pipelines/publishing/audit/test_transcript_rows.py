@@ -101,4 +101,7 @@ def test_what_cannot_be_read_is_named(exported, tmp_path):
     with pytest.raises(UnauditableError, match="kind jsonl"):
         find_conversations(tmp_path, "arxivqa")
     assert find_conversations(tmp_path, None) is None
+    (tmp_path / ".darkroom.json").write_text('{"layout": "ms_sw')
+    with pytest.raises(UnauditableError, match="cannot be read"):
+        find_conversations(tmp_path, None)
     assert CliRunner().invoke(app, ["audit", str(tmp_path), "--mapping", "arxivqa"]).exit_code == 2

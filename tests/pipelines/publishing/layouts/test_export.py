@@ -10,9 +10,10 @@ import datasets as hf
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.publishing.dataset_reader import MARKER
 from pipelines.publishing.layouts import LAYOUTS, LayoutError
 from pipelines.publishing.layouts.export_source import ExportSource, find_source
-from pipelines.publishing.layouts.exporter import MARKER, export
+from pipelines.publishing.layouts.exporter import export
 from pipelines.publishing.layouts.record_writer import REJECTS, RecordWriter
 from pipelines.records.digest import digest_bytes
 from tests.pipelines.publishing.layouts.conftest import N_IMAGES
