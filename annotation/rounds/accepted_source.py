@@ -9,8 +9,10 @@ shard once a record is accepted, none before. Records of an imported recording a
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from annotation.rounds.tables import ACCEPTED
-from pipelines.records import Annotated, Truth, TruthBox
+from annotation.rounds.image_pool import POOL
+from annotation.rounds.tables import ACCEPTED, read_shown
+from pipelines.records import Truth, TruthBox
+from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.images import ImageMissing
@@ -34,10 +36,11 @@ class AcceptedSource:
 
     @property
     def fingerprint(self) -> str:
-        return self.workspace.tables.fingerprint(ACCEPTED)
+        tables = self.workspace.tables
+        return digest([tables.fingerprint(ACCEPTED), tables.fingerprint(POOL)])
 
     def rows(self, shard: int) -> Iterator[SourceRow | BadRow]:
-        for record in self.workspace.tables.read(ACCEPTED, Annotated):
+        for record in read_shown(self.workspace, ACCEPTED):
             try:
                 image = self.workspace.images.read(record.image)
             except ImageMissing as error:

@@ -16,8 +16,9 @@ from annotation.rounds.record_state import RecordState
 from annotation.rounds.submissions import InvalidSubmission
 from annotation.rounds.sync import build_state_machine, record_states
 from pipelines.generation.stage import Rejection, Shard, Stage
-from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
+from pipelines.records import Annotated, ImageRef, PoolImage, PreAnnotation, Reject, Sample, Truth, TruthBox, to_row
 from pipelines.records.digest import digest
+from pipelines.records.geometry import box_from_frame
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.records.stand_ins import Annotators
 from pipelines.storage.stage import Outcome, StageReport, run_stage
@@ -183,6 +184,22 @@ def annotated(record: PoolRecord, *, pre_annotated: bool) -> Annotated:
     )
 
 
+def read_shown(workspace: Workspace, key: TableKey) -> list[Annotated]:
+    """A table's records to train on: where people saw a view, about that view; the sandbox opens no larger image."""
+    pool = replace(POOL, partition=key.partition)
+    views = {item.image.sha256: item.view for item in workspace.tables.read(pool, PoolImage)}
+    return [as_shown(row, views.get(row.image.sha256)) for row in workspace.tables.read(key, Annotated)]
+
+
+def as_shown(row: Annotated, view: ImageRef | None) -> Annotated:
+    """The record about the ``view`` of its image; boxes become the smallest ones that cover the same area of it."""
+    if view is None:
+        return row
+    size = (row.image.width, row.image.height)
+    boxes = (TruthBox(box.label, *box_from_frame(box.box, size, view.width, view.height)) for box in row.boxes)
+    return replace(row, image=view, boxes=tuple(boxes))
+
+
 class AcceptedRecords(NamedTuple):
     """Accepted records as samples, and who wrote them."""
 
@@ -199,7 +216,7 @@ def read_accepted(workspace: Workspace) -> AcceptedRecords:
     for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
         if tables.exists(key) and tables.n_rows(key):
             notes = tables.facts(key)["notes"]
-            samples = [to_sample(row, campaign=notes["campaign"]) for row in tables.read(key, Annotated)]
+            samples = [to_sample(row, campaign=notes["campaign"]) for row in read_shown(workspace, key)]
             return AcceptedRecords(samples, notes.get("annotators", "people"))
     return AcceptedRecords([], "people")
 

@@ -17,9 +17,9 @@ from annotation.rounds.image_pool import POOL, left_out, materialize_pool
 from annotation.rounds.label_studio_tasks import record_task, results
 from annotation.rounds.state_machine import RecordState
 from annotation.rounds.submissions import read_submission
-from annotation.rounds.tables import PoolRecord, annotated, to_sample
+from annotation.rounds.tables import ACCEPTED, PoolRecord, annotated, as_shown, read_shown, to_sample
 from annotation.rounds.terms import terms_of
-from pipelines.records import PoolImage
+from pipelines.records import Annotated, PoolImage
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import RowError
 from pipelines.storage import media_validation
@@ -76,7 +76,8 @@ def test_a_box_that_was_drawn_on_the_view_is_the_target_in_the_original(workspac
     (found,) = submission.boxes
     assert max(abs(a - b) for a, b in zip(found, TARGET, strict=True)) <= 2, (found, TARGET)
     state = RecordState(item.image.sha256, fields=submission.fields)
-    sample = to_sample(annotated(PoolRecord(item, state), pre_annotated=False), campaign="wide")
+    row = annotated(PoolRecord(item, state), pre_annotated=False)
+    sample = to_sample(row, campaign="wide")
     assert sample.images == (item.image,)
     assert sample.truth.boxes[0].box == found
     crop = workspace.images.open(sample.images[0]).crop(found)
@@ -84,6 +85,12 @@ def test_a_box_that_was_drawn_on_the_view_is_the_target_in_the_original(workspac
     checked = [entry for entry in results(submission.fields, item.image) if entry["from_name"] == "box"]
     assert (checked[0]["original_width"], checked[0]["original_height"]) == (item.view.width, item.view.height)
     assert to_corners(checked[0]["value"], *SIZE) == found, "what a checker sees and sends again is the same box"
+    workspace.tables.write(ACCEPTED, Annotated, [row], [], inputs="", facts={})
+    [trained] = read_shown(workspace, ACCEPTED)
+    assert trained.image == item.view, "the sandbox opens it"
+    [target] = trained.boxes
+    assert max(abs(a - b) for a, b in zip(target.box, dark, strict=True)) <= 2, "the target in the view's pixels"
+    assert as_shown(row, None) is row
 
 
 def share(corners: tuple[int, int, int, int], width: int, height: int) -> dict[str, float]:
