@@ -35,6 +35,7 @@ OTHERS = {
         "neutral",
         "`neutral`, or `all`: rows of `operation_aware` under forced and forbidden prompts as well.",
     ),
+    "`DARKROOM_METHODS`": ("", "Folders with methods of GRPO of your own, separated as in `PATH`."),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
     "`DARKROOM_SANDBOX_LIBRARIES`": (

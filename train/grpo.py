@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from train.rl.settings import GrpoSettings, JudgeOptions
+from train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from train.runs import JudgeDown
 from train.runs.command_line import Values, config_option, guarded, takes_settings
 
@@ -179,7 +179,10 @@ def _print_config(context: typer.Context, wanted: bool) -> None:
         name = given.get("method") or "thyme"
         own = {key: given[key] for key in GrpoSettings.model_fields.keys() & given.keys() - {"method"}}
         settings = settings_of(name, **own, options=given.get("set"))
-        method, values = named_method(name, settings.options), settings.model_dump(exclude={"judge", "options"})
+        method, values = (
+            named_method(name, settings.options),
+            settings.model_dump(exclude={"judge", "options", "method_file"}),
+        )
         values["set"] = [f"method.{field}={value}" for field, value in options_of(method).items()]
         for key, value in values.items():
             source = method.sources.get(key, "") if own.get(key) is None else ""
@@ -202,8 +205,10 @@ def main(
         str,
         typer.Option(
             help="thyme, pyvision, codev, adaptive or figr; ablations thyme_without_consistency, thyme_code, "
-            "thyme_process, pyvision_without_tool_reward, codev_accuracy_only and figr_without_suitability; as in "
-            "released code thyme_released, pyvision_released and figr_released."
+            "thyme_process, pyvision_without_tool_reward, pyvision_without_sorting, codev_accuracy_only, "
+            "codev_with_consistency, adaptive_without_necessity_rewards, adaptive_stored_necessity, "
+            "figr_without_suitability, figr_without_visual_reward and figr_without_visual_feedback; as in released "
+            "code thyme_released, pyvision_released and figr_released" + added_names()
         ),
     ] = "thyme",
     save_steps: Annotated[

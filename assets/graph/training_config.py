@@ -68,8 +68,11 @@ class GrpoConfig(dg.Config):
     """Settings of ``python -m train.grpo``."""
 
     method: str = Field(
-        default="thyme", description="Whose reward and settings: thyme, pyvision, codev, adaptive or figr."
+        default="thyme",
+        description="Whose reward and settings: thyme, pyvision, codev, adaptive or figr, an ablation of them, or the "
+        "file of a method of your own (DARKROOM_METHODS).",
     )
+    method_fields: dict[str, str] = Field(default={}, description="Fields of the method, as in weight_tool: 0.3.")
     prompts: Literal["rl", "sft"] = Field(
         default="rl", description="rl: the questions of `rl_dataset`; sft: those of the SFT dataset of `family`."
     )
@@ -131,8 +134,9 @@ def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConf
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
     """``python -m train.grpo``."""
-    options = _options(config, _TINY["train.grpo"] if tiny else {}, "family", "prompts")
-    return Program.of("train.grpo", output, {"dataset": dataset, "model": model, **options})
+    options = _options(config, _TINY["train.grpo"] if tiny else {}, "family", "prompts", "method_fields")
+    fields = [f"method.{name}={value}" for name, value in config.method_fields.items()]
+    return Program.of("train.grpo", output, {"dataset": dataset, "model": model, **options, "set": fields})
 
 
 def evaluation_program(

@@ -26,7 +26,7 @@ from train.runs.supervisor import VARIABLE
 
 _SECONDS = {"local": 0.2}
 _SECONDS_ELSEWHERE = 2.0
-_FORWARDED = ("DARKROOM_HOME", "DARKROOM_SANDBOX_", "DARKROOM_JUDGE", "DARKROOM_POLICY")
+_FORWARDED = ("DARKROOM_HOME", "DARKROOM_SANDBOX_", "DARKROOM_JUDGE", "DARKROOM_METHODS", "DARKROOM_POLICY")
 """Prefixes of the variables that are written into a job of another machine. None holds a key, only a key's name."""
 
 

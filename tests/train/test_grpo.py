@@ -204,6 +204,15 @@ def test_each_method_trains_two_steps_with_images_from_code(name, rl_signs, tiny
     assert {key for key in first if key.startswith("parts/")}
 
 
+def test_without_visual_feedback_the_model_sees_text_alone(rl_signs, tiny, tmp_path):
+    """Images of code are paid for and logged; the trained conversation has those of the questions."""
+    name = "figr_without_visual_feedback"
+    protocol = named_method(name).protocol
+    made = trained(rl_signs, tiny, tmp_path, name, lambda texts: [WRITTEN_IN[protocol]] * len(texts), generations=2)
+    assert made.log[0]["images_shown"] == 1.0
+    assert sum(made.batch["num_images"]) == 2
+
+
 def test_every_rollout_is_asked_in_its_mode(rl_signs, tiny, tmp_path):
     modes = []
 

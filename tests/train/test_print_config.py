@@ -18,7 +18,7 @@ def printed(*arguments):
 def test_what_is_printed_is_what_would_run(method):
     shown = yaml.safe_load(printed("--method", method).stdout)
     fields = shown.pop("set", [])
-    assert shown == settings_of(method).model_dump(exclude={"judge", "options"})
+    assert shown == settings_of(method).model_dump(exclude={"judge", "options", "method_file"})
     assert named_method(method, settings_of(method, options=fields).options) == named_method(method)
 
 
@@ -28,6 +28,13 @@ def test_what_is_printed_is_a_file_of_settings(tmp_path):
     (tmp_path / "settings.yaml").write_text(first.stdout)
     again = printed("--config", str(tmp_path / "settings.yaml"))
     assert yaml.safe_load(again.stdout) == yaml.safe_load(first.stdout)
+
+
+def test_fields_of_a_method_are_set_in_a_file(tmp_path):
+    for text in ("set: [method.weight_tool=0.3]", "set: method.weight_tool=0.3", "set:\n  method.weight_tool: 0.3"):
+        (tmp_path / "settings.yaml").write_text(f"method: codev\n{text}\n")
+        result = printed("--config", str(tmp_path / "settings.yaml"))
+        assert "method.weight_tool=0.3" in yaml.safe_load(result.stdout)["set"], (text, result.output)
 
 
 def test_a_value_that_is_set_has_no_source_in_the_paper():

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from pipelines.storage.user_files import added_files
 from train.runs import TrainError
 from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, without_unset
 
@@ -68,6 +69,8 @@ class GrpoSettings(MethodDefaults):
     options: Annotated[dict[str, Any], Flag(name="set", type=list[str] | None, default=None)] = Field(
         default={}, description="A field of the method, as in method.weight_tool=0.3; may be given several times."
     )
+    method_file: Annotated[str, Flag(hidden=True)] = ""
+    """The digest of the file that defines a method of the user's own."""
     protocol: str = Field(description="thyme, pyvision or tool_call, for rl rows; default: the method's.")
     max_steps: int = Field(default=-1, description="Stop after this many steps; -1: after the epochs.")
     batch_size: int = Field(ge=1, description="Trained rollouts per batch and process; default: one group.")
@@ -120,6 +123,19 @@ class GrpoSettings(MethodDefaults):
                 "of turns: train in one process, or with --engine vllm_colocate"
             )
         return self
+
+
+METHODS_VARIABLE = "DARKROOM_METHODS"
+"""Lists folders with methods of the user's own."""
+
+
+def added_names() -> str:
+    """For the help: the methods of the user's own by their files, none of which is imported."""
+    try:
+        names = [path.stem for path in added_files(METHODS_VARIABLE, TrainError)]
+    except TrainError as error:
+        return f"; {error}."
+    return f"; of your own {', '.join(names)}." if names else "; of your own: a file in a folder of DARKROOM_METHODS."
 
 
 class JudgeOptions(ProgramSettings):

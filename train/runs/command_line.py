@@ -78,7 +78,7 @@ Bf16Weights = Annotated[
 ]
 
 
-_LATER = {"bf16_weights", "loss_policy", "without_comments", "options"}
+_LATER = {"bf16_weights", "loss_policy", "without_comments", "options", "method_file"}
 
 
 def without_unset(record: Values) -> Values:
@@ -151,18 +151,23 @@ def config_option(example: str) -> Any:
 def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
     """The callback of ``--config``: the file's values become the defaults of the options.
 
-    A list of objects is passed on as JSON.
+    A list of objects is passed on as JSON; what may be repeated is a list, one value, or a mapping of names to values.
     """
     if path is None:
         return None
     if not path.is_file():
         raise typer.BadParameter(f"no file {path}")
     entries = yaml.safe_load(path.read_text()) or {}
+    repeatable = {parameter.name for parameter in context.command.params if getattr(parameter, "multiple", False)}
     option_names = {parameter.name for parameter in context.command.params} - {"config"}
     values = {str(name).replace("-", "_"): value for name, value in entries.items()}
     for name, value in values.items():
         if isinstance(value, list) and any(isinstance(item, dict) for item in value):
             values[name] = json.dumps(value)
+        elif name in repeatable and isinstance(value, dict):
+            values[name] = [f"{key}={entry}" for key, entry in value.items()]
+        elif name in repeatable and not isinstance(value, list):
+            values[name] = [value]
     if unknown := sorted(values.keys() - option_names):
         raise typer.BadParameter(f"{path} has unknown keys {unknown}; known: {sorted(filter(None, option_names))}")
     context.default_map = {**(context.default_map or {}), **values}

@@ -5,17 +5,13 @@ that the environment variable ``DARKROOM_RECIPES`` lists (separated as in ``PATH
 """
 
 import importlib
-import importlib.util
 import math
-import os
 import pkgutil
 import random
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 from pipelines.models.prompts import Prompt, bundled_prompt
@@ -28,6 +24,7 @@ from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.records.visibility import LARGE_SIDE
 from pipelines.selection.stratified import mixture
 from pipelines.storage.images import ImageStore
+from pipelines.storage.user_files import added_files, imported
 from pipelines.verification.checks import (
     EVERY_FAMILY,
     answer_matches,
@@ -117,7 +114,8 @@ def load_recipes() -> dict[str, Recipe]:
     """Every recipe by its family. Raises ``RecipeError`` when a file defines none or a family twice."""
     recipes: dict[str, Recipe] = {}
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    for module in [*(importlib.import_module(f"{__name__}.{name}") for name in names), *_added()]:
+    added = [imported(path, RecipeError) for path in added_files("DARKROOM_RECIPES", RecipeError)]
+    for module in [*(importlib.import_module(f"{__name__}.{name}") for name in names), *added]:
         recipe = getattr(module, "recipe", None)
         if not isinstance(recipe, Recipe):
             raise RecipeError(f"{module.__file__}: expected a module-level `recipe = Recipe(...)`, found {recipe!r}")
@@ -132,28 +130,6 @@ def quotas(recipes: Sequence[Recipe], *, n_rows: int | None) -> dict[str, int]:
     if n_rows is None:
         return {}
     return mixture({recipe.family: recipe.n_wanted for recipe in recipes if recipe.n_wanted}, n_rows)
-
-
-def _added() -> list[ModuleType]:
-    folders = [Path(folder) for folder in os.environ.get("DARKROOM_RECIPES", "").split(os.pathsep) if folder]
-    return [_from_file(path) for folder in folders for path in _recipe_files(folder)]
-
-
-def _recipe_files(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        raise RecipeError(f"DARKROOM_RECIPES names {folder}, which is not a folder")
-    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
-
-
-def _from_file(path: Path) -> ModuleType:
-    name = f"darkroom_recipe_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise RecipeError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 MAX_TARGET_SHARE = 0.05

@@ -113,6 +113,13 @@ def test_any_other_flag_can_be_given_by_name() -> None:
     assert (found["--beta"], found["--ats"]) == (["0.01"], [])
 
 
+def test_fields_of_a_method_are_set_on_the_launchpad() -> None:
+    config = GrpoConfig(method="codev", method_fields={"weight_tool": "0.3", "weight_accuracy": "0.9"})
+    found = flags(grpo_program(DATA, MODEL, HERE, config, tiny=False))
+    assert found["--set"] == ["method.weight_tool=0.3", "method.weight_accuracy=0.9"]
+    assert "--set" not in flags(grpo_program(DATA, MODEL, HERE, GrpoConfig(), tiny=False))
+
+
 def test_settings_come_from_the_environment() -> None:
     environment = {"DARKROOM_LAUNCH": "slurm", "DARKROOM_LAUNCH_PROCESSES": "4", "DARKROOM_LAUNCH_SUBMIT": "1"}
     found = LauncherResource.from_environment(environment)

@@ -1,4 +1,4 @@
-"""The five papers' methods of reinforcement learning, and the settings that follow from them."""
+"""The five papers' methods of reinforcement learning, those of the user, and the settings that follow from them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -6,9 +6,12 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 
+from pipelines.records.digest import digest_bytes
 from train.rl.judging.judges import Judges
 from train.rl.methods.adaptive import AdaptiveMethod
+from train.rl.methods.added import added_method, added_methods
 from train.rl.methods.base import Method, RolloutScore
 from train.rl.methods.codev import CodeVMethod
 from train.rl.methods.figr import FigrMethod
@@ -25,16 +28,22 @@ METHODS: Mapping[str, Callable[[], Method]] = {
     "thyme_released": lambda: ThymeMethod(variant="code"),
     "pyvision": PyVisionMethod,
     "pyvision_without_tool_reward": lambda: PyVisionMethod(reward_per_call=0.0),
+    "pyvision_without_sorting": lambda: PyVisionMethod(sorting=False),
     "pyvision_released": lambda: PyVisionMethod(variant="code"),
     "codev": CodeVMethod,
     "codev_accuracy_only": lambda: CodeVMethod(weight_tool=0.0),
+    "codev_with_consistency": lambda: CodeVMethod(weight_tool=0.0, weight_consistency=0.5),
     "adaptive": AdaptiveMethod,
+    "adaptive_without_necessity_rewards": lambda: AdaptiveMethod(necessity_rewards=False),
+    "adaptive_stored_necessity": lambda: AdaptiveMethod(necessity="stored"),
     "figr": FigrMethod,
     "figr_without_suitability": lambda: FigrMethod(by_suitability=False),
+    "figr_without_visual_reward": lambda: FigrMethod(visual_reward=False),
+    "figr_without_visual_feedback": lambda: FigrMethod(visual_feedback=False),
     "figr_released": lambda: FigrMethod(variant="code"),
 }
 """By name. ``…_released``: what the paper's released code computes, where it is not what the paper says. The other
-additions are the papers' ablations."""
+additions are the papers' ablations, but ``figr_without_suitability``, which no paper has."""
 
 __all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "named_method", "settings_of"]
 
@@ -42,21 +51,28 @@ __all__ = ["METHODS", "Judges", "Method", "MethodDefaults", "RolloutScore", "nam
 def named_method(name: str, options: Mapping[str, Any] = MappingProxyType({})) -> Method:
     """A method by its name, with other values for some of its fields.
 
-    Raises ``TrainError`` for an unknown name or field, and for a value of another type.
+    Raises ``TrainError`` for an unknown name or field, for a value of another type, and for a file of the user's that
+    defines no method.
     """
-    if name not in METHODS:
-        raise TrainError(f"unknown method {name!r}; known: {', '.join(METHODS)}")
-    method = METHODS[name]()
+    own_files = added_methods(METHODS)
+    if name not in METHODS and name not in own_files:
+        raise TrainError(f"unknown method {name!r}; known: {', '.join([*METHODS, *own_files])}")
+    method = METHODS[name]() if name in METHODS else added_method(own_files[name])
     own = options_of(method)
     if unknown := sorted(options.keys() - own.keys()):
         raise TrainError(f"{name} has no field {', '.join(unknown)}; it has {', '.join(own) or 'none'}")
+    if not options:
+        return method
     try:
         made: Method = TypeAdapter(type(method)).validate_python({**own, **options})
+    except PydanticUserError as error:
+        raise TrainError(
+            f"{name} has a field of a type that --set cannot read: {str(error).splitlines()[0]}"
+        ) from error
     except ValidationError as error:
         wrong = error.errors()[0]
-        raise TrainError(
-            f"method.{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}; found {wrong['input']!r}"
-        ) from error
+        found = wrong["input"] if wrong["loc"] else dict(options)
+        raise TrainError(f"{'.'.join(map(str, ('method', *wrong['loc'])))}: {wrong['msg']}; found {found!r}") from error
     return made
 
 
@@ -72,4 +88,7 @@ def settings_of(method: str, **values: Any) -> GrpoSettings:
     terms = {"method": method, "protocol": chosen.protocol, **chosen.terms.model_dump(), **own}
     settings = GrpoSettings(**{"batch_size": terms["generations"], **terms})
     made = named_method(method, settings.options)
-    return settings.model_copy(update={"options": {name: getattr(made, name) for name in settings.options}})
+    options = {name: getattr(made, name) for name in settings.options}
+    own_file = added_methods(METHODS).get(method)
+    file_digest = digest_bytes(own_file.read_bytes()) if own_file else ""
+    return settings.model_copy(update={"options": options, "method_file": file_digest})

@@ -6,6 +6,7 @@ A method is one paper's; each has a module beside this one.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar
 
 from PIL import Image
@@ -26,6 +27,8 @@ class GradedQuestion:
     grader: Grader
     suitable: bool | None
     """Whether a drawing would help; None where it is unknown."""
+    necessity_prior: float | None = None
+    """Accuracy with tools less accuracy without, as measured before training; -1..1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class RolloutScore:
     reward: float
     correct: float
     parts: Mapping[str, float]
+    is_trained: bool = True
+    """False: it counts for the rewards of others, and is in no mean, no advantage and no loss."""
 
 
 class Method:
@@ -116,7 +121,7 @@ class Method:
     protocol: ClassVar[str]
     """The protocol of questions whose dataset names none."""
     terms: ClassVar[MethodDefaults]
-    sources: ClassVar[Mapping[str, str]]
+    sources: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Of each term that the paper states: where, and of a batch what it was. All others are this project's choice."""
     wants_judge: ClassVar[str] = "whether an answer means the expected one (without: by its words)"
     """The question to a judge, and what counts without one."""
@@ -125,6 +130,16 @@ class Method:
     def broken(self) -> frozenset[str]:
         """Execution statuses that exclude a rollout from the update."""
         return RUN_OUT
+
+    @property
+    def shows_images(self) -> bool:
+        """Whether the model sees the images of its code; else it is shown text alone."""
+        return True
+
+    @property
+    def ranks_groups(self) -> bool:
+        """Whether those groups of an oversampled batch are trained that have the largest spread; else the first."""
+        return True
 
     def modes(self, n_rollouts: int) -> tuple[str, ...]:
         """The mode of every rollout of a group. Raises ``TrainError`` for a size that cannot be divided so."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
+from pipelines.models.tasks import question_text
 from pipelines.records import Round
 from train.rl import rewards
-from train.rl.judging.judges import Judges, evidence
+from train.rl.judging.judges import Judges, consistency, evidence
 from train.rl.judging.redlines import redlines, tool_scores
 from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, pixel_ref
 from train.rl.settings import MethodDefaults
@@ -24,6 +25,8 @@ class CodeVMethod(Method):
 
     weight_accuracy: float = 1.0
     weight_tool: float = 0.5
+    weight_consistency: float = 0.0
+    """Of a right answer that follows from its thoughts, as a judge sees it (table 2, "+ Consistency", as in Thyme)."""
 
     name: ClassVar[str] = "codev"
     says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
@@ -38,6 +41,9 @@ class CodeVMethod(Method):
     }
     wants_judge: ClassVar[str] = "whether a picture is evidence for the question (without: redlines alone)"
 
+    def __post_init__(self) -> None:
+        rewards.tapo(0.0, (), weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
+
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """CodeV eqs. 5 and 6."""
         rounds = outcome.rollout.rounds
@@ -46,13 +52,24 @@ class CodeVMethod(Method):
         judged = await asyncio.gather(*(_evidence(judges, outcome, turn) for turn in asked))
         tools = tool_scores(crossed, judged)
         reward = rewards.tapo(correct, tools, weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
+        consistent = await self._consistency(outcome, judges) if correct else 0.0
+        reward += self.weight_consistency * consistent
         parts = {
             "accuracy": correct,
             "tool": fmean(tools) if tools else 0.0,
             "redlines": sum(score < 0 for score in tools) / len(tools) if tools else 0.0,
             "format": rewards.formatted(outcome.text, protocol=outcome.protocol),
         }
+        if self.weight_consistency:
+            parts["consistency"] = consistent
         return RolloutScore(reward, correct, parts)
+
+    async def _consistency(self, outcome: RolloutOutcome, judges: Judges) -> float:
+        if not self.weight_consistency or judges.policy is None:
+            return 0.0
+        question = question_text(outcome.question.sample)
+        answer, n_votes = outcome.answer or "", judges.n_votes
+        return (await consistency(outcome.thought, answer, question, judges.policy, n_votes=n_votes)).score
 
 
 async def _evidence(judges: Judges, outcome: RolloutOutcome, turn: Round | None) -> float | None:

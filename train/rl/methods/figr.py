@@ -16,7 +16,11 @@ class FigrMethod(Method):
 
     variant: rewards.Variant = "paper"
     by_suitability: bool = True
-    """False: a drawing earns a whole point wherever it is (§4.3, the ablation)."""
+    """False: a drawing earns a whole point wherever it is."""
+    visual_reward: bool = True
+    """False: a drawing earns nothing (§4.3 and table 2, "w/o ARM")."""
+    visual_feedback: bool = True
+    """False: code runs and its drawings are paid for, but the model is shown only text (§4.3)."""
 
     name: ClassVar[str] = "figr"
     says: ClassVar[str] = "answer, format, and a drawing where the question's label says that one helps"
@@ -31,14 +35,18 @@ class FigrMethod(Method):
         "beta": "eq. 9 has the term, its weight is unpublished",
     }
 
+    @property
+    def shows_images(self) -> bool:
+        """Unless visual feedback is off."""
+        return self.visual_feedback
+
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """FIGR eqs. 4 to 6 and 11."""
         formatted = rewards.formatted(outcome.text, protocol=outcome.protocol)
         suitable = outcome.question.suitable if self.by_suitability else True
         has_drawing = self._executed(outcome)
-        reward = rewards.figr(
-            bool(correct), bool(formatted), suitable=suitable, executed=has_drawing, variant=self.variant
-        )
+        paid = has_drawing and self.visual_reward
+        reward = rewards.figr(bool(correct), bool(formatted), suitable=suitable, executed=paid, variant=self.variant)
         visual = {"drawn": float(has_drawing), "visual": reward - correct - formatted}
         return RolloutScore(reward, correct, {"accuracy": correct, "format": formatted, **visual})
 

@@ -16,6 +16,8 @@ class PyVisionMethod(Method):
 
     variant: rewards.Variant = "paper"
     reward_per_call: float = 0.1
+    sorting: bool = True
+    """False: of an oversampled batch's groups with spread, the first are trained (figure 5, without sorting)."""
 
     name: ClassVar[str] = "pyvision"
     says: ClassVar[str] = "1 + 0.1 per program, when right; groups with most spread are trained"
@@ -29,6 +31,11 @@ class PyVisionMethod(Method):
         "max_rounds": "figure 5",
         "batch": "16 prompts, 700 steps (§3.4)",
     }
+
+    @property
+    def ranks_groups(self) -> bool:
+        """Standard deviation sorting (§3.3)."""
+        return self.sorting
 
     @property
     def broken(self) -> frozenset[str]:

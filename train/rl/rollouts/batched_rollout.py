@@ -11,7 +11,7 @@ ones.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from PIL import Image
@@ -143,9 +143,13 @@ Write = Callable[[Sequence[ActiveRollout]], Sequence[GeneratedTurn]]
 class ModelInTraining:
     """The policy of all rollouts of a batch."""
 
-    def __init__(self, write: Write, *, processor: Any, max_tokens: int) -> None:
-        """``max_tokens`` is the longest that a rollout may become after its prompt, observations included."""
+    def __init__(self, write: Write, *, processor: Any, max_tokens: int, shows_images: bool = True) -> None:
+        """``max_tokens`` is the longest that a rollout may become after its prompt, observations included.
+
+        Unless ``shows_images``, the model sees only the text of its observations; their record keeps the images.
+        """
         self._write, self._processor, self._max_tokens = write, processor, max_tokens
+        self._shows_images = shows_images
         self._players: dict[str, ActiveRollout] = {}
         self._waiting: list[tuple[ActiveRollout, asyncio.Future[Completion]]] = []
         self._n_going = 0
@@ -207,6 +211,8 @@ class ModelInTraining:
             self._write_if_all_wait()
 
     def _show(self, player: ActiveRollout, observation: Observation) -> None:
+        if not self._shows_images:
+            observation = replace(observation, images=())
         images, transcript = player.environment._shown(observation), player.transcript
         ids = observation_tokens(self._processor, player.protocol.wrap(observation), images, last=transcript.ids[-1])
         if len(transcript.ids) + len(ids) >= self._max_tokens:

@@ -81,7 +81,7 @@ def question_of(row: Row) -> GradedQuestion:
         grader = record_of(Grader, row["grader"]) if row.get("grader") else grader_of(sample)
     except (Unrenderable, RowError) as error:
         raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
-    return GradedQuestion(sample, grader, row.get("suitable"))
+    return GradedQuestion(sample, grader, row.get("suitable"), row.get("necessity_prior"))
 
 
 def opening(question: GradedQuestion, *, protocol: str, mode: str = "free") -> list[dict[str, Any]]:

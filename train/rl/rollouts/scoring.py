@@ -49,8 +49,10 @@ def group_relative(rewards: Rewards, *, scale: Scale = "none") -> list[float]:
     return [0.0 if reward is None else (reward - mean) / divisor for reward in rewards]
 
 
-def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int) -> GroupSelection:
+def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int, ranked: bool = True) -> GroupSelection:
     """Oversampling, filtering and ranking (PyVision-RL §3.3 and algorithm 1): the ``keep`` groups with most spread.
+
+    Unless ``ranked``, the first that have any (figure 5, without sorting).
 
     Groups go that have no whole rollout, or no spread among those that are whole; of the rest those with the largest
     population standard deviation stay, or all when fewer are left. The algorithm counts rollouts (``B · G``), here it
@@ -63,9 +65,11 @@ def oversample_filter_rank(groups: Sequence[Rewards], *, keep: int) -> GroupSele
     filtered: dict[int, Why] = {
         index: "no_spread" if group else "broken" for index, group in enumerate(whole) if not spreads[index]
     }
-    ranked = sorted((index for index in range(len(groups)) if spreads[index]), key=lambda index: -spreads[index])
-    filtered |= dict.fromkeys(ranked[keep:], "outranked")
-    return GroupSelection(tuple(ranked[:keep]), dict(sorted(filtered.items())), spreads)
+    order = [index for index in range(len(groups)) if spreads[index]]
+    if ranked:
+        order.sort(key=lambda index: -spreads[index])
+    filtered |= dict.fromkeys(order[keep:], "outranked")
+    return GroupSelection(tuple(order[:keep]), dict(sorted(filtered.items())), spreads)
 
 
 def positive_with_negative_advantage(correct: Sequence[bool], advantages: Sequence[float]) -> float:
@@ -95,7 +99,10 @@ Metrics = dict[str, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One entry per rollout in every tuple, in groups; what is None was not scored, because its rollout broke."""
+    """One entry per rollout in every tuple, in groups; what is None was not scored, because its rollout broke.
+
+    Rewards are None of rollouts that the method does not train, too.
+    """
 
     outcomes: tuple[RolloutOutcome, ...] = ()
     broken: tuple[str | None, ...] = ()
@@ -109,15 +116,20 @@ class Scores:
         advantages = chain.from_iterable(group_relative(group, scale=scale) for group in self._groups(size))
         return replace(self, advantages=tuple(advantages))
 
-    def select_groups(self, size: int, *, keep: int) -> tuple[list[int], list[bool]]:
+    @property
+    def untrained(self) -> list[bool]:
+        """Of every rollout whether it is to be left out of the loss."""
+        return [reward is None for reward in self.rewards]
+
+    def select_groups(self, size: int, *, keep: int, ranked: bool = True) -> tuple[list[int], list[bool]]:
         """``keep`` groups by algorithm 1 of PyVision-RL, and for each of their rollouts whether it is to be left out.
 
         Where fewer groups are worth it, others fill their places and are left out of the loss.
         """
-        chosen = oversample_filter_rank(self._groups(size), keep=keep)
+        chosen = oversample_filter_rank(self._groups(size), keep=keep, ranked=ranked)
         filled = [*chosen.kept, *chosen.filtered][:keep]
         rows = [(group, group * size + place) for group in filled for place in range(size)]
-        return filled, [group not in chosen.kept or self.broken[row] is not None for group, row in rows]
+        return filled, [group not in chosen.kept or self.rewards[row] is None for group, row in rows]
 
     def of_groups(self, groups: Sequence[int], size: int) -> Scores:
         """The scores of these groups alone."""
@@ -174,7 +186,7 @@ async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Jud
     return Scores(
         outcomes=tuple(outcomes),
         broken=tuple(broken),
-        rewards=tuple(score.reward if score else None for score in scores),
+        rewards=tuple(score.reward if score and score.is_trained else None for score in scores),
         correct=tuple(score.correct if score else None for score in scores),
         parts=tuple(score.parts if score else {} for score in scores),
     )

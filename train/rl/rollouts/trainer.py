@@ -102,9 +102,9 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         n_kept = round(len(inputs) // size / self._settings.oversample)
         self._log_metrics(scores.group_metrics(size, keep=n_kept))
         batch = with_advantages(batch, scores.advantages)
-        out = [reason is not None for reason in scores.broken]
+        out = scores.untrained
         if n_kept < len(inputs) // size:
-            groups, out = scores.select_groups(size, keep=n_kept)
+            groups, out = scores.select_groups(size, keep=n_kept, ranked=self._method.ranks_groups)
             batch, scores = rows_of_groups(batch, groups, size=size), scores.of_groups(groups, size)
         batch = weighted(without_rows(batch, out), size=size, loss_type=self._settings.loss_type)
         # the loss is a mean over what is left
@@ -163,6 +163,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
             lambda players: self._next_turns(players, prompt_images),
             processor=self._processor,
             max_tokens=self._settings.max_tokens,
+            shows_images=self._method.shows_images,
         )
         model.seconds_writing = time.monotonic() - self._started
         first = self._written(completion_ids, logprobs)

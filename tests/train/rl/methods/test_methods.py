@@ -1,11 +1,12 @@
 """Every method's rewards, against the papers' formulas computed by hand."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from tests.train.outcomes import QUESTION_IMAGE, looked, outcome
-from train.rl.methods import METHODS, Judges
+from train.rl.methods import METHODS, Judges, named_method
 from train.rl.methods.thyme import ThymeMethod
 from train.runs import TrainError
 
@@ -140,6 +141,31 @@ def test_ablations_pay_for_no_tool():
 def test_without_suitability_a_drawing_is_worth_as_much_everywhere():
     (plain,), (without,) = (rewards(name, outcome("red", looked())) for name in ("figr", "figr_without_suitability"))
     assert without - plain == pytest.approx(0.8)
+
+
+def test_without_the_visual_reward_a_drawing_earns_nothing():
+    assert rewards("figr_without_visual_reward", outcome("red", looked(), suitable=True)) == [2.0]
+
+
+def test_stored_necessity_is_the_rows():
+    used, unused = outcome("red", looked()), outcome("red")
+    prior = replace(used.question, necessity_prior=0.5)
+    group = [replace(one, question=prior) for one in adaptive_group(2, 2, used, unused)]
+    assert scored("adaptive", *group)[8].parts["alignment"] == 1.2
+    assert scored("adaptive_stored_necessity", *group)[8].parts["alignment"] == 1.6
+    assert scored("adaptive_stored_necessity", *adaptive_group(2, 2, used, unused))[8].parts["alignment"] == 1.2
+
+
+def test_weights_that_a_paper_excludes_are_one_line():
+    with pytest.raises(TrainError, match=r"method: Value error, TAPO needs \|weight_tool\| < \|weight_accuracy\|"):
+        named_method("codev", {"weight_tool": "2"})
+    with pytest.raises(TrainError, match="alignment needs b2 > b3 > 0"):
+        named_method("adaptive", {"b3": "3"})
+
+
+def test_a_group_is_divided_as_its_fields_say():
+    modes = named_method("adaptive", {"forced": 2, "free": 5}).modes(8)
+    assert [modes.count(mode) for mode in ("forced", "forbidden", "free")] == [2, 1, 5]
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -41,6 +41,30 @@ def test_the_groups_with_most_spread_are_kept():
     assert out == [False] * 4
 
 
+def test_without_sorting_the_first_groups_with_spread_are_kept():
+    some = outcome("red", looked())
+    found = of(RIGHT, RIGHT, some, RIGHT, some, WRONG, BROKEN, BROKEN, method="pyvision_without_sorting")
+    assert found.select_groups(2, keep=1, ranked=METHODS["pyvision_without_sorting"]().ranks_groups)[0] == [1]
+    assert found.select_groups(2, keep=1, ranked=METHODS["pyvision"]().ranks_groups)[0] == [2]
+
+
+def test_without_necessity_rewards_forced_and_forbidden_rollouts_are_in_no_mean():
+    """Their advantage is none, and the free ones are compared among themselves (Look Less, table 4)."""
+    group = [
+        outcome("red", looked(), mode="forced"),
+        outcome("blue", mode="forbidden"),
+        outcome("red", looked()),
+        WRONG,
+    ]
+    found = of(*group, method="adaptive_without_necessity_rewards", size=4).with_advantages(4, scale="none")
+    assert found.untrained == [True, True, False, False]
+    assert found.advantages[:2] == (0.0, 0.0)
+    assert found.advantages[2] == pytest.approx(-found.advantages[3])
+    assert found.advantages[2] > 0
+    assert found.parts[2]["necessity"] == 1.0
+    assert not any(of(*group, method="adaptive", size=4).untrained)
+
+
 def test_places_that_no_group_deserves_are_filled_and_left_out():
     found = of(RIGHT, WRONG, RIGHT, RIGHT, WRONG, WRONG)
     groups, out = found.select_groups(2, keep=2)
