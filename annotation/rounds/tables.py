@@ -205,6 +205,8 @@ class AcceptedRecords(NamedTuple):
 
     samples: list[Sample]
     annotators: Annotators
+    from_drafts: frozenset[str] = frozenset()
+    """The samples whose first person saw a policy's draft."""
 
 
 def read_accepted(workspace: Workspace) -> AcceptedRecords:
@@ -216,8 +218,10 @@ def read_accepted(workspace: Workspace) -> AcceptedRecords:
     for key in (ACCEPTED, replace(ACCEPTED, partition=RECORDED)):
         if tables.exists(key) and tables.n_rows(key):
             notes = tables.facts(key)["notes"]
-            samples = [to_sample(row, campaign=notes["campaign"]) for row in read_shown(workspace, key)]
-            return AcceptedRecords(samples, notes.get("annotators", "people"))
+            rows = read_shown(workspace, key)
+            samples = [to_sample(row, campaign=notes["campaign"]) for row in rows]
+            drafted = (sample.sample_id for sample, row in zip(samples, rows, strict=True) if row.pre_annotated)
+            return AcceptedRecords(samples, notes.get("annotators", "people"), frozenset(drafted))
     return AcceptedRecords([], "people")
 
 

@@ -98,7 +98,9 @@ def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefi
         mix, shards = Mix(**config.model_dump()), partitions.get_partition_keys()
         with workspace.open() as opened:
             people = read_accepted(opened)
-            dataset = RlDataset(opened, shards, people.samples, mix, Screening(opened), people.annotators)
+            dataset = RlDataset(
+                opened, shards, people.samples, mix, Screening(opened), people.annotators, people.from_drafts
+            )
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
             rows = opened.tables.read(KEY, RLRow)

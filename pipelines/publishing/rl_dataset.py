@@ -70,6 +70,8 @@ class RlDataset(Publication[RLRow]):
     screening: Screening
     annotators: Annotators = "people"
     """Who wrote ``annotated``."""
+    from_drafts: frozenset[str] = frozenset()
+    """Those of them that began as a policy's draft, by id."""
 
     @property
     def key(self) -> TableKey:
@@ -94,7 +96,7 @@ class RlDataset(Publication[RLRow]):
         tables = self.workspace.tables
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
-        cards = [self._agreement, self.annotators, languages(self.workspace)]
+        cards = [self._agreement, self.annotators, sorted(self.from_drafts), languages(self.workspace)]
         rest = [self.mix.validation_share, *cards, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
@@ -135,6 +137,7 @@ class RlDataset(Publication[RLRow]):
             benchmarks=benchmark_names(self.workspace),
             agreement=self._agreement,
             annotators=self.annotators,
+            from_drafts=self.from_drafts,
             languages=languages(self.workspace),
         )
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pipelines.generation.funnel import Funnel
@@ -85,9 +85,13 @@ def rl_card(
     benchmarks: Sequence[str],
     agreement: str,
     annotators: Annotators,
+    from_drafts: Collection[str],
     languages: Mapping[str, str],
 ) -> str:
-    """The card of all RL rows. ``agreement``: of votes with people, in words; ``languages``: by source."""
+    """The card of all RL rows. ``agreement``: of votes with people, in words; ``languages``: by source.
+
+    ``from_drafts``: the samples of the ``annotators`` that began as a policy's draft, by id.
+    """
     from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
     from pipelines.publishing.features import PROMPTS
 
@@ -97,7 +101,7 @@ def rl_card(
         front_matter=front_matter(title, samples, PROMPTS, n_rows=len(rows), tags=tags, languages=languages),
         asked=asked,
         measured_on=measured_on,
-        origins=_origins(workspace, partitions, rows, annotators),
+        origins=_origins(workspace, partitions, rows, annotators, from_drafts),
         rows=rows,
         report=report,
         n_by_split=n_by_split,
@@ -121,7 +125,11 @@ def rl_card(
 
 
 def _origins(
-    workspace: Workspace, partitions: Sequence[str], rows: Sequence[RLRow], annotators: Annotators
+    workspace: Workspace,
+    partitions: Sequence[str],
+    rows: Sequence[RLRow],
+    annotators: Annotators,
+    from_drafts: Collection[str],
 ) -> list[tuple[str, str, int]]:
     """What the rows say, who it is from, and of how many rows."""
     checked = {
@@ -129,8 +137,14 @@ def _origins(
         for shard in shards_with(workspace, partitions, labels.ASSET)
         for label in workspace.tables.read(shard.key(labels.ASSET), CheckedLabel)
     }
+
+    def author(row: RLRow) -> str:
+        if row.origin != "annotated":
+            return row.sample.source
+        return f"{annotators}, from a model's draft" if row.sample.sample_id in from_drafts else annotators
+
     facts: dict[str, list[str | None]] = {
-        "question and answer": [annotators if row.origin == "annotated" else row.sample.source for row in rows],
+        "question and answer": [author(row) for row in rows],
         "label compared with answers of": [
             f"{annotators}, in a second round" if row.origin == "annotated" else checked.get(row.sample.sample_id)
             for row in rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import product
 
 import pytest
@@ -40,7 +41,7 @@ def row(student: str | None, forced: str | None, judge: str | None, origin: str)
     )
 
 
-def card(workspace: Workspace, rows: list[RLRow], annotators: str) -> str:
+def card(workspace: Workspace, rows: list[RLRow], annotators: str, drafts: Collection[str] = ()) -> str:
     return rl_card(
         workspace,
         [],
@@ -52,6 +53,7 @@ def card(workspace: Workspace, rows: list[RLRow], annotators: str) -> str:
         benchmarks=[],
         agreement="not measured",
         annotators="people" if annotators == "people" else "simulated people",
+        from_drafts=drafts,
         languages={"streets": "en"},
     )
 
@@ -73,6 +75,12 @@ def test_a_card_says_who_was_asked_and_nothing_else(
     assert "qwen3-vl" in said or "qwen3-vl" not in (student, forced, judge)
     for promise in ("worth a rollout", "nearly always solve", "checked by people"):
         assert promise not in said
+
+
+def test_a_card_says_where_people_corrected_a_draft(workspace: Workspace) -> None:
+    rows = [row(None, None, None, "annotated")]
+    assert "| question and answer | people, from a model's draft | 1 |" in card(workspace, rows, "people", ["s"])
+    assert "from a model's draft" not in card(workspace, rows, "people", ["another"])
 
 
 def test_the_front_matter_is_as_the_hub_reads_it(workspace: Workspace) -> None:
