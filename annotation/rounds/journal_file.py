@@ -1,7 +1,11 @@
-"""The file of a journal: its tables, and the way from older schemas to today's."""
+"""The file of a journal: its tables, the way from older schemas to today's, its lock and its transactions."""
 
+import fcntl
 import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 from annotation import AnnotationError
 
@@ -22,6 +26,53 @@ _STEPS = {
     2: ("delete from settled",),  # nothing was touched yet: the states of all records are derived once
 }
 """From each schema to the next; missing tables are created anyway."""
+_MOST_KEYS = 500
+"""In one query."""
+
+
+class JournalFile:
+    """A journal's database in a campaign's folder. Use it as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "journal.sqlite"
+        self._db = open_journal(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._db.close()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """One sync at a time; the kernel releases the lock when its holder dies. Raises ``AnnotationError``."""
+        with self.path.with_suffix(".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise AnnotationError("another sync of this campaign is running; wait until it has ended") from error
+            yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing, and durable on exit."""
+        self._db.execute("begin immediate")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("rollback")
+            raise
+        self._db.execute("commit")
+
+    def _write(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self.transaction():
+            self._db.executemany(statement, list(rows))
+
+    def _by_key(self, query: str, keys: Sequence[str]) -> Iterator[Any]:
+        for start in range(0, len(keys), _MOST_KEYS):
+            batch = keys[start : start + _MOST_KEYS]
+            yield from self._db.execute(f"{query} where key in ({','.join('?' * len(batch))})", batch)
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
