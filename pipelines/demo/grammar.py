@@ -1,7 +1,6 @@
 """Sentences in many forms: ``"It [leans|tilts] [to the left|leftwards]."`` stands for four.
 
-    says = phrases(data_beside(__file__))       # arrays that hold alternatives become ``Forms``
-    random.choice(says["seen"])                 # one form; each is as likely as any other
+    some_form(says["seen"], random)             # one form of one of the texts, each text as likely as any other
     one_form("[So|Then] I look.", random)
 
 An alternative may be empty. Alternatives do not nest. Slots (``{label}``) stay as they are.
@@ -9,9 +8,9 @@ An alternative may be empty. Alternatives do not nest. Slots (``{label}``) stay 
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import Any, overload
+from typing import overload
 
 _CHOICE = re.compile(r"\[([^\[\]]*\|[^\[\]]*)\]")
 
@@ -41,22 +40,24 @@ class Forms(Sequence[str]):
         raise IndexError(at)
 
 
-def phrases(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The same table, where an array of texts with alternatives is the ``Forms`` of these. Code has several lines and
-    is left alone."""
-    return {name: _expanded(value) for name, value in table.items()}
+def nth_form(texts: Sequence[str], n: int) -> str:
+    """One form of all: another one for every ``n`` below their number, and neighbours far apart."""
+    forms = Forms(texts)
+    return forms[n * _STEP % len(forms)]
+
+
+_STEP = 7919
+"""A prime that divides no number of forms here."""
+
+
+def some_form(texts: Sequence[str], rng: Random) -> str:
+    """A form of one of the texts: one with many forms is not more likely than the others."""
+    return one_form(rng.choice(texts), rng)
 
 
 def one_form(text: str, rng: Random) -> str:
     """Some form of one text."""
     return rng.choice(Forms([text]))
-
-
-def _expanded(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return phrases(value)
-    texts = isinstance(value, list) and all(isinstance(text, str) and "\n" not in text for text in value)
-    return Forms(value) if texts and any(map(_CHOICE.search, value)) else value
 
 
 def _parts(text: str) -> list[list[str]]:

@@ -50,11 +50,11 @@ def _shows(sample: Sample) -> Sequence[str]:
     region = _region(sample)
     if region is None:
         return list(_SAYS["shows"])
-    return after_crop(_SAYS, sample, enlargement(region, readable_side=READABLE_SIDE))
+    return after_crop(sample, enlargement(region, readable_side=READABLE_SIDE), _SAYS)
 
 
-def _overview(task: Task, _: Random) -> tuple[Sequence[str], str]:
-    return _SAYS["first"], _CODE["overview"].format(n=_index(task.sample), side=OVERVIEW_SIDE)
+def _overview(task: Task, rng: Random) -> tuple[Sequence[str], str]:
+    return _SAYS["first"], rng.choice(_CODE["overview"]).format(n=_index(task.sample), side=OVERVIEW_SIDE)
 
 
 def _zoom(task: Task, rng: Random) -> tuple[Sequence[str], str]:

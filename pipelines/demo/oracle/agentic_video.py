@@ -5,6 +5,7 @@ from functools import partial
 from random import Random
 
 from pipelines.demo import data_beside
+from pipelines.demo.grammar import some_form
 from pipelines.demo.oracle.family_script import answer_turn, before_look, family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import PyVision
@@ -19,7 +20,7 @@ MAX_CLOSE = 12
 
 def _overview(turn: CompletionRequest) -> str:
     code = _SAYS["code"]["overview"].format(video=_video(turn.task.sample), n=N_OVERVIEW, columns=N_OVERVIEW // 2)
-    return PyVision().write_round(Random(turn.seed).choice(_SAYS["first"]), code, first=True)
+    return PyVision().write_round(some_form(_SAYS["first"], Random(turn.seed)), code, first=True)
 
 
 def _closer(turn: CompletionRequest) -> str:

@@ -6,7 +6,6 @@ from pipelines.demo import data_beside
 from pipelines.demo.oracle.family_script import (
     after_crop,
     answer_turn,
-    by_scale,
     crop_turn,
     enlargement,
     family_script,
@@ -14,6 +13,7 @@ from pipelines.demo.oracle.family_script import (
     looked_up,
     region_from_text,
     visibility,
+    where_to_crop,
     why_closer,
 )
 from pipelines.generation.recipes.further_enhancement import generous
@@ -33,9 +33,9 @@ def _look_or_answer(turn: CompletionRequest) -> str:
         region = regions[len(turn.rounds)]
         # a turn's own seed: the second look does not repeat the first one's words
         rng = Random(turn.seed if turn.rounds else turn.task.seed)
-        why = _SAYS["narrower"] if turn.rounds else why_closer(_SAYS["why"], visibility(turn.task))
-        return crop_turn(turn, region, rng, why, by_scale(_SAYS, "then", enlargement(region)))
-    return answer_turn(turn, Thyme(), after_crop(_SAYS, turn.task.sample, enlargement(regions[-1])))
+        why = _SAYS["narrower"] if turn.rounds else why_closer(visibility(turn.task))
+        return crop_turn(turn, region, rng, why, where_to_crop(enlargement(region)))
+    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, enlargement(regions[-1])))
 
 
 def _regions(turn: CompletionRequest) -> list[Box]:

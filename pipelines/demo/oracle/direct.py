@@ -3,7 +3,14 @@
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.oracle.family_script import closing_of, family_script, one_of_each, operation_plan, visibility
+from pipelines.demo.oracle.family_script import (
+    closing_of,
+    family_script,
+    label_of,
+    one_of_each,
+    operation_plan,
+    visibility,
+)
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 from pipelines.models.tasks import spelled_answer
@@ -14,7 +21,8 @@ _SAYS = data_beside(__file__)
 def _answer(turn: CompletionRequest) -> str:
     sample, rng = turn.task.sample, Random(turn.task.seed)
     usable = [*_SAYS["usable"], *(_SAYS["usable_plain"] if visibility(turn.task).is_plain else ())]
-    thought = one_of_each(rng, usable, _SAYS["looked"], _SAYS["shows"]).format(seen=spelled_answer(sample))
+    thought = one_of_each(rng, usable, _SAYS["looked"], _SAYS["shows"])
+    thought = thought.format(label=label_of(sample, unnamed="part in question"), seen=spelled_answer(sample))
     return Thyme().write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=True)
 
 

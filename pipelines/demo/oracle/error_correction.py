@@ -23,7 +23,7 @@ _SAYS = data_beside(__file__)
 
 
 def _wrong_crop(turn: CompletionRequest) -> str:
-    why = why_closer(_SAYS["why"], visibility(turn.task))
+    why = why_closer(visibility(turn.task))
     region = region_from_text(turn.task.hint["first_region"])
     return crop_turn(turn, region, Random(turn.task.seed), why, _SAYS["belief"], part="part in question")
 
@@ -54,7 +54,7 @@ def _way(first: Box, region: Box) -> str:
 
 def _answer(turn: CompletionRequest) -> str:
     scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
-    return answer_turn(turn, Thyme(), after_crop(_SAYS, turn.task.sample, scale))
+    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, scale, _SAYS))
 
 
 script = family_script(_wrong_crop, _right_crop, _answer)

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from pipelines.demo import data_beside
+from pipelines.demo.grammar import some_form
 from pipelines.generation.recipes import as_fractions, as_looked_up
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.policies.embedded import Script
@@ -115,14 +116,14 @@ READABLE_SIDE = 480
 def answer_turn(turn: CompletionRequest, protocol: Protocol, phrases: Sequence[str], *, label: str = "") -> str:
     """The final turn: one of ``phrases`` with the slots ``label`` and ``seen``, the choice by name, the answer."""
     sample = turn.task.sample
-    phrase = Random(turn.seed).choice(phrases)
+    phrase = some_form(phrases, Random(turn.seed))
     thought = phrase.format(label=label or label_of(sample), seen=spelled_answer(sample))
     return protocol.write_answer(f"{thought}{closing_of(sample)}", sample.answer, first=not turn.rounds)
 
 
 def one_of_each(rng: Random, *parts: Sequence[str]) -> str:
-    """A phrase of each part, in their order."""
-    return " ".join(rng.choice(phrases) for phrases in parts)
+    """A form of a phrase of each part, in their order."""
+    return " ".join(some_form(phrases, rng) for phrases in parts)
 
 
 def before_look(sample: Sample, rng: Random, *parts: Sequence[str], **slots: object) -> str:
@@ -139,10 +140,15 @@ def silent(rng: Random, codes: Sequence[str], sample: Sample) -> str:
     return rng.choice([code for code in codes if names_answer(code, sample) is None] or list(codes))
 
 
-def why_closer(says: Mapping[str, Any], seen: Visibility) -> Sequence[str]:
+def why_closer(seen: Visibility, says: Mapping[str, Any] = _SAYS["why"]) -> Sequence[str]:
     """The reasons for a closer look that hold: ``small``, ``detail`` of a large image, or ``between``."""
     kind = "small" if seen.size == "small" else "detail" if seen.is_detail else "between"
     return list(says[kind])
+
+
+def where_to_crop(scale: int) -> Sequence[str]:
+    """Which part is cropped, with the slots ``label`` and ``place``."""
+    return by_scale(_SAYS, "then", scale)
 
 
 def by_scale(says: Mapping[str, Any], name: str, scale: int) -> Sequence[str]:
@@ -150,7 +156,7 @@ def by_scale(says: Mapping[str, Any], name: str, scale: int) -> Sequence[str]:
     return [*says[name], *(says[f"{name}_enlarged"] if scale > 1 else ())]
 
 
-def after_crop(says: Mapping[str, Any], sample: Sample, scale: int) -> Sequence[str]:
+def after_crop(sample: Sample, scale: int, says: Mapping[str, Any] = _SAYS) -> Sequence[str]:
     """What may be said of a crop: that it is clear only where the target is large enough in it."""
     target = sample.truth.boxes[0].box
     is_clear = min(target.width, target.height) * scale >= CLEAR_SIDE

@@ -3,19 +3,19 @@
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.grammar import phrases
+from pipelines.demo.grammar import some_form
 from pipelines.demo.oracle.family_script import family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import ToolCall
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.records.samples import reference_solution
 
-_SAYS = phrases(data_beside(__file__))
+_SAYS = data_beside(__file__)
 
 
 def _draw_or_answer(turn: CompletionRequest) -> str:
     solution, rng = reference_solution(turn.task.sample), Random(turn.task.seed)
-    why, shows = rng.choice(_SAYS["draw"]), rng.choice(_SAYS["shows"])
+    why, shows = some_form(_SAYS["draw"], rng), some_form(_SAYS["shows"], rng)
     if not solution.drawn:
         raise RowError(Reason.UNSUITABLE, "the source knows no drawing of this problem; only a model can make one")
     if not turn.rounds:

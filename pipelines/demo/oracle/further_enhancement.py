@@ -25,7 +25,7 @@ _PARTS = ("third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "t
 
 def _generous_crop(turn: CompletionRequest) -> str:
     region = region_from_text(turn.task.hint["first_region"])
-    why = why_closer(_SAYS["why"], visibility(turn.task))
+    why = why_closer(visibility(turn.task))
     return crop_turn(turn, region, Random(turn.task.seed), why, _SAYS["wide"])
 
 
@@ -45,14 +45,13 @@ def _observed(turn: CompletionRequest) -> Sequence[str]:
     where = ("on the left", "near the middle", "on the right")[third]
     parts = round(first.width / target.width)
     size = "less than half" if parts <= 2 else f"about one {_PARTS[min(parts, len(_PARTS) + 2) - 3]}"
-    return [f"{found} {where} of this view, but it takes up only {size} of its width." for found in _SAYS["found"]] + [
-        f"{found} in this view, with {size} of its width." for found in _SAYS["found"]
-    ]
+    places = [place.replace("{where}", where).replace("{size}", size) for place in _SAYS["place"]]
+    return [f"{found} {place}" for found in _SAYS["found"] for place in places]
 
 
 def _answer(turn: CompletionRequest) -> str:
     scale = enlargement(looked_up(turn, region_from_text(turn.task.hint["region"])))
-    return answer_turn(turn, Thyme(), after_crop(_SAYS, turn.task.sample, scale))
+    return answer_turn(turn, Thyme(), after_crop(turn.task.sample, scale, _SAYS))
 
 
 script = family_script(_generous_crop, _exact_crop, _answer)

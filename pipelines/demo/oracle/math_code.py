@@ -3,14 +3,14 @@
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.grammar import phrases
+from pipelines.demo.grammar import some_form
 from pipelines.demo.oracle.family_script import family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 from pipelines.models.protocols.markup import write_box
 from pipelines.records.samples import reference_solution
 
-_SAYS = phrases(data_beside(__file__))
+_SAYS = data_beside(__file__)
 
 
 def _solution(turn: CompletionRequest) -> str:
@@ -25,10 +25,10 @@ def _compute_or_answer(turn: CompletionRequest) -> str:
     solution, rng, n = reference_solution(turn.task.sample), Random(turn.task.seed), len(turn.rounds)
     codes, answer = solution.programs[: rng.choice((1, 2))], turn.task.sample.answer
     if n >= len(codes):
-        thought = rng.choice(_SAYS["conclude"]).format(seen=solution.seen, answer=answer)
+        thought = some_form(_SAYS["conclude"], rng).format(seen=solution.seen, answer=answer)
         return Thyme().write_answer(thought, answer, first=not n)
     if n:
-        return Thyme().write_round(rng.choice(_SAYS["verify"]).format(seen=solution.seen), codes[n], first=False)
+        return Thyme().write_round(some_form(_SAYS["verify"], rng).format(seen=solution.seen), codes[n], first=False)
     return Thyme().write_round(f"{solution.idea} {rng.choice(_SAYS['compute'])}", codes[n], first=True)
 
 

@@ -34,7 +34,7 @@ def _zoom_or_answer(turn: CompletionRequest) -> str:
     region = as_looked_up(exact, image, Random(seed_from("region", sample.sample_id)))
     sides: list[int | float] = [*as_fractions(region, image, digits=2)]
     place = place_at((sides[0] + sides[2]) / 2, (sides[1] + sides[3]) / 2)
-    why = why_closer(_SAYS["why"], seen)
+    why = why_closer(seen)
     thought = before_look(sample, Random(turn.seed), why, _SAYS["then"], label=label, place=place)
     return ToolCall().write_round(thought, crop_line(sides, int(hint["image"])), first=True)
 

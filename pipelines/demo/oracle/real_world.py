@@ -42,7 +42,7 @@ def _operate(turn: CompletionRequest) -> str:
         region = looked_up(turn, target_region(sample))
         scale = enlargement(region)
         slots |= {"place": place_of(region, sample), "box": tuple(region), "scale": scale}
-        says["issues"]["region"] = why_closer(_SAYS["closer"], visibility(turn.task))
+        says["issues"]["region"] = why_closer(visibility(turn.task), _SAYS["closer"])
         says["then"]["region"] = by_scale(_SAYS["then"], "region", scale)
         steps["region"] = _CODE["steps"]["region" if scale > 1 else "region_plain"]
     parts = [says[kind][operation] for kind in ("issues", "then") for operation in operations]
@@ -70,7 +70,7 @@ def _worked(turn: CompletionRequest, operation: str) -> Sequence[str]:
     if operation != "region":
         return list(_SAYS["worked"][operation])
     sample = turn.task.sample
-    return after_crop(_SAYS["worked"]["region"], sample, enlargement(looked_up(turn, target_region(sample))))
+    return after_crop(sample, enlargement(looked_up(turn, target_region(sample))), _SAYS["worked"]["region"])
 
 
 script = family_script(_operate, _answer, plan=operation_plan)

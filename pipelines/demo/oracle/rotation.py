@@ -4,18 +4,18 @@ from functools import partial
 from random import Random
 
 from pipelines.demo import data_beside
-from pipelines.demo.grammar import phrases
+from pipelines.demo.grammar import some_form
 from pipelines.demo.oracle.family_script import answer_turn, before_look, family_script
 from pipelines.models.policies.base import CompletionRequest
 from pipelines.models.protocols import Thyme
 
-_SAYS = phrases(data_beside(__file__))
+_SAYS = data_beside(__file__)
 
 
 def _turn_upright(turn: CompletionRequest) -> str:
     rng = Random(turn.task.seed)
     angle, correction = int(turn.task.hint["angle"]), int(turn.task.hint["correction"])
-    lean = rng.choice(_SAYS["leans"][_lean(angle)])
+    lean = some_form(_SAYS["leans"][_lean(angle)], rng)
     thought = before_look(turn.task.sample, rng, _SAYS["seen"], _SAYS["why"], _SAYS["then"], lean=lean)
     signed = correction if correction <= 180 else correction - 360
     code = rng.choice(_SAYS["code"]).format(correction=rng.choice((correction, signed)))

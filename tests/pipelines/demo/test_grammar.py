@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pipelines.demo.grammar import Forms, one_form, phrases
+from pipelines.demo.grammar import Forms, one_form, some_form
 
 TEXTS = ["It [leans|tilts] [left|right|].", "Plain {label}."]
 
@@ -31,15 +31,8 @@ def test_a_choice_is_of_all_forms():
     assert {one_form("[So|Then] I look.", rng) for _ in range(20)} == {"So I look.", "Then I look."}
 
 
-def test_only_arrays_of_sentences_are_read_so():
-    table = {
-        "says": ["[a|b]"],
-        "more": {"says": ["c [d|e]"]},
-        "code": ["x = [1|2]\ny = 3"],
-        "plain": ["f"],
-        "n": [1, 2],
-    }
-    read = phrases(table)
-    assert list(read["says"]) == ["a", "b"]
-    assert list(read["more"]["says"]) == ["c d", "c e"]
-    assert (read["code"], read["plain"], read["n"]) == (table["code"], ["f"], [1, 2])
+def test_a_text_with_many_forms_is_no_more_likely():
+    rng = random.Random(0)
+    drawn = [some_form(["[a|b|c] [d|e|f] [g|h|i]", "plain"], rng) for _ in range(400)]
+    assert 140 < drawn.count("plain") < 260
+    assert len(set(drawn)) == 28

@@ -98,4 +98,4 @@ def test_every_reject_has_a_typed_reason(finished):
 def test_every_program_of_the_oracle_executes(finished):
     runs = finished.workspace.tables.read(finished.key("runs"), Trajectory)
     assert {run.rounds[0].observation.status for run in runs} == {"ok"}
-    assert len({run.rounds[0].code for run in runs}) == 6
+    assert len({run.rounds[0].code for run in runs}) == 8
