@@ -42,6 +42,7 @@ T = TypeVar("T")
 
 _BYTES_PER_PIXEL = 3
 _GUEST_STATUSES = STATUSES - {"killed", "protocol"}
+_MAX_OVER_LIMIT = 1 << 31
 _MAX_SIDE = 65_535
 _MAX_KIND, _MAX_NAME, _MAX_NOTE, _MAX_ERROR = 32, 256, 512, 4096
 _BYTES_PER_CHAR = 6
@@ -80,6 +81,7 @@ class Reply:
     edits: tuple[Edit, ...]
     images: tuple[Frame, ...]
     artefacts: tuple[Artefact, ...]
+    n_over_limit: int
 
 
 def encode_request(nonce: int, code: str) -> bytes:
@@ -157,6 +159,7 @@ def parse_reply(payload: bytes, limits: Limits, code: str = "") -> Reply:
         edits=_rows(fields.get("edits"), MAX_EDITS, _Edits(code)),
         images=images,
         artefacts=_rows(fields.get("artefacts"), limits.files, _artefact),
+        n_over_limit=_count(fields.get("n_over_limit", 0), 0, _MAX_OVER_LIMIT),
     )
 
 

@@ -61,6 +61,8 @@ class Observation:
     artefacts: tuple[Artefact, ...]
     broken: bool = False
     """The session is gone with its state: its rollout cannot go on (PyVision-RL §3.3 leaves such rollouts out)."""
+    n_over_limit: int = 0
+    """Images that are not shown because there are too many, or because they are too large."""
 
     @property
     def ok(self) -> bool:

@@ -231,7 +231,16 @@ class Session(Closing):
         pixels = self._window.read([(frame.width, frame.height) for frame in reply.images])
         images = tuple(ShownImage(image, frame.name) for image, frame in zip(pixels, reply.images, strict=True))
         seconds = time.monotonic() - started
-        return Observation(reply.status, reply.text, images, reply.error, seconds, reply.edits, reply.artefacts)
+        return Observation(
+            reply.status,
+            reply.text,
+            images,
+            reply.error,
+            seconds,
+            reply.edits,
+            reply.artefacts,
+            n_over_limit=reply.n_over_limit,
+        )
 
     def _signal(self, number: int) -> None:
         with self._pidfd_lock, suppress(ProcessLookupError):

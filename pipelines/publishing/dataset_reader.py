@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,8 @@ T = TypeVar("T")
 Kind = Literal["trajectories", "prompts"]
 """Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
 ALL = "all"
+_ADDED: Mapping[Kind, frozenset[str]] = {"trajectories": frozenset(), "prompts": frozenset({"visual_search"})}
+"""Columns that datasets of earlier versions lack; there they are null."""
 MARKER = ".darkroom.json"  # a hidden file: `datasets` must not take it for data
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
 
@@ -89,12 +91,16 @@ def features_of(kind: Kind) -> Features:
 
 
 def check_columns(file: Path, kind: Kind, *, needed: Collection[str] | None = None) -> None:
-    """Raises ``DatasetError`` unless the file has the columns of its kind (or ``needed``, and any others)."""
+    """Raises ``DatasetError`` unless the file has the columns of its kind (or ``needed``, and any others).
+
+    Columns that were added since may be missing.
+    """
     columns, expected = columns_of(file), set(features_of(kind) if needed is None else needed)
     unknown = columns - expected if needed is None else set()
-    if expected - columns or unknown:
+    missing = expected - columns - _ADDED[kind]
+    if missing or unknown:
         raise DatasetError(
-            f"{file} is no shipped dataset of {kind}: missing {sorted(expected - columns)}, unknown {sorted(unknown)}; "
+            f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}; "
             "materialise `sft_dataset` or `rl_dataset` again"
         )
 

@@ -66,6 +66,7 @@ PROMPTS = Features(
         "suitability_majority": _text,
         "suitability_yes": _int,
         "suitability_no": _int,
+        "visual_search": _bool,
         "boxes": List(_columns(TruthBox)),
         **_columns(Sample, "source", "source_row", "license"),
         **_refs,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from pipelines.models.tasks import question_text
 from pipelines.publishing.dataset_reader import Kind, features_of
 from pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
+from pipelines.rl.visual_search import asks_visual_search
 from pipelines.selection.splits import SPLITS, Split
 from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.images import ImageStore
@@ -45,9 +47,19 @@ def write_trajectories(
     return write_split(folder, rows, "trajectories", split=split)
 
 
-def write_prompts(folder: Path, rows: Iterable[RLRow], *, store: ImageStore, split: str) -> Shipped:
-    """Writes RL rows as the parquet file of a split, in their order."""
-    return write_split(folder, (prompt_row(row, store) for row in rows), "prompts", split=split)
+def write_prompts(
+    folder: Path,
+    rows: Iterable[RLRow],
+    *,
+    store: ImageStore,
+    split: str,
+    visual_search: Mapping[str, bool] = MappingProxyType({}),
+) -> Shipped:
+    """Writes RL rows as the parquet file of a split, in their order.
+
+    ``visual_search``: by source, whether its questions are; for rows without boxes.
+    """
+    return write_split(folder, (prompt_row(row, store, visual_search) for row in rows), "prompts", split=split)
 
 
 def write_split(folder: Path, rows: Iterable[dict[str, Any]], kind: Kind, *, split: str) -> Shipped:
@@ -102,7 +114,9 @@ def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) ->
     }
 
 
-def prompt_row(row: RLRow, store: ImageStore) -> dict[str, Any]:
+def prompt_row(
+    row: RLRow, store: ImageStore, visual_search: Mapping[str, bool] = MappingProxyType({})
+) -> dict[str, Any]:
     """The columns of prompts."""
     sample = row.sample
     return {
@@ -110,6 +124,7 @@ def prompt_row(row: RLRow, store: ImageStore) -> dict[str, Any]:
         "prompt": question_text(sample),
         **_fields(row, "difficulty", "origin", "grader"),
         **_measurements(row),
+        "visual_search": asks_visual_search(sample, visual_search.get(sample.source)),
         "boxes": to_row(sample.truth.boxes),
         **_media(sample.images, sample, store),
     }

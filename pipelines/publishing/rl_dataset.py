@@ -31,7 +31,7 @@ from pipelines.rl.suitability import VOTES, agreement_in_words
 from pipelines.selection.screening import Screening
 from pipelines.selection.splits import Split, Splits, grouped
 from pipelines.selection.stratified import Candidate
-from pipelines.sources.catalog import source_of
+from pipelines.sources.catalog import Catalog, source_of
 from pipelines.storage.stage import Outcome, StageReport, code_digest
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -97,7 +97,8 @@ class RlDataset(Publication[RLRow]):
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
         cards = [self._agreement, self.annotators, sorted(self.from_drafts), languages(self.workspace)]
-        rest = [self.mix.validation_share, *cards, code_digest(*FILES_CODE, __name__)]
+        stated = Catalog(self.workspace.sources).visual_search()
+        rest = [self.mix.validation_share, *cards, stated, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
     def select(self) -> Outcome[RLRow]:
@@ -125,7 +126,8 @@ class RlDataset(Publication[RLRow]):
         return row.sample
 
     def write(self, rows: Sequence[RLRow], split: Split) -> Shipped:
-        return write_prompts(self.folder, rows, store=self.workspace.images, split=split)
+        stated = Catalog(self.workspace.sources).visual_search()
+        return write_prompts(self.folder, rows, store=self.workspace.images, split=split, visual_search=stated)
 
     def card(self, rows: Sequence[RLRow], report: StageReport, n_by_split: Mapping[str, int]) -> str:
         return rl_card(

@@ -79,6 +79,8 @@ class SourceConfig(BaseModel):
     license: str = ""
     language: str = Field(default="", pattern="^([a-z]{2,3})?$")
     """Of its questions, ISO 639; for the dataset's card."""
+    visual_search: bool | None = None
+    """Whether its questions ask for something small at one place; for rows without boxes (``pipelines/rl``)."""
 
     @model_validator(mode="after")
     def _has_a_transcript(self) -> Self:
@@ -170,6 +172,11 @@ class Catalog:
         stated = {name: getattr(_open_embedded(name), "language", "") for name in _embedded()}
         stated |= {name: config.language for name, config in self.configs().items()}
         return {name: language for name, language in stated.items() if language}
+
+    def visual_search(self) -> dict[str, bool]:
+        """Whether each source's questions are visual search, of those that state it."""
+        stated = {name: config.visual_search for name, config in self.configs().items()}
+        return {name: is_search for name, is_search in stated.items() if is_search is not None}
 
     def partitions(self) -> dict[str, tuple[str, int]]:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""

@@ -33,15 +33,34 @@ Morse's) are longer than every window."""
 Hashes = NDArray[np.uint64]
 
 
+@dataclass(frozen=True, slots=True)
+class RepetitionRule:
+    """When a text is repetitive: characters of ``windows`` whose places, at least ``times``, cover over ``share``."""
+
+    windows: tuple[int, ...] = WINDOWS
+    share: float = SHARE
+    times: int = TIMES
+    min_chars: int = MIN_CHARS
+    min_chars_without_letters: int = MIN_CHARS_WITHOUT_LETTERS
+
+
+DARKROOM = RepetitionRule()
+PAPER = RepetitionRule(times=2, min_chars=0, min_chars_without_letters=0)
+"""Thyme §4.3 as it stands: any substring that repeats and covers more than half. It has one fixed length, which is not
+published; here each of ``WINDOWS`` counts. Places that overlap cover no character twice."""
+RULES = {"darkroom": DARKROOM, "paper": PAPER}
+
+
 class Repetition:
     """Watches one text while it grows, in constant time for each character."""
 
-    def __init__(self) -> None:
+    def __init__(self, rule: RepetitionRule = DARKROOM) -> None:
+        self._rule = rule
         self._pending: list[str] = []
         self._n_chars = self._n_pending = 0
         self._sums: Hashes = np.zeros(1, np.uint64)
         self._last_letters: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._windows = [_Window(length) for length in WINDOWS]
+        self._windows = [_Window(length, rule.times) for length in rule.windows]
 
     def feed(self, text: str) -> bool:
         """Takes the next piece; whether the text is repetitive, but for fewer than ``BLOCK`` characters at its end."""
@@ -53,14 +72,15 @@ class Repetition:
 
     @property
     def found(self) -> bool:
-        """Whether one substring covers more than ``SHARE`` of the text so far."""
+        """Whether one substring covers more than the rule's share of the text so far."""
         self._look()
         return self._is_repetitive()
 
     def _is_repetitive(self) -> bool:
+        n_chars, rule = self._n_chars, self._rule
         return any(
-            (self._n_chars >= MIN_CHARS and window.most_worded > SHARE * self._n_chars)
-            or (self._n_chars >= MIN_CHARS_WITHOUT_LETTERS and window.most_bare > SHARE * self._n_chars)
+            (n_chars >= rule.min_chars and window.most_worded > rule.share * n_chars)
+            or (n_chars >= rule.min_chars_without_letters and window.most_bare > rule.share * n_chars)
             for window in self._windows
         )
 
@@ -113,6 +133,7 @@ class _Window:
     """All substrings of one length. ``most_…``: the most characters that one covers, with letters and without."""
 
     length: int
+    times: int
     most_worded: int = 0
     most_bare: int = 0
     _places: dict[int, int | _Places] = field(default_factory=dict)
@@ -138,9 +159,9 @@ class _Window:
         places.last = start
         if start - places.apart >= self.length:
             places.apart, places.n_apart = start, places.n_apart + 1
-        if places.n_apart >= TIMES and has_letter:
+        if places.n_apart >= self.times and has_letter:
             self.most_worded = max(self.most_worded, places.covered)
-        elif places.n_apart >= TIMES:
+        elif places.n_apart >= self.times:
             self.most_bare = max(self.most_bare, places.covered)
 
 

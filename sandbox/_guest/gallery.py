@@ -166,6 +166,10 @@ class _Stamp(NamedTuple):
     inode: int
 
 
+class OverLimit(ValueError):
+    """An image that a limit of the observation keeps back; the message says which."""
+
+
 @dataclass
 class Budget:
     """Room that is left for images in one observation."""
@@ -175,13 +179,13 @@ class Budget:
     max_pixels: int
 
     def check(self, width: int, height: int) -> None:
-        """Raises ValueError, saying which limit an image of this size would break."""
+        """Raises OverLimit for an image of a size that would break one."""
         if width * height > self.max_pixels:
-            raise ValueError(f"not shown: {width}x{height} pixels, at most {self.max_pixels} pixels are shown")
+            raise OverLimit(f"not shown: {width}x{height} pixels, at most {self.max_pixels} pixels are shown")
         if self.n_images < 1:
-            raise ValueError("not shown: the observation has as many images as it may have")
+            raise OverLimit("not shown: the observation has as many images as it may have")
         if width * height * 3 > self.n_bytes:
-            raise ValueError("not shown: the images of the observation are too large together")
+            raise OverLimit("not shown: the images of the observation are too large together")
 
     def take(self, width: int, height: int) -> None:
         self.n_images -= 1

@@ -31,7 +31,7 @@ from sandbox._guest.errors import (
     text_of,
 )
 from sandbox._guest.frames import next_frame, send
-from sandbox._guest.gallery import Budget, Gallery, Pixels, SavedFiles, held_paths, newly_held, read_image
+from sandbox._guest.gallery import Budget, Gallery, OverLimit, Pixels, SavedFiles, held_paths, newly_held, read_image
 from sandbox._guest.output import Output
 from sandbox._guest.scan import Blocked, refuse_dangerous_calls
 from sandbox._guest.shared import CELL_PREFIX, Inputs, hook_opencv, hook_pillow, may_name_images, opened, paths_of
@@ -184,19 +184,22 @@ class Runner:
         text = self._output.text()
         new_files = self._saved.look(self._gallery.written)
         shown = self._gallery.ordered(new_files, newly_held(held, held_paths(self._names)))
-        images, notes = self._collect(shown)
+        images, notes, n_over_limit = self._collect(shown)
         listed = list(new_files.items())[: self.limits.files]  # the lite tier has no quota that stops at this number
         artefacts = [[self._name_of(path), size, self._shown(notes.get(path, ""))] for path, size in listed]
         if len(new_files) > len(listed):
             text += f"\n... [{len(new_files) - len(listed)} more files not listed] ...\n"
         if self._gallery.n_dropped:
             text += f"\n... [{self._gallery.n_dropped} more figures not shown] ...\n"
-        return self._fields(outcome, edit_rows, text, images, artefacts), [image.data for image in images]
+        fields = self._fields(outcome, edit_rows, text, images, artefacts)
+        n_over_limit += self._gallery.n_dropped
+        return fields | {"n_over_limit": n_over_limit}, [image.data for image in images]
 
-    def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str]]:
-        """The images within the limits, each image once; for the files among the others, why they are not shown."""
+    def _collect(self, shown: list[Pixels | str]) -> tuple[list[Pixels], dict[str, str], int]:
+        """The images within the limits, each image once; for the files among the others, why they are not shown, and
+        how many of them a limit keeps back."""
         budget = Budget(self.limits.max_images, self.limits.reply_mb << 20, self.limits.max_pixels)
-        images, notes = list[Pixels](), dict[str, str]()
+        images, notes, n_over_limit = list[Pixels](), dict[str, str](), 0
         for item in shown:
             try:
                 if isinstance(item, str):
@@ -207,6 +210,7 @@ class Runner:
             except ValueError as error:
                 if isinstance(item, str):
                     notes[item] = str(error)
+                    n_over_limit += isinstance(error, OverLimit)
                 else:
                     self._gallery.n_dropped += 1
                 continue
@@ -217,7 +221,7 @@ class Runner:
                 budget.take(image.width, image.height)
             elif isinstance(item, str):
                 notes[item] = f"shown already, as {first.name}"
-        return images, notes
+        return images, notes, n_over_limit
 
     def _name_of(self, path: str) -> str:
         return self._shown(self._saved.name_of(path))[:_MAX_NAME]

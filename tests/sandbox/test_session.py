@@ -236,6 +236,7 @@ def test_an_image_that_cannot_be_shown_is_named_with_the_reason(session: Session
 def test_images_beyond_the_limit_are_listed_and_not_shown(session: Session) -> None:
     observation = session.run("for i in range(12): Image.new('RGB', (9, 9 + i)).save(f'{i}.png')")
     assert len(observation.images) == Limits().max_images
+    assert observation.n_over_limit > 0
     assert sum("as many images" in artefact.note for artefact in observation.artefacts) == 4
 
 

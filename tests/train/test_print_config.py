@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import pytest
 import typer
 import yaml
 from typer.testing import CliRunner
 
+from pipelines.verification.repetition import DARKROOM, PAPER
 from train.grpo import main
 from train.rl.methods import METHODS, named_method, settings_of
+from train.rl.rollouts.sampling import repetition_rule
 from train.rl.settings import MethodDefaults
 
 
@@ -41,6 +45,18 @@ def test_a_value_that_is_set_has_no_source_in_the_paper():
     lines = printed("--method", "figr", "--temperature", "0.5").stdout.splitlines()
     assert "temperature: 0.5" in lines
     assert "max_rounds: 3  # §4.1" in lines
+
+
+def test_the_repetition_stop_is_a_named_rule_with_settings():
+    assert "repetition" not in settings_of("thyme").record
+    assert repetition_rule(settings_of("thyme")) == DARKROOM
+    assert repetition_rule(settings_of("thyme", repetition="off")) is None
+    chosen = settings_of("thyme", repetition="paper", repetition_chars=50, repetition_times=3)
+    assert chosen.record["repetition_chars"] == 50
+    assert repetition_rule(chosen) == replace(PAPER, windows=(50,), times=3)
+    least = repetition_rule(settings_of("thyme", repetition_min_chars=100, repetition_share=0.7))
+    assert (least.min_chars, least.min_chars_without_letters, least.share, least.times) == (100, 100, 0.7, 5)
+    assert "repetition: paper" in printed("--repetition", "paper").stdout
 
 
 def test_an_unknown_method_is_one_line():

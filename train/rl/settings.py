@@ -19,6 +19,8 @@ because the rollouts of several processes differ in their number of turns, and a
 LossType = Literal["grpo", "group", "dapo"]
 """What the loss is a mean over. ``grpo``: each rollout's tokens, then rollouts (FIGR eq. 9). ``group``: all tokens of a
 group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4)."""
+RepetitionStop = Literal["darkroom", "paper", "off"]
+"""The rule by which a rollout in circles is ended (``pipelines/verification/repetition.py``)."""
 Rubric = Literal["strict", "paper"]
 """The score of an image that is no evidence (``train.rl.judging.judges.MATCHES``)."""
 Scale = Literal["group", "none"]
@@ -80,6 +82,23 @@ class GrpoSettings(MethodDefaults):
     bf16_weights: Bf16Weights = False
     engine: Engine = Field(
         default="transformers", description="What generates: this process, or vLLM in it or in `trl vllm-serve`."
+    )
+    repetition: RepetitionStop | None = Field(
+        default=None,
+        description="What ends a rollout in circles: darkroom (the default), paper (Thyme §4.3: any substring that "
+        "covers more than half, from the first character on), off.",
+    )
+    repetition_chars: int | None = Field(
+        default=None, ge=2, description="Length of the substring; default: 40, 80, 160, 320 and 640 characters."
+    )
+    repetition_share: float | None = Field(
+        default=None, ge=0.01, le=1.0, description="More of the rollout than this is covered; default: 0.5."
+    )
+    repetition_times: int | None = Field(
+        default=None, ge=2, description="Least number of places; default: 5, of the paper's rule 2."
+    )
+    repetition_min_chars: int | None = Field(
+        default=None, ge=0, description="No shorter rollout is ended; default: 800, of the paper's rule 0."
     )
     judge: Annotated[str, Flag(hidden=True)] = ""
     """Model, votes and settings of the judge, as one text."""

@@ -78,7 +78,9 @@ Bf16Weights = Annotated[
 ]
 
 
-_LATER = {"bf16_weights", "loss_policy", "without_comments", "options", "method_file"}
+_LATER = {"bf16_weights", "loss_policy", "without_comments", "options", "method_file"} | {
+    f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")
+}
 
 
 def without_unset(record: Values) -> Values:

@@ -1,11 +1,21 @@
 import random
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.verification.repetition import MIN_CHARS, SHARE, TIMES, WINDOWS, Repetition
+from pipelines.verification.repetition import (
+    DARKROOM,
+    MIN_CHARS,
+    PAPER,
+    SHARE,
+    TIMES,
+    WINDOWS,
+    Repetition,
+    RepetitionRule,
+)
 
 
 def is_repetitive(text):
@@ -76,6 +86,9 @@ def test_pieces_make_no_difference(text, cuts):
     assert pieces.found == whole.found
 
 
+WORDS = ["the sign is red, ", "look again; ", "x", "no more than that. "]
+
+
 def places(text, substring):
     """Characters of ``text`` that lie in an occurrence, and how many occurrences fit beside one another."""
     starts = [start for start in range(len(text) - len(substring) + 1) if text.startswith(substring, start)]
@@ -87,15 +100,55 @@ def places(text, substring):
     return len(inside), n_apart
 
 
-def by_hand(text):
+def by_hand(text, rule=DARKROOM):
     """The rule, for texts whose every window has a letter in it."""
-    windows = {text[at : at + length] for length in WINDOWS for at in range(len(text) - length + 1)}
+    windows = {text[at : at + length] for length in rule.windows for at in range(len(text) - length + 1)}
     found = [places(text, window) for window in windows]
-    most = max((covered for covered, n_apart in found if n_apart >= TIMES), default=0)
-    return len(text) >= MIN_CHARS and most > SHARE * len(text)
+    most = max((covered for covered, n_apart in found if n_apart >= rule.times), default=0)
+    return len(text) >= rule.min_chars and most > rule.share * len(text)
 
 
-WORDS = ["the sign is red, ", "look again; ", "x", "no more than that. "]
+def test_the_rule_is_what_its_constants_say():
+    rule = RepetitionRule()
+    assert (rule.windows, rule.share, rule.times, rule.min_chars) == (WINDOWS, SHARE, TIMES, MIN_CHARS)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.sampled_from(WORDS), min_size=4, max_size=30))
+def test_the_papers_rule_is_what_counting_by_hand_says(words):
+    text = "".join(words)
+    watch = Repetition(PAPER)
+    watch.feed(text)
+    assert watch.found == by_hand(text, PAPER)
+
+
+def test_a_short_circle_is_one_by_the_papers_rule_alone():
+    """A loop of 60 characters, eight times."""
+    text = "I look at the sign again, and again I cannot read the words." * 8
+    assert len(text) == 480
+    assert Repetition(PAPER).feed(text)
+    assert not is_repetitive(text)
+
+
+def test_nothing_said_twice_is_no_circle_by_the_papers_rule():
+    program = (
+        "image = Image.open(image_path)\ncrop = image.crop((10, 20, 300, 400)).resize((600, 800))\nprint(crop.size)\n"
+    )
+    assert not Repetition(PAPER).feed("I crop the sign, because it is too small to read as it is.\n" + program)
+
+
+@pytest.mark.parametrize("rule", [RepetitionRule(), PAPER], ids=["darkroom", "paper"])
+def test_a_long_text_takes_linear_time(rule):
+    """Four times the text, in far less than sixteen times the time: circles that overlap themselves are the worst."""
+
+    def seconds(n_chars):
+        start = time.process_time()
+        Repetition(rule).feed("ab" * (n_chars // 2))
+        return time.process_time() - start
+
+    seconds(1000)
+    short, long = min(seconds(20_000) for _ in range(3)), min(seconds(80_000) for _ in range(3))
+    assert long < 10 * short
 
 
 @settings(max_examples=15)

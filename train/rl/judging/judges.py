@@ -37,6 +37,9 @@ CONCLUSION, PROCESS, EVIDENCE, TARGET = (
 )
 CONCLUSION_CHARS = 500
 """Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
+EVIDENCE_TEXT = bundled_prompt("judge_evidence_text")
+OUTPUT_CHARS = 4_000
+"""Of what code printed, as the judge of evidence reads it."""
 PROCESS_CHARS = 30_000
 """Longer thinking is not sent and scores 0: it is a loop, or exceeds the judge's context."""
 MATCHES: Mapping[Rubric, Mapping[str, float]] = {
@@ -115,6 +118,18 @@ async def process(thought: str, question: str, policy: Policy, *, n_votes: int =
     return await _graded(
         PROCESS, slots, (), policy, n_votes, _ThoughtGrades, lambda grade: (grade.logic + grade.text) / 20
     )
+
+
+async def text_evidence(
+    question: str, output: str, policy: Policy, *, n_votes: int = 1, rubric: Rubric = "strict"
+) -> Opinion:
+    """How far what code printed is evidence for the question: coordinates, simple statistics (CodeV §4.3).
+
+    The judge sees the question and the first ``OUTPUT_CHARS`` characters of the output, never code or thought.
+    """
+    scores, shown = MATCHES[rubric], output.strip()[:OUTPUT_CHARS]
+    slots = {"question": escaped(question), "output": escaped(shown), "nonce": nonce(question, shown)}
+    return await _graded(EVIDENCE_TEXT, slots, (), policy, n_votes, _EvidenceGrade, lambda grade: scores[grade.match])
 
 
 async def evidence(

@@ -29,6 +29,8 @@ class GradedQuestion:
     """Whether a drawing would help; None where it is unknown."""
     necessity_prior: float | None = None
     """Accuracy with tools less accuracy without, as measured before training; -1..1."""
+    visual_search: bool | None = None
+    """Whether it asks for something small at one place; None where that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class RolloutOutcome:
     """That the model wrote."""
     seconds: float = 0.0
     """That its programs took."""
+    n_over_limit: int = 0
+    """Images of its programs that the sandbox did not show: too many, or too large."""
     sandbox_error: str | None = None
     """Why the sandbox could not execute one of its programs, or lost its session."""
 
@@ -81,13 +85,16 @@ class RolloutOutcome:
         """Whether any program was executed."""
         return bool(self.rollout.rounds)
 
-    def failed(self, statuses: frozenset[str]) -> str | None:
-        """Why the rollout is broken (PyVision-RL algorithm 1): the sandbox's own error, or code with such a status."""
+    def failed(self, statuses: frozenset[str], *, over_limit: bool = False) -> str | None:
+        """Why the rollout is broken (PyVision-RL §3.3): the sandbox's own error, code with such a status, or images
+        ``over_limit``."""
         if self.sandbox_error is not None:
             return self.sandbox_error
         for number, turn in enumerate(self.rollout.rounds, start=1):
             if turn.observation.status in statuses:
                 return f"program {number}: {turn.observation.status}: {turn.observation.error or 'no error text'}"
+        if over_limit and self.n_over_limit:
+            return f"{self.n_over_limit} images exceed the sandbox's limits"
         return None
 
 
@@ -130,6 +137,11 @@ class Method:
     def broken(self) -> frozenset[str]:
         """Execution statuses that exclude a rollout from the update."""
         return RUN_OUT
+
+    @property
+    def breaks_over_limit(self) -> bool:
+        """Whether a rollout is broken whose code showed more images, or larger ones, than the sandbox shows."""
+        return False
 
     @property
     def shows_images(self) -> bool:

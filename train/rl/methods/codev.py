@@ -1,15 +1,16 @@
 """CodeV §4, TAPO: what each program showed is judged, beside the answer."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar
 
 from pipelines.models.tasks import question_text
 from pipelines.records import Round
 from train.rl import rewards
-from train.rl.judging.judges import Judges, consistency, evidence
+from train.rl.judging.judges import Judges, consistency, evidence, text_evidence
+from train.rl.judging.printed import measured_lines
 from train.rl.judging.redlines import redlines, tool_scores
 from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, pixel_ref
 from train.rl.settings import MethodDefaults
@@ -17,7 +18,7 @@ from train.rl.settings import MethodDefaults
 
 @dataclass(frozen=True, slots=True)
 class CodeVMethod(Method):
-    """Every round with code has a tool score: a redline's, else the evidence of its best image.
+    """Every round with code has a tool score: a redline's, else the evidence of its best image or of what it measured.
 
     The paper demands ``|weight_tool| < |weight_accuracy|`` and names neither; of a format (figure 9: at most 0.3) eq. 5
     knows nothing. With a ``weight_tool`` of 0 no judge is asked about images.
@@ -27,6 +28,10 @@ class CodeVMethod(Method):
     weight_tool: float = 0.5
     weight_consistency: float = 0.0
     """Of a right answer that follows from its thoughts, as a judge sees it (table 2, "+ Consistency", as in Thyme)."""
+    only_visual_search: bool = True
+    """Elsewhere only redlines count (§4.3); a question is visual search unless its row says that it is not."""
+    text_evidence: bool = True
+    """Of a round without an image, what its code measured and printed can be evidence (§4.3)."""
 
     name: ClassVar[str] = "codev"
     says: ClassVar[str] = "answer and, program by program, whether what it showed is evidence"
@@ -44,12 +49,23 @@ class CodeVMethod(Method):
     def __post_init__(self) -> None:
         rewards.tapo(0.0, (), weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
 
+    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+        """Where no judge sees evidence and no rollout is right, all rewards are 0 and nothing is learned.
+
+        Redlines alone would train code away there: only rollouts that wrote some can have one.
+        """
+        scores = await super(CodeVMethod, self).score(group, judges)  # slots: no `super()` without arguments
+        if judges.policy is not None or any(score.correct for score in scores):
+            return scores
+        return [replace(score, reward=0.0) for score in scores]
+
     async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
         """CodeV eqs. 5 and 6."""
         rounds = outcome.rollout.rounds
         crossed = redlines(rounds, [pixel_ref(image) for image in outcome.question_images])
-        asked = [None if found or not self.weight_tool else turn for found, turn in zip(crossed, rounds, strict=True)]
-        judged = await asyncio.gather(*(_evidence(judges, outcome, turn) for turn in asked))
+        is_dense = self.weight_tool and not (self.only_visual_search and outcome.question.visual_search is False)
+        asked = [turn if is_dense and not found else None for found, turn in zip(crossed, rounds, strict=True)]
+        judged = await asyncio.gather(*(self._evidence(judges, outcome, turn) for turn in asked))
         tools = tool_scores(crossed, judged)
         reward = rewards.tapo(correct, tools, weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
         consistent = await self._consistency(outcome, judges) if correct else 0.0
@@ -71,16 +87,18 @@ class CodeVMethod(Method):
         answer, n_votes = outcome.answer or "", judges.n_votes
         return (await consistency(outcome.thought, answer, question, judges.policy, n_votes=n_votes)).score
 
-
-async def _evidence(judges: Judges, outcome: RolloutOutcome, turn: Round | None) -> float | None:
-    if turn is None or not turn.observation.images or judges.policy is None or judges.images is None:
-        return None
-    policy, question = judges.policy, outcome.question.sample.question
-    images = [judges.images.add_pixels(outcome.pixels[image.sha256]) for image in turn.observation.images]
-    opinions = await asyncio.gather(
-        *(
-            evidence(question, image, policy, n_votes=judges.n_votes, rubric=judges.rubric)
-            for image in dict.fromkeys(images)
-        )
-    )
-    return max(opinion.score for opinion in opinions)
+    async def _evidence(self, judges: Judges, outcome: RolloutOutcome, turn: Round | None) -> float | None:
+        if turn is None or turn.observation.status != "ok" or judges.policy is None or judges.images is None:
+            return None
+        policy, question, observation = judges.policy, outcome.question.sample.question, turn.observation
+        n_votes, rubric = judges.n_votes, judges.rubric
+        if observation.images:
+            images = [judges.images.add_pixels(outcome.pixels[image.sha256]) for image in observation.images]
+            judged = (
+                evidence(question, image, policy, n_votes=n_votes, rubric=rubric) for image in dict.fromkeys(images)
+            )
+            return max(opinion.score for opinion in await asyncio.gather(*judged))
+        output = measured_lines(turn.code, observation.text) if self.text_evidence else ""
+        if not output:
+            return None
+        return (await text_evidence(question, output, policy, n_votes=n_votes, rubric=rubric)).score

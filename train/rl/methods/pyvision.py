@@ -33,6 +33,11 @@ class PyVisionMethod(Method):
     }
 
     @property
+    def breaks_over_limit(self) -> bool:
+        """§3.3: image limits exceeded."""
+        return self.variant == "paper"
+
+    @property
     def ranks_groups(self) -> bool:
         """Standard deviation sorting (§3.3)."""
         return self.sorting

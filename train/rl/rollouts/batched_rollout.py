@@ -99,7 +99,8 @@ class ActiveRollout:
     task: Task
     transcript: Transcript
     max_rounds: int
-    repetition: Repetition = field(default_factory=Repetition)
+    repetition: Repetition | None = field(default_factory=Repetition)
+    """None: a rollout in circles goes on."""
     n_rounds: int = 0
 
     @property
@@ -133,6 +134,7 @@ class ActiveRollout:
             n_tokens=self.transcript.n_written,
             seconds=environment.seconds,
             sandbox_error=environment.broken,
+            n_over_limit=environment.n_over_limit,
         )
 
 

@@ -49,6 +49,7 @@ class SandboxEnvironment:
 
     ``pixels`` are the images that its programs showed, by ``ImageRef.sha256``; ``seconds`` is what they took;
     ``broken`` says why the rollout cannot be trusted: the sandbox failed, or its session is gone with its state.
+    ``n_over_limit`` counts the images that its programs wanted to show beyond the sandbox's limits.
     ``error`` is set when this machine cannot execute anything.
     ``special_tokens`` are those of the tokenizer that reads the observations.
     """
@@ -75,6 +76,7 @@ class SandboxEnvironment:
         self.seconds = 0.0
         self.pixels: dict[str, Image.Image] = {}
         self.broken: str | None = None
+        self.n_over_limit = 0
         self.error: SandboxUnavailable | None = None
 
     def run_python(self, code: str) -> list[dict[str, Any]]:
@@ -150,6 +152,7 @@ class SandboxEnvironment:
         return name
 
     def _recorded(self, observation: Seen) -> Observation:
+        self.n_over_limit += observation.n_over_limit
         edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in observation.edits)
         images = tuple(pixel_ref(image.pixels) for image in observation.images)
         self.pixels.update((ref.sha256, image.pixels) for ref, image in zip(images, observation.images, strict=True))

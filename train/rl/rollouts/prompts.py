@@ -16,6 +16,7 @@ from pipelines.publishing.layouts.trl import messages_of
 from pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
 from pipelines.records import Grader, ImageRef, VideoRef
 from pipelines.records.reject_reasons import RowError
+from pipelines.rl.visual_search import asks_visual_search
 from pipelines.verification.grading import grader_of
 from train.examples.datasets import dataset_files, presented, require_columns
 from train.examples.encoding import sample_of
@@ -81,7 +82,14 @@ def question_of(row: Row) -> GradedQuestion:
         grader = record_of(Grader, row["grader"]) if row.get("grader") else grader_of(sample)
     except (Unrenderable, RowError) as error:
         raise TrainError(f"row {row['sample_id']}: {error.evidence}; export the dataset again") from error
-    return GradedQuestion(sample, grader, row.get("suitable"), row.get("necessity_prior"))
+    is_search = row.get("visual_search")
+    return GradedQuestion(
+        sample=sample,
+        grader=grader,
+        suitable=row.get("suitable"),
+        necessity_prior=row.get("necessity_prior"),
+        visual_search=asks_visual_search(sample) if is_search is None else is_search,
+    )
 
 
 def opening(question: GradedQuestion, *, protocol: str, mode: str = "free") -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ processor that leaves only the most likely token; with vLLM, ``in_segments``.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -14,10 +15,24 @@ from tokenizers.decoders import DecodeStream
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from pipelines.models.protocols import ParsedTurn, Protocol
-from pipelines.verification.repetition import Repetition
+from pipelines.verification.repetition import RULES, Repetition, RepetitionRule
+from train.rl.settings import GrpoSettings
 
 Ending = Literal["", "code", "said", "full", "repetition"]
 """Why a turn has ended: complete code, the model's end token, the token limit, repetition."""
+
+
+def repetition_rule(settings: GrpoSettings) -> RepetitionRule | None:
+    """The rule that ends rollouts in circles; None for none. A least length is for texts without letters, too."""
+    if settings.repetition == "off":
+        return None
+    changed: dict[str, Any] = {"share": settings.repetition_share, "times": settings.repetition_times}
+    if settings.repetition_chars is not None:
+        changed["windows"] = (settings.repetition_chars,)
+    if settings.repetition_min_chars is not None:
+        changed |= dict.fromkeys(("min_chars", "min_chars_without_letters"), settings.repetition_min_chars)
+    rule = RULES[settings.repetition or "darkroom"]
+    return replace(rule, **{name: value for name, value in changed.items() if value is not None})
 
 
 class TurnWatcher:

@@ -177,7 +177,7 @@ class Scores:
 
 async def scored(outcomes: Sequence[RolloutOutcome], method: Method, judges: Judges, *, size: int) -> Scores:
     """The rewards of a batch, all groups at the same time. Raises ``JudgeDown``."""
-    broken = [outcome.failed(method.broken) for outcome in outcomes]
+    broken = [outcome.failed(method.broken, over_limit=method.breaks_over_limit) for outcome in outcomes]
     whole = [[row for row in range(at, at + size) if broken[row] is None] for at in range(0, len(outcomes), size)]
     whole = [rows for rows in whole if rows]
     scored_groups = await asyncio.gather(*(method.score([outcomes[row] for row in rows], judges) for rows in whole))

@@ -21,6 +21,7 @@ from trl.trainer import grpo_trainer
 from pipelines.models.tasks import Task
 from pipelines.records import Sample
 from pipelines.records.digest import seed_from
+from pipelines.verification.repetition import Repetition
 from train.rl.judging.judges import check_judge
 from train.rl.methods import Judges, Method
 from train.rl.methods.base import RolloutOutcome
@@ -28,7 +29,7 @@ from train.rl.rollouts.batched_rollout import ActiveRollout, GeneratedTurn, Mode
 from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
 from train.rl.rollouts.prompts import opening
-from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, watched
+from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, repetition_rule, watched
 from train.rl.rollouts.scoring import Metrics, Scores, scored
 from train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
 from train.rl.settings import GrpoSettings
@@ -58,6 +59,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
     ) -> None:
         """``args`` and ``kwargs`` are ``GRPOTrainer``'s, without rewards and environment, which are the method's."""
         self._settings, self._method, self._judges, self._watch = settings, method, judges, watch
+        self._repetition = repetition_rule(settings)
         self._runner: asyncio.Runner | None = None
         self._players: list[ActiveRollout] = []
         self._outcomes: list[RolloutOutcome] = []
@@ -126,7 +128,8 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         name = f"{sample.sample_id}/{environment._slot}"
         seed = seed_from(name, self.state.global_step)
         task = Task(name, "training", sample, sample.images, {}, (), seed, mode=row["mode"])
-        return ActiveRollout(environment, task, Transcript([]), self._settings.max_rounds)
+        watch = None if self._repetition is None else Repetition(self._repetition)
+        return ActiveRollout(environment, task, Transcript([]), self._settings.max_rounds, watch)
 
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
         tokenized = super()._tokenize_prompts(prompts)

@@ -8,6 +8,7 @@ import pytest
 from tests.train.outcomes import QUESTION_IMAGE, looked, outcome
 from train.rl.methods import METHODS, Judges, named_method
 from train.rl.methods.thyme import ThymeMethod
+from train.rl.rollouts import scoring
 from train.runs import TrainError
 
 
@@ -181,6 +182,14 @@ def test_a_program_that_failed_breaks_a_rollout_of_pyvision_alone():
     failed = outcome("red", looked("error", error="NameError: x"))
     assert failed.failed(METHODS["pyvision"]().broken) == "program 1: error: NameError: x"
     assert failed.failed(METHODS["thyme"]().broken) is None
+
+
+def test_images_beyond_the_sandboxs_limits_break_a_rollout_of_pyvision_alone():
+    many = replace(outcome("red", looked()), n_over_limit=3)
+    broken = {name: asyncio.run(scoring.scored([many], METHODS[name](), Judges(), size=1)).broken for name in METHODS}
+    by_paper = {name for name in METHODS if name.startswith("pyvision")} - {"pyvision_released"}
+    assert {name for name, (why,) in broken.items() if why} == by_paper
+    assert broken["pyvision"] == ("3 images exceed the sandbox's limits",)
 
 
 def test_a_program_that_ran_out_of_time_breaks_any_rollout():

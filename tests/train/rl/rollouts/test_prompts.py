@@ -85,6 +85,18 @@ def test_a_mode_that_the_protocol_does_not_have_is_refused(rl):
         check_prompts(rl, protocol="thyme", modes=("free", "forced"))
 
 
+def test_a_question_is_visual_search_as_its_row_says(rl):
+    """A row without the value is read by its image and boxes, as rows were before there was the column."""
+    row = dict(open_prompts(rl)[0])
+    assert question_of(row).visual_search is row["visual_search"]
+    assert question_of({**row, "visual_search": False}).visual_search is False
+    del row["visual_search"]
+    assert question_of({**row, "boxes": []}).visual_search is None
+    size = {name: row["image_refs"][0][name] for name in ("width", "height")}
+    box = {"label": "", "x1": 0, "y1": 0, "x2": size["width"] // 10, "y2": size["height"] // 10, "image": 0}
+    assert question_of({**row, "boxes": [box]}).visual_search is True
+
+
 def test_columns_of_neither_dataset_are_named(tmp_path):
     pq.write_table(pa.table({"sample_id": ["a"], "prompt": ["b"], "colour": ["red"]}), tmp_path / "train.parquet")
     with pytest.raises(
