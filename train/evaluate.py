@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,7 @@ import typer
 
 from train.evaluation.settings import EvaluationSettings, check
 from train.runs import TrainError
-from train.runs.command_line import Values, config_option, guarded, takes_settings
+from train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
 
 if TYPE_CHECKING:
     from train.evaluation.questions import QuestionSet
@@ -50,11 +50,15 @@ class EvaluationReport:
 def evaluate(
     settings: EvaluationSettings, report: RunReporter | None = None, *, force: bool = False
 ) -> EvaluationReport:
-    """Evaluates and writes ``settings.output``. Raises ``TrainError`` for what cannot be evaluated."""
+    """Evaluates and writes ``settings.output``. Raises ``TrainError`` for what cannot be evaluated.
+
+    Of several processes (``train.evaluation.processes``) only the first returns.
+    """
     from pipelines.storage.workspace import Workspace
     from train.evaluation.evaluated_policies import open_judge, open_policy, vision_of
     from train.evaluation.evaluation_run import EvaluationRun, report_record
     from train.evaluation.output import read_report, write_output
+    from train.evaluation.processes import n_processes, roll_out_share
     from train.evaluation.questions import questions_of
     from train.runs.reporting import RunReporter
 
@@ -74,7 +78,14 @@ def evaluate(
         judge = open_judge(settings, workspace.images)
         n_questions = sum(len(question_set.questions) for question_set in question_sets)
         report.line(f"{n_questions} questions, {settings.rollouts} rollout(s) each")
-        outcome = EvaluationRun(workspace, settings, evaluated, judge, vision_of(settings), report).run(question_sets)
+        run = EvaluationRun(workspace, settings, evaluated, judge, vision_of(settings), report)
+        if n_processes() > 1:
+            roll_out_share(run, question_sets)  # which closes policy and judge
+            if not is_first_process():
+                raise SystemExit(0)
+            evaluated, judge = open_policy(settings, workspace.images), open_judge(settings, workspace.images)
+            run = replace(run, evaluated=evaluated, judge=judge)
+        outcome = run.run(question_sets)
         if not outcome.findings.played:
             raise TrainError(f"no question could be asked: {dict(Counter(outcome.unasked))}")
         seconds = round(time.monotonic() - start, 2)

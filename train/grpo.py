@@ -40,12 +40,14 @@ def reinforce(
 ) -> dict[str, Any]:
     """Trains, writes ``output`` and returns its history. Raises ``TrainError`` for inputs that cannot be trained on."""
     from train.models.loading import model_type
+    from train.models.sharding import check_launch
     from train.rl.methods import named_method
     from train.rl.rollouts.prompts import check_prompts, open_prompts
     from train.runs.job import TrainingJob, run_job
 
     method = named_method(settings.method, settings.options)
     model_type(model)  # raises for no model
+    check_launch(lora=settings.lora)
     rows = open_prompts(dataset)
     check_prompts(dataset, protocol=settings.protocol, modes=sorted(set(method.modes(settings.generations))))
     job = TrainingJob("grpo", dataset, model, output, settings.record, column="reward")
@@ -64,6 +66,7 @@ def _train(
     report: RunReporter,
 ) -> list[dict[str, Any]]:
     from train.models.loading import load_processor, save_checkpoint
+    from train.models.sharding import note_on_launch
     from train.rl.rollouts.sample_log import SampleLog
     from train.runs.command_line import is_first_process
     from train.runs.history import read_steps
@@ -84,6 +87,8 @@ def _train(
         sample_log=SampleLog(samples) if is_first_process() else None,
     )
     report_steps(trainer, report, "grpo")
+    if note := note_on_launch(trainer):
+        report.line(note)
     report.line(f"{len(trainer.train_dataset)} prompts, {settings.generations} rollouts each: {method.says}")
     if judges is None or judges.policy is None:
         report.line(f"no judge (--judge-url); one would be asked {method.wants_judge}")
@@ -123,13 +128,14 @@ def build_trainer(
 
     processor.chat_template = template("grpo", model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
+    arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
     return SandboxGRPOTrainer(
         load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights),
         settings=settings,
         method=method,
         judges=judges or Judges(),
         watch=sample_log,
-        args=_config(settings, processor, steps, save_steps),
+        args=arguments,
         train_dataset=prompts(rows, protocol=settings.protocol),
         processing_class=processor,
         peft_config=lora_config(settings.lora),
@@ -165,6 +171,7 @@ def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int
         generation_kwargs=forbidden,
         use_vllm=with_vllm,
         vllm_mode="server" if settings.engine == "vllm_server" else "colocate",
+        log_multimodal=False,  # TRL gathers images from all processes, and hangs where one has none
     )
 
 

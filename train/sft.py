@@ -43,10 +43,12 @@ def finetune(
     """
     from train.examples.datasets import count_rows, open_dataset
     from train.models.loading import model_type
+    from train.models.sharding import check_launch
     from train.runs.job import TrainingJob, run_job
 
     folders_of_datasets = [datasets] if isinstance(datasets, Path) else list(datasets)
     model_type(model)  # raises for no model
+    check_launch(lora=settings.lora)
     share_of_batch(settings)
     planned = [
         (phase, tuple(folders_of(phase, folders_of_datasets, skip_missing=settings.skip_missing)))

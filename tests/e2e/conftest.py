@@ -25,6 +25,7 @@ LONGEST = (
     "test_cancelled_training",
     "test_killed_demo",
     "test_transformers_serve",
+    "test_sharded",
     "test_processes",
 )
 """Files that take minutes, so that no worker is left with one at the end."""

@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
@@ -25,6 +25,7 @@ from train.evaluation.settings import EvaluationSettings
 from train.runs import TrainError
 from train.runs.reporting import RunReporter
 
+T = TypeVar("T")
 _TELL_SECONDS = 10.0
 
 
@@ -48,8 +49,19 @@ class EvaluationRun:
 
     def run(self, question_sets: Sequence[QuestionSet]) -> EvaluationOutcome:
         """Runs everything. Raises ``TrainError`` when the policy, the judge or the sandbox is unavailable."""
+        return self._until_done(self._run(question_sets))
+
+    def roll_out(self, question_sets: Sequence[QuestionSet]) -> None:
+        """Only the rollouts and their scores, for the ledger. Raises as ``run``."""
+        self._until_done(self._roll_out(question_sets))
+
+    async def _roll_out(self, question_sets: Sequence[QuestionSet]) -> None:
+        async with self._opened() as (evaluated, judge):
+            await self._played(question_sets, evaluated, judge)
+
+    def _until_done(self, work: Coroutine[Any, Any, T]) -> T:
         try:
-            return asyncio.run(self._run(question_sets))
+            return asyncio.run(work)
         except PolicyUnavailable as error:
             raise TrainError(str(error)) from error
         except SandboxUnavailable as error:

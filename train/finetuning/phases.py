@@ -23,6 +23,7 @@ from train.examples.datasets import open_dataset, presented
 from train.examples.encoding import RowReader
 from train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
 from train.models.loading import context_length, load_model, lora_config, save_checkpoint, trainer_arguments
+from train.models.sharding import always_sees, note_on_launch
 from train.runs import TrainError
 from train.runs.checkpoints import RestoresCheckpoints, Staging
 from train.runs.history import read_steps
@@ -41,6 +42,8 @@ class StepwiseSFTTrainer(RestoresCheckpoints, SFTTrainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.model_accepts_loss_kwargs = True
+        if self.accelerator.num_processes > 1:
+            always_sees(self.model)
 
 
 Plan = Sequence[tuple[PlannedPhase, tuple[Path, ...]]]
@@ -108,6 +111,8 @@ class SftRun:
         own_template, processor.chat_template = processor.chat_template, self.reader.template
         trainer = self._trainer(prepared, model, folder)
         report_steps(trainer, self.report, "sft")
+        if note := note_on_launch(trainer):
+            self.report.line(note)
         trainer.train(resume_from_checkpoint=self.staging.last_step(folder))
         trainer.accelerator.wait_for_everyone()
         save_checkpoint(trainer, processor, into, chat_template=own_template)
@@ -119,13 +124,14 @@ class SftRun:
 
     def _trainer(self, prepared: PreparedPhase, model: Path, folder: Path) -> Any:
         settings = self.settings
+        arguments = _config(prepared.phase, settings, folder, self.save_steps)  # before the model: starts the processes
         loaded = load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights)
         if settings.freeze_vision:
             loaded.model.visual.requires_grad_(False)  # the tower and its projector
         rows = open_dataset(*prepared.folders).select(prepared.rows)
         return StepwiseSFTTrainer(
             loaded,
-            args=_config(prepared.phase, settings, folder, self.save_steps),
+            args=arguments,
             data_collator=self.reader.collate,
             train_dataset=presented(rows, self.reader.present),
             processing_class=self.reader.processor,

@@ -10,6 +10,7 @@ The weights are loaded for the first turn.
 """
 
 import asyncio
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -186,7 +187,9 @@ class LocalPolicy:
     @cached_property
     def _loaded(self) -> _Loaded:
         processor = load_processor(self._folder, max_pixels=self._max_pixels)
-        model = load_model(self._folder).to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        # one GPU per process where a launcher started several
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
+        model = load_model(self._folder).to(device).eval()
         ends, pad = model.generation_config.eos_token_id, processor.tokenizer.pad_token_id
         ends = ends if isinstance(ends, list) else [processor.tokenizer.eos_token_id if ends is None else ends]
         # a checkpoint's own settings (a repetition penalty, say) are no part of ours: what counts is in `Sampling`

@@ -121,14 +121,19 @@ class StopWhenOver(StoppingCriteria):
 
 
 @contextmanager
-def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool) -> Iterator[None]:
-    """Within, ``model`` generates with these watchers, and with temperature 0 inside code where it is ``adaptive``."""
+def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_step: bool = False) -> Iterator[None]:
+    """Within, ``model`` generates with these watchers, and with temperature 0 inside code where it is ``adaptive``.
+
+    ``in_step``: until the last of all processes has finished. transformers 5.23 does so by itself for ZeRO-3, not for
+    models that accelerate shards with FSDP 2.
+    """
     generate, greedy = model.generate, [GreedyInCode(watchers)] if adaptive else []
+    together = {"synced_gpus": True} if in_step else {}
 
     def generate_watched(**inputs: Any) -> Any:
         rules = LogitsProcessorList([*greedy, *(inputs.pop("logits_processor", None) or ())])
         stops = StoppingCriteriaList([StopWhenOver(watchers)])
-        return generate(**inputs, logits_processor=rules, stopping_criteria=stops)
+        return generate(**inputs, logits_processor=rules, stopping_criteria=stops, **together)
 
     model.generate = generate_watched
     try:

@@ -22,12 +22,14 @@ from pipelines.models.tasks import Task
 from pipelines.records import Sample
 from pipelines.records.digest import seed_from
 from pipelines.verification.repetition import Repetition
+from train.models.sharding import always_sees, is_sharded
 from train.rl.judging.judges import check_judge
 from train.rl.methods import Judges, Method
 from train.rl.methods.base import RolloutOutcome
 from train.rl.rollouts.batched_rollout import ActiveRollout, GeneratedTurn, ModelInTraining, Transcript
 from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
+from train.rl.rollouts.lockstep import Lockstep
 from train.rl.rollouts.prompts import opening
 from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, repetition_rule, watched
 from train.rl.rollouts.scoring import Metrics, Scores, scored
@@ -73,6 +75,11 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         processor: Any = self.processing_class
         added = processor.tokenizer.added_tokens_decoder.values()
         self._special_tokens = tuple(token.content for token in added if token.special)
+        in_step = is_sharded(self) and not self.use_vllm
+        self._lockstep = Lockstep(self.accelerator, self._empty_turn) if in_step else None
+        if self.accelerator.num_processes > 1:
+            for model in filter(None, (self.model, self.ref_model)):
+                always_sees(model)
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; rollouts and judges share one event loop, which ends with the training."""
@@ -145,11 +152,17 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
             ids, logprobs = self._by_vllm(players, watchers, *args)
         else:
             model = self.accelerator.unwrap_model(self.model_wrapped)
-            with watched(model, watchers, adaptive=self._settings.adaptive_temperature):
+            in_step = self._lockstep is not None
+            with watched(model, watchers, adaptive=self._settings.adaptive_temperature, in_step=in_step):
                 ids, logprobs = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
             ids = [tokens[: watcher.n_tokens] for tokens, watcher in zip(ids, watchers, strict=True)]
         self._endings = [watcher.ending for watcher in watchers]
         return ids, logprobs
+
+    def _empty_turn(self) -> None:
+        watcher = TurnWatcher(self._tokenizer, self._players[0].protocol, n_left=1, ends=frozenset())
+        with watched(self.accelerator.unwrap_model(self.model_wrapped), [watcher], adaptive=False, in_step=True):
+            super()._generate_single_turn([[self._tokenizer.pad_token_id]], None, {}, 1)  # type: ignore[no-untyped-call]
 
     def _tool_call_loop(
         self,
@@ -171,6 +184,8 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
         model.seconds_writing = time.monotonic() - self._started
         first = self._written(completion_ids, logprobs)
         rollouts = self._run(model.run_batch(self._players, first))
+        if self._lockstep is not None:
+            self._lockstep.finish()
         self._outcomes = [player.outcome(rollout) for player, rollout in zip(self._players, rollouts, strict=True)]
         self._log_metrics({"sandbox/waiting_share": [model.waiting_share]})
         transcripts = [player.transcript for player in self._players]
@@ -186,6 +201,8 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
 
     def _next_turns(self, players: Sequence[ActiveRollout], prompt_images: Sequence[Any]) -> list[GeneratedTurn]:
         """One batch: the turns of these players after what the sandbox showed them last."""
+        if self._lockstep is not None:
+            self._lockstep.begin_turn()
         place = {id(player): index for index, player in enumerate(self._players)}
         images = [[*prompt_images[place[id(player)]], *player.transcript.images] for player in players]
         flat = [image for player_images in images for image in player_images]

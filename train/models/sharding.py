@@ -1,0 +1,112 @@
+"""Several processes: what their launch must have, and what keeps their forward passes alike.
+
+Where weights are sharded (FSDP, DeepSpeed ZeRO-3), every layer's forward pass is a collective operation: all processes
+must make the same passes in the same order, in training and while they generate. Two things differ between processes
+otherwise: how many tokens and turns are generated (``train.rl.rollouts.lockstep``), and whether a batch has images,
+without which the vision tower does not run (``always_sees``).
+
+FSDP needs GPUs: on a CPU (``use_cpu: true``) accelerate 1.15 ignores an FSDP configuration and trains with DDP.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from train.runs import TrainError
+
+CONFIGURATIONS = "train/launch"
+"""Folder of the configurations for ``accelerate launch --config_file``."""
+
+
+def is_sharded(trainer: Any) -> bool:
+    """Whether the weights of a trainer's model are divided among the processes."""
+    deepspeed = trainer.accelerator.state.deepspeed_plugin
+    return bool(trainer.is_fsdp_enabled) or (deepspeed is not None and deepspeed.zero_stage == 3)
+
+
+def check_launch(*, lora: int) -> None:
+    """Raises ``TrainError`` for a launch by ``accelerate`` whose end could not be a checkpoint."""
+    if _is_set("ACCELERATE_USE_FSDP"):
+        kind = "fsdp"
+        if os.environ.get("FSDP_VERSION", "1") != "2":
+            raise TrainError(f"FSDP 1 is not supported: set fsdp_version: 2, as in {CONFIGURATIONS}/fsdp.yaml")
+        if os.environ.get("FSDP_STATE_DICT_TYPE", "") != "FULL_STATE_DICT":
+            raise TrainError(
+                "with sharded state dicts no checkpoint would be written at the end: set fsdp_state_dict_type: "
+                f"FULL_STATE_DICT, as in {CONFIGURATIONS}/fsdp.yaml"
+            )
+    elif _is_set("ACCELERATE_USE_DEEPSPEED") and os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE", "2") == "3":
+        kind = "zero3"
+        if not _is_set("ACCELERATE_DEEPSPEED_ZERO3_SAVE_16BIT_MODEL"):
+            raise TrainError(
+                "ZeRO-3 would write no checkpoint at the end: set zero3_save_16bit_model: true, as in "
+                f"{CONFIGURATIONS}/zero3.yaml"
+            )
+    else:
+        return
+    if lora:
+        raise TrainError(
+            f"--lora {lora} cannot be merged where weights are sharded: leave {CONFIGURATIONS}/{kind}.yaml out (LoRA "
+            "needs no optimiser state for the base weights), or train all weights"
+        )
+
+
+def note_on_launch(trainer: Any) -> str:
+    """What a person must know about how the processes share the work; empty in one process."""
+    n = trainer.accelerator.num_processes
+    if _is_set("ACCELERATE_USE_FSDP") and not trainer.is_fsdp_enabled:
+        return f"{n} process(es) WITHOUT FSDP, whose configuration accelerate ignores on a CPU: each has all weights"
+    if n == 1:
+        return ""
+    return f"{n} processes, {'weights sharded' if is_sharded(trainer) else 'all weights in each'}"
+
+
+def always_sees(model: Any) -> None:
+    """Makes the vision tower run in every forward pass but those of single further tokens, images or none.
+
+    A batch without images sees a grey image of one token, which is multiplied by 0 and changes nothing; the gradients
+    of the tower are 0 then, not missing. A missing one would leave the other processes waiting. The tower runs where it
+    runs for a batch with images: ``generate`` encodes them before the first forward pass, training within it.
+    """
+    core = next(part for part in model.modules() if hasattr(part, "visual") and hasattr(part, "language_model"))
+    seen = False
+
+    def mark(value: bool) -> Callable[..., None]:
+        def hook(*_: Any) -> None:
+            nonlocal seen
+            seen = value
+
+        return hook
+
+    def before(_: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        cache = kwargs.get("past_key_values")
+        if cache is not None and cache.get_seq_length() == 0 and not seen:
+            _nothing(core)
+
+    def within(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if seen or kwargs.get("past_key_values") is not None:
+            return args, kwargs
+        embedded = kwargs["inputs_embeds"]
+        return args, {**kwargs, "inputs_embeds": embedded + _nothing(core).to(embedded.dtype)}
+
+    core.visual.register_forward_hook(mark(True))
+    core.register_forward_hook(mark(False))
+    core.register_forward_pre_hook(before, with_kwargs=True)
+    core.language_model.register_forward_pre_hook(within, with_kwargs=True)
+
+
+def _nothing(core: Any) -> torch.Tensor:
+    """0, computed from all that the tower makes of a grey image."""
+    vision, device = core.config.vision_config, next(core.visual.parameters()).device
+    side = vision.spatial_merge_size
+    grey = torch.zeros(side**2, vision.in_channels * vision.temporal_patch_size * vision.patch_size**2, device=device)
+    output = core.get_image_features(grey, torch.tensor([[1, side, side]], device=device))
+    features = [*output.pooler_output, *(part for level in getattr(output, "deepstack_features", ()) for part in level)]
+    nothing: torch.Tensor = 0.0 * sum(feature.sum() for feature in features)
+    return nothing
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "false").lower() == "true"
