@@ -18,6 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
 
+FRAME = "frame "
+"""How ``made_by`` of a video's frame begins; its number follows, and ``parent`` is the video."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:

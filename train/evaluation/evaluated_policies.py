@@ -1,11 +1,17 @@
 """The evaluated policy: an endpoint, a checkpoint folder, or the oracle of a family."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from pipelines.generation.recipes import load_recipes
 from pipelines.models.policies import Endpoint, OpenAIPolicy, Policy, oracle_policy, oracles
+from pipelines.records import ImageRef, Sample, VideoRef
+from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageStore
+from pipelines.vision.frame_sampling import sampled_frames
 from pipelines.vision.visual_tokens import QWEN2_5_VL, QWEN3_VL, VisionModel
 from train.evaluation.rollouts import EvaluatedPolicy
 from train.evaluation.settings import EvaluationSettings
@@ -23,7 +29,24 @@ def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPol
         mode=settings.mode,
         max_rounds=settings.max_rounds,
         seed=settings.seed,
+        frames_of=_frames(settings, store),
     )
+
+
+def _frames(settings: EvaluationSettings, store: ImageStore) -> Callable[[Sample], tuple[ImageRef, ...]] | None:
+    n_frames, per_second = settings.frames, settings.frame_rate
+    if n_frames is None and per_second is None:
+        return None
+
+    @cache
+    def frames_of(videos: tuple[VideoRef, ...]) -> tuple[ImageRef, ...]:
+        try:
+            sampled = (sampled_frames(video, store, n_frames=n_frames, per_second=per_second) for video in videos)
+            return tuple(chain.from_iterable(sampled))
+        except ValueError as error:
+            raise RowError(Reason.NOT_APPLICABLE, str(error)) from error
+
+    return lambda sample: frames_of(sample.videos)
 
 
 def open_judge(settings: EvaluationSettings, store: ImageStore) -> Policy | None:

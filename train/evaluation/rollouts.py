@@ -77,6 +77,8 @@ class EvaluatedPolicy:
     max_rounds: int = 6
     seed: int = 0
     prepare: Callable[[Sample], PreparedSample] | None = None
+    frames_of: Callable[[Sample], tuple[ImageRef, ...]] | None = None
+    """Frames of the sample's videos that its prompt shows."""
 
     def protocol_of(self, question: Question) -> Protocol:
         """The protocol of a question's rollouts."""
@@ -121,12 +123,14 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
     """The ``number``-th rollout on a question. Raises ``RowError`` if the protocol or oracle does not apply to it."""
     sample, protocol = question.sample, evaluated.protocol_of(question)
     mode = question.mode or evaluated.mode
-    prepared = evaluated.prepare(sample) if evaluated.prepare else PreparedSample(sample.images, mode=mode)
+    frames = evaluated.frames_of(sample) if evaluated.frames_of else ()
+    prepared = evaluated.prepare(sample) if evaluated.prepare else PreparedSample(sample.images + frames, mode=mode)
     seed = seed_from(FAMILY, sample.sample_id, evaluated.seed, number)
     identity = evaluated.policy.identity.as_json()
     return Task(
         trajectory_id=digest(
             [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
+            + [frame.sha256 for frame in frames]
         ),
         family=FAMILY,
         sample=sample,

@@ -42,7 +42,17 @@ class EvaluationSettings(ProgramSettings):
     )
     limit: int | None = Field(default=None, ge=1, description="Only the first so many rows of each.")
     protocol: str = Field(default="thyme", description="thyme, pyvision or tool_call; SFT rows bring theirs.")
-    mode: str = Field(default="free", description="The protocol's prompt: free; tool_call also forced and forbidden.")
+    mode: str = Field(
+        default="free",
+        description="The protocol's prompt: free; tool_call also forced and forbidden; pyvision also forbidden (no "
+        "code) and no_libraries (without cv2 and PIL, as its paper prints).",
+    )
+    frames: int | None = Field(
+        default=None, ge=1, description="Show so many frames of each video, uniformly sampled, in the prompt."
+    )
+    frame_rate: float | None = Field(
+        default=None, ge=0.001, description="Show so many frames per second of each video in the prompt."
+    )
     rollouts: int = Field(default=1, ge=1, description="Per question, for avg@k and pass@k.")
     temperature: float = Field(default=0.0, ge=0.0, description="0 takes the likeliest token.")
     top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
@@ -68,7 +78,9 @@ class EvaluationSettings(ProgramSettings):
 
     def as_json(self) -> dict[str, Any]:
         """What determines the results, besides the policy and the questions."""
-        return self.model_dump(exclude={"output", "home", "batch_size", "model", "datasets", "benchmarks"})
+        values = self.model_dump(exclude={"output", "home", "batch_size", "model", "datasets", "benchmarks"})
+        later = {"frames", "frame_rate"}  # reports from before do not have them
+        return {name: value for name, value in values.items() if name not in later or value is not None}
 
 
 def check(settings: EvaluationSettings) -> None:
@@ -87,6 +99,10 @@ def check(settings: EvaluationSettings) -> None:
     if settings.protocol not in PROTOCOLS or settings.mode not in PROTOCOLS[settings.protocol].modes:
         modes = "; ".join(f"{name}: {', '.join(protocol.modes)}" for name, protocol in PROTOCOLS.items())
         raise TrainError(f"no mode {settings.mode!r} of protocol {settings.protocol!r}; there are {modes}")
+    if settings.frames is not None and settings.frame_rate is not None:
+        raise TrainError("frames are shown by number or by rate: choose --frames or --frame-rate")
+    if settings.oracle and (settings.frames or settings.frame_rate):
+        raise TrainError("an oracle writes from the truth and sees no frames: --frames and --frame-rate are for models")
     if settings.split not in (*SPLITS, "all"):
         raise TrainError(f"no split {settings.split!r}; there are {', '.join(SPLITS)} and all")
     if bool(settings.judge_url) != bool(settings.judge_model):

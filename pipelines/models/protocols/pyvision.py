@@ -32,6 +32,7 @@ from pipelines.models.protocols.markup import (
 )
 from pipelines.models.tasks import video_info
 from pipelines.records import ImageRef, VideoRef
+from pipelines.records.samples import FRAME
 
 
 class PyVision(Protocol):
@@ -44,19 +45,31 @@ class PyVision(Protocol):
 
     name, container, marker = "pyvision", "code", "interpreter"
     tags = ("code", "answer")
+    modes = ("free", "no_libraries", "forbidden")
+    """``no_libraries``: with the printed prompt's rule against cv2 and PIL. ``forbidden``: no code, as the baseline of
+    figure 4 that sees frames in its context (``pipelines/vision/frame_sampling.py``)."""
     caption = "figure {}:\n"
     takes_videos = True
 
     def _opening(
         self, question: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...], mode: str
     ) -> tuple[Message, ...]:
-        """System prompt; then every image with its variable's name and its size, the videos' sizes, the question."""
+        """System prompt; then every image with its variable's name and its size, the videos' sizes, the question.
+
+        An image that is a frame of a video says which.
+        """
+        frames = [frame_label(image, videos) for image in images]
         system, user = bundled_prompt("pyvision").render(
-            question=question, has_images=bool(images), videos=video_info(videos).splitlines()
+            question=question,
+            has_images=bool(images),
+            videos=video_info(videos).splitlines(),
+            has_frames=any(frames),
+            mode=mode,
         )
         parts: list[Part] = []
-        for index, image in enumerate(images):
-            parts += [Text(f"image_clue_{index}, {image.width}x{image.height} pixels:\n"), ImagePart(image), Text("\n")]
+        for index, (image, frame) in enumerate(zip(images, frames, strict=True)):
+            name = f"image_clue_{index}, {frame}{image.width}x{image.height} pixels:\n"
+            parts += [Text(name), ImagePart(image), Text("\n")]
         return (message("system", system), message("user", *joined([*parts, Text(user)])))
 
     def _read(self, text: str) -> ParsedTurn | Malformed:
@@ -70,6 +83,17 @@ class PyVision(Protocol):
             return f"{turn.thought}\n<code>\n{turn.code}\n</code>".lstrip()
         answer = turn.answer or ""
         return f"{turn.thought}\n<answer>\n{write_box(answer) if fits_a_box(answer) else answer}\n</answer>".lstrip()
+
+
+def frame_label(image: ImageRef, videos: tuple[VideoRef, ...]) -> str:
+    """``frame 12 of video_clue_0, 1.0 seconds, ``; empty for an image that is no frame of these videos."""
+    number = (image.made_by or "").removeprefix(FRAME)
+    index = next((n for n, video in enumerate(videos) if video.sha256 == image.parent), None)
+    if index is None or number == image.made_by:
+        return ""
+    fps = videos[index].fps
+    at = f"{int(number) / fps:.1f} seconds, " if fps > 0 else ""
+    return f"frame {number} of video_clue_{index}, {at}"
 
 
 def _with_code(turn: ParsedTurn, block: str) -> ParsedTurn | Malformed:

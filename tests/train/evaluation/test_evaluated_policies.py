@@ -1,12 +1,19 @@
 """Who is evaluated, and how they see."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pipelines.models.messages import ImagePart
+from pipelines.records import Sample, Truth
+from pipelines.records.reject_reasons import RowError
 from pipelines.vision.visual_tokens import visual_tokens
 from train.evaluation.evaluated_policies import open_policy, vision_of
-from train.evaluation.settings import EvaluationSettings
+from train.evaluation.questions import Question
+from train.evaluation.rollouts import task_of
+from train.evaluation.settings import EvaluationSettings, check
+from train.runs import TrainError
 
 OUT = Path("out")
 
@@ -30,6 +37,34 @@ def test_an_endpoints_model_sees_as_its_name_says(name, side):
 def test_the_limit_of_pixels_counts(model):
     assert vision_of(EvaluationSettings(output=OUT, model=str(model), max_pixels=4000)).max_pixels == 4000
     assert vision_of(EvaluationSettings(output=OUT, url="http://x/v1", model="m", max_pixels=4000)).max_pixels == 4000
+
+
+@pytest.mark.parametrize(("wanted", "n_frames"), [({"frames": 4}, 4), ({"frame_rate": 1.0}, 3), ({}, 0)])
+def test_sampled_frames_of_a_video_are_in_its_prompt(store, clip, wanted, n_frames):
+    """Figure 4 of PyVision-RL: accuracy against visual tokens, which count these frames."""
+    film = store.add_video(clip(5))
+    sample = Sample("s" * 64, "test", "1", "", (), "What happens?", (), "x", Truth(), "", videos=(film,))
+    settings = EvaluationSettings(
+        output=OUT, url="http://x/v1", model="m", protocol="pyvision", mode="forbidden", **wanted
+    )
+    task = task_of(Question("test", sample), 0, open_policy(settings, store))
+    shown = [part for part in task.opening[1].parts if isinstance(part, ImagePart)]
+    assert (len(task.images), len(shown)) == (n_frames, n_frames)
+    assert set(wanted) == {"frames", "frame_rate"} & settings.as_json().keys()
+
+
+def test_frames_of_a_video_without_a_rate_do_not_apply(store, clip):
+    film = replace(store.add_video(clip(5)), fps=0.0)
+    sample = Sample("s" * 64, "test", "1", "", (), "What happens?", (), "x", Truth(), "", videos=(film,))
+    settings = EvaluationSettings(output=OUT, url="http://x/v1", model="m", protocol="pyvision", frame_rate=1.0)
+    with pytest.raises(RowError, match="does not say how many frames"):
+        task_of(Question("test", sample), 0, open_policy(settings, store))
+
+
+@pytest.mark.parametrize("given", [{"model": "m", "frames": 1, "frame_rate": 1.0}, {"oracle": "crop", "frames": 1}])
+def test_frames_that_contradict_are_refused(given):
+    with pytest.raises(TrainError, match="--frame-rate"):
+        check(EvaluationSettings(output=OUT, sources=("demo",), **given))
 
 
 def test_an_oracle_speaks_its_familys_protocol(store):

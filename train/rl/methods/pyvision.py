@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from train.rl import rewards
 from train.rl.judging.judges import Judges
@@ -16,6 +16,8 @@ class PyVisionMethod(Method):
 
     variant: rewards.Variant = "paper"
     reward_per_call: float = 0.1
+    mode: Literal["free", "no_libraries"] = "free"
+    """The prompt; ``no_libraries`` has the rule of the printed one against cv2 and PIL (figure 8)."""
     sorting: bool = True
     """False: of an oversampled batch's groups with spread, the first are trained (figure 5, without sorting)."""
 
@@ -31,6 +33,10 @@ class PyVisionMethod(Method):
         "max_rounds": "figure 5",
         "batch": "16 prompts, 700 steps (§3.4)",
     }
+
+    def modes(self, n_rollouts: int) -> tuple[str, ...]:
+        """The prompt of the field ``mode``."""
+        return (self.mode,) * n_rollouts
 
     @property
     def breaks_over_limit(self) -> bool:

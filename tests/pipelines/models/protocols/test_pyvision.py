@@ -132,5 +132,22 @@ def test_a_video_of_unknown_rate_has_no_length():
 
 
 def test_a_mode_that_it_lacks_is_named():
-    with pytest.raises(ValueError, match="pyvision has the modes free; found 'forced'"):
+    with pytest.raises(ValueError, match="pyvision has the modes free, no_libraries, forbidden; found 'forced'"):
         PYVISION.opening("Who wins?", (), mode="forced")
+
+
+def test_the_rule_against_libraries_is_a_prompt_of_its_own():
+    systems = {mode: str(PYVISION.opening("Q?", (IMAGE,), (VIDEO,), mode=mode)[0].parts) for mode in PYVISION.modes}
+    assert "Do not use libraries for image processing such as cv2 or PIL" in systems["no_libraries"]
+    assert not any("cv2" in systems[mode] for mode in ("free", "forbidden"))
+    assert "<code>" not in systems["forbidden"]
+    assert "You cannot see the videos." in systems["free"]
+
+
+def test_an_image_is_a_frame_only_of_a_video_that_is_there():
+    frame = ImageRef("c" * 64, 1280, 720, "RGB", "PNG", parent=VIDEO.sha256, made_by="frame 30")
+    texts = [part.text for part in PYVISION.opening("Q?", (frame, IMAGE), (VIDEO,))[1].parts if isinstance(part, Text)]
+    assert texts[0] == "image_clue_0, frame 30 of video_clue_0, 1.0 seconds, 1280x720 pixels:\n"
+    assert "image_clue_1, 2400x1600 pixels:" in texts[1]
+    assert "but for the frames that are shown" in str(PYVISION.opening("Q?", (frame,), (VIDEO,))[0].parts)
+    assert PYVISION.opening("Q?", (frame,), ())[1].parts[0].text.startswith("image_clue_0, 1280x720")

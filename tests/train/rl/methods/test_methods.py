@@ -144,6 +144,11 @@ def test_without_suitability_a_drawing_is_worth_as_much_everywhere():
     assert without - plain == pytest.approx(0.8)
 
 
+def test_the_rule_against_libraries_is_a_field_of_pyvision():
+    assert named_method("pyvision", {"mode": "no_libraries"}).modes(2) == ("no_libraries", "no_libraries")
+    assert METHODS["pyvision"]().modes(2) == ("free", "free")
+
+
 def test_without_the_visual_reward_a_drawing_earns_nothing():
     assert rewards("figr_without_visual_reward", outcome("red", looked(), suitable=True)) == [2.0]
 
