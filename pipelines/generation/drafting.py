@@ -9,6 +9,7 @@ import sandbox
 from pipelines.generation.recipes import Plan, Recipe
 from pipelines.generation.rollout import parse_turn, write_turn
 from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
+from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT, facts_of_hint
 from pipelines.models.messages import opening_messages
 from pipelines.models.policies import Completion, CompletionRequest, Policy
 from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
@@ -17,7 +18,7 @@ from pipelines.records.digest import digest, seed_from
 from pipelines.selection.stratified import Candidate, difficulty, ordered
 from pipelines.storage.images import ImageStore
 from pipelines.storage.stage import code_version
-from pipelines.vision.visibility import visibility_hint
+from pipelines.vision.visibility import visibility_as_given, visibility_hint
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -32,6 +33,7 @@ DRAFT_CODE = (
     "pipelines.generation.operation_planning",
     "pipelines.generation.recipes",
     "pipelines.generation.rollout",
+    "pipelines.generation.visibility_facts",
     "pipelines.selection.stratified",
     "pipelines.verification.grading",
     "pipelines.vision",
@@ -118,7 +120,7 @@ class Drafts(RecipeStage[Sample, Draft]):
         prepared = self.recipe.prepare(sample, self.store)
         seen = visibility_hint(sample, self.store)
         plan = await self._plan(sample, prepared, seen, spent)
-        hint = {**prepared.hint, **seen, **plan}
+        hint = {**prepared.hint, **seen, **self._as_given(sample, prepared), **plan}
         task = task_of(self.recipe, sample, prepared.images, hint, prepared.mode, self.writer)
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
         parse_turn(completion, self.recipe.protocol)
@@ -133,6 +135,13 @@ class Drafts(RecipeStage[Sample, Draft]):
             provenance=provenance(self.writer, self.recipe.prompt.digest, seed=task.seed),
             mode=task.mode,
         )
+
+    def _as_given(self, sample: Sample, prepared: PreparedSample) -> Mapping[str, Any]:
+        """What was measured of the image that the recipe made, where it is another than the sample's."""
+        if SLOT not in self.recipe.prompt.slots or prepared.images == sample.images:
+            return {}
+        given = visibility_as_given(sample, prepared.images, prepared.hint, self.store)
+        return {"visibility_as_given": given.as_json()}
 
     async def _plan(
         self, sample: Sample, prepared: PreparedSample, seen: Mapping[str, Any], spent: UsageMeter
@@ -160,11 +169,12 @@ def task_of(
 ) -> Task:
     """The rollout to be made of a prepared sample; the same sample and policy give the same task."""
     seed = seed_from(recipe.family, sample.sample_id)
-    plan = [recipe.plan.prompt.digest] if recipe.plan else []
+    others = [recipe.plan.prompt.digest] if recipe.plan else []
+    others += [FACTS_PROMPT.digest] if SLOT in recipe.prompt.slots else []
     slots = {"question": question_text(sample), "sizes": image_sizes(tuple(images)), **hint}
-    slots["videos"] = video_info(sample.videos)
+    slots |= {"videos": video_info(sample.videos), SLOT: facts_of_hint(hint)}
     system, user = recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
-    determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), recipe.prompt.digest, seed, *plan]
+    determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), recipe.prompt.digest, seed, *others]
     return Task(
         trajectory_id=digest(determinants),
         family=recipe.family,

@@ -19,6 +19,12 @@ LARGE_SIDE = 84.0
 FAINT_LEVELS, CLEAR_LEVELS = 48.0, 64.0
 """Of 255. Faded and dark images of ours spread over 20 to 34 levels, print, charts and photographs over 70 to 255."""
 
+SEEN_SIDE = 2 * SMALL_SIDE
+"""What has so many pixels of the model is not too small."""
+
+SEEN_LEVELS = 2 * FAINT_LEVELS
+"""What spreads over so many grey levels is neither too faint nor too dark."""
+
 DETAIL_SHARE, DETAIL_SIDE = 0.01, 1000
 """A thing below this share of an image with a longer side over ``DETAIL_SIDE`` pixels is a detail of it."""
 

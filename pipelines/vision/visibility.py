@@ -3,6 +3,8 @@
 The records and the decision are in ``pipelines/records/visibility.py``.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +36,23 @@ def visibility_of(sample: Sample, store: ImageStore) -> Visibility:
     target = sample.truth.boxes[0] if sample.truth.boxes else None
     image = sample.images[target.image if target else 0]
     return visibility_in(image, target.box if target else None, store, angle=sample.truth.angle)
+
+
+def visibility_as_given(
+    sample: Sample, images: Sequence[ImageRef], hint: Mapping[str, Any], store: ImageStore
+) -> Visibility:
+    """The target in ``images``, which a recipe made of the sample's: at its size on them, the whole image's contrast.
+
+    ``hint``: has the ``angle`` by which the recipe turned the image, if it did.
+    """
+    target = sample.truth.boxes[0] if sample.truth.boxes else None
+    index = target.image if target and target.image < len(images) else 0
+    image, angle = images[index], hint.get("angle", sample.truth.angle)
+    angle = float(angle) if angle is not None else None
+    if target is None or image == sample.images[index]:
+        return visibility_in(image, target.box if target else None, store, angle=angle)
+    whole = visibility_in(image, None, store, angle=angle)
+    return replace(whole, side=shown_side(target.box, image.width, image.height))
 
 
 def visibility_in(image: ImageRef, target: Box | None, store: ImageStore, *, angle: float | None = None) -> Visibility:

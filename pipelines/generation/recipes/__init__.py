@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT
 from pipelines.models.prompts import Prompt, bundled_prompt
 from pipelines.models.protocols import Protocol, Thyme
 from pipelines.models.tasks import PreparedSample, Task
@@ -70,7 +71,8 @@ class Recipe:
     """One family.
 
     ``prepare`` makes a sample ready or raises ``RowError`` (not_applicable, unsuitable). The prompt's slots are
-    ``question``, ``sizes``, ``videos`` and the names in the prepared hint.
+    ``question``, ``sizes``, ``videos``, ``facts`` (what may be claimed of the image, as measured) and the names in the
+    prepared hint.
     """
 
     family: str
@@ -107,6 +109,7 @@ class Recipe:
         added = (check for check in EVERY_FAMILY if check not in self.checks)
         object.__setattr__(self, "checks", (*self.checks, *added))
         prompts = [self.prompt.digest, *([self.plan.prompt.digest] if self.plan else [])]
+        prompts += [FACTS_PROMPT.digest] if SLOT in self.prompt.slots else []
         object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
 
 
@@ -161,7 +164,7 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
     """A region as one knows it who saw the image at the model's size: each side up to a token too far out, in round
     numbers. A place is not seen to the pixel. Less far out where the region would fill ``MAX_LOOK_SHARE``."""
     token = QWEN2_5_VL.side * image.width / resized(image.width, image.height, QWEN2_5_VL)[0]
-    step = 10 if max(image.width, image.height) >= 1000 else 5
+    step = _step(image)
     errors = [rng.uniform(0, token) for _ in range(4)]
     for share in (1.0, 0.5, 0.0):
         left, top, right, bottom = (share * error for error in errors)
@@ -175,6 +178,28 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
         if region.area <= MAX_LOOK_SHARE * image.width * image.height:
             return region
     return exact
+
+
+def told_region(exact: Box, sample: Sample) -> Box:
+    """The region that a policy is told: as ``as_looked_up`` knows it, or as the question itself names it."""
+    if as_text(exact) in sample.question:
+        return exact
+    return as_looked_up(exact, sample.images[0], random.Random(seed_from("region", sample.sample_id)))
+
+
+def in_round_numbers(region: Box, image: ImageRef, *, grows: bool) -> Box:
+    """The region with sides in round numbers, inside the image: ``grows`` outwards, else inwards."""
+    step, out = _step(image), 1 if grows else -1
+    left, top = (out * math.floor(out * side / step) * step for side in (region.x1, region.y1))
+    right, bottom = (out * math.ceil(out * side / step) * step for side in (region.x2, region.y2))
+    if right <= left or bottom <= top:
+        return region
+    return Box(left, top, right, bottom).clipped(image.width, image.height)
+
+
+def _step(image: ImageRef) -> int:
+    """Pixels between numbers that count as round."""
+    return 10 if max(image.width, image.height) >= 1000 else 5
 
 
 def require_small(target: Box, image: ImageRef, max_share: float) -> None:
@@ -208,14 +233,17 @@ def two_crops(
 ) -> Recipe:
     """A family of two rounds (Thyme App. B, multi-round): a first crop, then the exact one, explained by the first.
 
-    The policy receives the seeded ``first_region`` (of the exact one) at the start, and the exact one as the ``region``
-    of ``follow_up``, the text beside the first observation; the trajectory shows neither.
+    The policy is told the seeded ``first_region`` (of the exact one) at the start, and the exact one as the ``region``
+    of ``follow_up``, the text beside the first observation, both in round numbers; the trajectory shows neither.
     """
 
     def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         exact = target_region(sample)
         first = first_region(exact, sample, random.Random(seed_from(family, sample.sample_id)))
-        return PreparedSample(sample.images, {"first_region": as_text(first), "region": as_text(exact)})
+        told = told_region(exact, sample)
+        told_first = in_round_numbers(first, sample.images[0], grows=first.contains(exact))
+        regions = {"first_region": first, "region": exact, "told_first_region": told_first, "told_region": told}
+        return PreparedSample(sample.images, {name: as_text(region) for name, region in regions.items()})
 
     return Recipe(
         family=family,
@@ -236,7 +264,7 @@ def two_crops(
             hint_stays_hidden,
         ),
         max_rounds=2,
-        follow_up=lambda task, rounds: follow_up.format(region=task.hint["region"]) if len(rounds) == 1 else "",
+        follow_up=lambda task, rounds: follow_up.format(region=task.hint["told_region"]) if len(rounds) == 1 else "",
     )
 
 

@@ -1,14 +1,14 @@
 """Crop: look closer at the part of the image that the question is about (Thyme appendix B, Coding Data 1; table 10).
 
-The policy receives the target's box, writes why a closer look is needed and code that crops and enlarges, sees
-the crop, and answers. The box may show in the code only. Samples without a box are not applicable; a target that
-fills more than ``MAX_TARGET_SHARE`` of the image, or is large as a model sees it, is unsuitable, because cropping it
-would be lazy. Rows whose question is always answered without tools ship on request only (``max_without_tools=1``).
+The policy is told the target's place in round numbers, writes why a closer look helps and code that crops and enlarges,
+sees the crop, and answers. The numbers may show in the code only. Samples without a box are not applicable; a target
+that fills more than ``MAX_TARGET_SHARE`` of the image, or is large as a model sees it, is unsuitable, because cropping
+it would be lazy. Rows whose question is always answered without tools ship on request only (``max_without_tools=1``).
 """
 
 from pathlib import Path
 
-from pipelines.generation.recipes import Recipe, as_text, target_region
+from pipelines.generation.recipes import Recipe, as_text, target_region, told_region
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import Thyme
 from pipelines.models.tasks import PreparedSample
@@ -26,8 +26,9 @@ from pipelines.verification.checks import (
 
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The image as it is; the region to crop as the hint."""
-    return PreparedSample(sample.images, {"region": as_text(target_region(sample))})
+    """The image as it is; the region to crop as the hint, exactly and as a policy is told it."""
+    exact = target_region(sample)
+    return PreparedSample(sample.images, {"region": as_text(exact), "told_region": as_text(told_region(exact, sample))})
 
 
 recipe = Recipe(

@@ -10,10 +10,11 @@ does not (appendix B, prompts 2 to 4).
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pipelines.generation.recipes import Recipe, RecipeError, as_fractions, with_margin
+from pipelines.generation.recipes import Recipe, RecipeError, as_fractions, as_looked_up, with_margin
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import ToolCall
 from pipelines.models.tasks import PreparedSample
@@ -51,12 +52,18 @@ def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
         raise RowError(Reason.UNSUITABLE, f"the image is {flaw}, and a crop does not help with that")
     style: Style = "tool" if target and _is_zoomed(seen, sample) else "text"
     mode = random.Random(seed_from("operation_aware/mode", sample.sample_id)).choice(modes()[style])
-    hint = {"style": style, "image": "", "region": ""}
+    hint = {"style": style, "image": "", "region": "", "told_region": ""}
     if target and style == "tool":
         image = sample.images[target.image]
-        sides = as_fractions(with_margin(target.box, image), image)
-        hint |= {"image": str(target.image + 1), "region": ", ".join(map(str, sides))}
+        exact = with_margin(target.box, image)
+        rng = random.Random(seed_from("region", sample.sample_id))
+        sides, told = as_fractions(exact, image), as_fractions(as_looked_up(exact, image, rng), image, digits=2)
+        hint |= {"image": str(target.image + 1), "region": _text(sides), "told_region": _text(told)}
     return PreparedSample(sample.images, hint, mode)
+
+
+def _text(sides: Sequence[float]) -> str:
+    return ", ".join(map(str, sides))
 
 
 def _is_zoomed(seen: Visibility, sample: Sample) -> bool:

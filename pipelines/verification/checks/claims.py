@@ -6,13 +6,13 @@ nothing in common with the question's image) is not judged.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pipelines.models.parsing import literal_boxes
 from pipelines.records import ImageRef, Round
 from pipelines.records.geometry import Box
-from pipelines.records.visibility import FAINT_LEVELS, SMALL_SIDE, Visibility
+from pipelines.records.visibility import SEEN_LEVELS, SEEN_SIDE, SMALL_SIDE, Visibility
 from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
@@ -20,14 +20,8 @@ from pipelines.verification.checks.claim_words import Claim, claims_in
 from pipelines.verification.checks.crop import executed_code
 from pipelines.verification.checks.hint import comments
 from pipelines.vision.image_transform import PART_SHARE, ImageTransform, measure_transform, trimmed
-from pipelines.vision.visibility import levels_shown, shown_side, visibility_in
+from pipelines.vision.visibility import levels_shown, visibility_as_given
 from pipelines.vision.visual_tokens import QWEN2_5_VL, resized
-
-SEEN_SIDE = 2 * SMALL_SIDE
-"""Pixels of the model: what has them is not too small."""
-
-SEEN_LEVELS = 2 * FAINT_LEVELS
-"""An image with so many grey levels is neither too faint nor too dark."""
 
 MIN_ENLARGEMENT = 1.1
 """Pixels per pixel, along a side: less is the tremor of the measurement."""
@@ -162,13 +156,9 @@ class _Measured:
 
     @cached_property
     def start(self) -> Visibility:
-        """The target as the policy was given it: at its size on the image that was made of the sample's."""
-        case, angle = self._case, self._case.hint.get("angle", self._case.sample.truth.angle)
-        angle = float(angle) if angle is not None else None
-        if self._target is None or self._image == case.sample.images[self._index]:
-            return visibility_in(self._image, self._target, case.store, angle=angle)
-        whole = visibility_in(self._image, None, case.store, angle=angle)
-        return replace(whole, side=shown_side(self._target, self._image.width, self._image.height))
+        """The target on the image as the policy was given it."""
+        case = self._case
+        return visibility_as_given(case.sample, case.trajectory.images, case.hint, case.store)
 
     def _views(self, turn: Round) -> Iterator[View]:
         """What a round showed, the last image first."""

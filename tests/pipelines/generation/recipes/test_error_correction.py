@@ -56,7 +56,7 @@ def test_a_sample_without_a_box_is_not_applicable(chain, rejects) -> None:
 def test_the_right_region_is_told_only_beside_the_first_observation(chain) -> None:
     assert len(chain[1].turns) == 12
     for turn in chain[1].turns:
-        told = f"right, lower): {turn.task.hint['region']}" in str(turn.messages)
+        told = f"right, lower): {turn.task.hint['told_region']}" in str(turn.messages)
         assert told == bool(turn.rounds)
         assert str(turn.messages).count("Region for the second program") == int(bool(turn.rounds))
 

@@ -55,8 +55,9 @@ def test_the_exact_region_is_told_beside_the_first_observation_and_recorded_nowh
     assert len(policy.turns) == 12
     for turn in policy.turns:
         said = str(turn.messages)
-        assert turn.task.hint["first_region"] in said
-        assert (f"right, lower): {turn.task.hint['region']}" in said) == bool(turn.rounds)
+        assert turn.task.hint["told_first_region"] in said
+        assert (f"right, lower): {turn.task.hint['told_region']}" in said) == bool(turn.rounds)
+        assert turn.task.hint["region"] not in said, "nobody knows a place to the pixel"
     for row in kept(family).values():
         assert "Region for the second program" not in str(row)
 
@@ -65,7 +66,8 @@ def test_both_regions_are_secret(chain) -> None:
     family, _ = chain
     drafts = family.workspace.tables.read(family.key("drafts"), Draft)
     assert drafts
-    assert all(json.loads(draft.hint).keys() == {"first_region", "region", "visibility"} for draft in drafts)
+    regions = {"first_region", "region", "told_first_region", "told_region"}
+    assert all(json.loads(draft.hint).keys() == regions | {"visibility"} for draft in drafts)
 
 
 def test_a_thought_with_a_number_of_either_region_is_rejected(signs, run_all, scripted) -> None:

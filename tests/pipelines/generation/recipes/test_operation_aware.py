@@ -52,15 +52,21 @@ def test_what_is_smaller_than_a_token_is_zoomed_in_on(family: Family):
 def test_the_region_holds_the_target(family: Family):
     for sample in family.workspace.tables.read(family.samples_key, Sample):
         if sample.truth.boxes:
-            left, top, right, bottom = map(float, prepare(sample, family.workspace.images).hint["region"].split(", "))
-            box = sample.truth.boxes[0].box
-            assert 0 <= left * 640 <= box.x1 < box.x2 <= right * 640 <= 640
-            assert 0 <= top * 480 <= box.y1 < box.y2 <= bottom * 480 <= 480
+            hint, box = prepare(sample, family.workspace.images).hint, sample.truth.boxes[0].box
+            for name in ("region", "told_region"):
+                left, top, right, bottom = map(float, hint[name].split(", "))
+                assert 0 <= left * 640 <= box.x1 < box.x2 <= right * 640 <= 640
+                assert 0 <= top * 480 <= box.y1 < box.y2 <= bottom * 480 <= 480
+            assert all(len(side) <= 4 for side in hint["told_region"].split(", ")), "hundredths"
 
 
-def test_the_call_is_told_only_where_the_row_calls(family: Family):
-    told = recipe.prompt.render(question="Which?", sizes="1x1", style="tool", image="1", region="0.1, 0.2, 0.3, 0.4")
-    plain = recipe.prompt.render(question="Which?", sizes="1x1", style="text", image="", region="")
+def rendered(**slots: str) -> tuple[str, str]:
+    return recipe.prompt.render(question="Which?", sizes="1x1", facts="", **slots)
+
+
+def test_the_call_is_told_only_where_the_row_calls():
+    told = rendered(style="tool", image="1", told_region="0.1, 0.2, 0.3, 0.4")
+    plain = rendered(style="text", image="", told_region="")
     assert "bbox_2d [0.1, 0.2, 0.3, 0.4]" in told[1]
     assert "bbox_2d" not in "".join(plain)
 

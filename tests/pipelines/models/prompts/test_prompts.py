@@ -108,7 +108,7 @@ def test_every_bundled_prompt_loads_and_renders(name):
     prompt = bundled_prompt(name)
     assert prompt.name == name
     system, user = prompt.render(**{slot: f"<{slot}>" for slot in prompt.slots})
-    assert system
+    assert system or name == "visibility_facts", "a part of other prompts"
     asked = set(re.findall(r"\w+", " ".join(re.findall(r"\{%-? *(?:el)?if (.*?)%\}", prompt.system + prompt.user))))
     assert all(f"<{slot}>" in user + system or slot in asked for slot in prompt.slots)
 
