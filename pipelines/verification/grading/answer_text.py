@@ -67,6 +67,16 @@ def turning_words(text: str) -> Counter[str]:
     return Counter(_TURNS.findall(_folded(text)))
 
 
+_QUOTED = re.compile(r"""'[^'\n]{1,60}'|"[^"\n]{1,60}\"""")
+
+
+def without_quotes_of(question: str, answer: str) -> str:
+    """The answer without what it quotes of the question: "37 chose 'never'" denies nothing."""
+    for quoted in dict.fromkeys(_QUOTED.findall(question)):
+        answer = answer.replace(quoted, "")
+    return answer
+
+
 def _folded(text: str) -> str:
     return " ".join(compatible(text).casefold().replace("’", "'").split())
 

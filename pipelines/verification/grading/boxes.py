@@ -37,7 +37,7 @@ _SPELLED = tuple(
         rf"[\[(]?\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+;\s*+{_N}\s*+[\])]?",
         rf"\[?\s*+{_N}\s+{_N}\s+{_N}\s+{_N}\s*+\]?",
         rf"(?:from\s+)?{_CORNER}\s*+(?:,|to|-)?\s*+{_CORNER}",
-        rf"top[- ]left{_IS}{_CORNER}\s*+(?:,|and|;)?\s*+bottom[- ]right{_IS}{_CORNER}",
+        rf"top[- ]left(?: corner)?{_IS}{_CORNER}\s*+(?:,|and|;)?\s*+(?:the )?bottom[- ]right(?: corner)?{_IS}{_CORNER}",
         *(rf"\[?\s*+{_NEXT_SIDE.join(f'{side}{_IS}{_N}' for side in names)}\s*+\]?" for names in _SIDES_NAMED),
     )
 )
@@ -45,6 +45,7 @@ _FENCED = re.compile(r"\A```(?:json)?+(.*)```\Z", re.DOTALL)
 _NAMES = frozenset({"bbox", "bbox_2d", "box", "bounding_box"})
 _CERTAINTY = ("confidence", "score")
 _TAGGED = re.compile(r"\A(?:<box>|<\|box_start\|>)(.*)(?:</box>|<\|box_end\|>)\Z", re.DOTALL)
+_LABELLED = re.compile(r"\A(?:<ref>[^<>\d]{0,60}</ref>\s*+(?=<box>)|[A-Za-z][A-Za-z _-]{0,40}[:=]\s*+(?=[\[(<]))")
 _MAX_CHARS = 400
 _MAX_LABEL, _FARTHEST = 60, 2.0**53
 
@@ -62,6 +63,12 @@ def same_box(answer: str, expected: str, question: str = "") -> float | None:
 def read_box(text: str) -> Corners | None:
     """The one box that the whole text is, as ``x1, y1, x2, y2``; None where it is none, inverted, or not finite."""
     plain = bare(text)
+    label = _LABELLED.match(plain)
+    unlabelled = plain[label.end() :] if label and not turning_words(label[0]) else ""
+    return _read(plain) or (_read(unlabelled) if unlabelled else None)
+
+
+def _read(plain: str) -> Corners | None:
     surrounded = _FENCED.match(plain) or _TAGGED.match(plain)
     inner = surrounded[1].strip() if surrounded else plain
     for spelled in _SPELLED:

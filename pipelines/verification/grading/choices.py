@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pipelines.records.answers import letter_of, split_choice
-from pipelines.verification.grading.answer_text import bare
+from pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
 from pipelines.verification.grading.numeric import as_number, same_number
+from pipelines.verification.grading.polarity import same_polarity
 from pipelines.verification.grading.sentences import cores
 from pipelines.verification.grading.text_match import same_words
 
@@ -20,16 +21,44 @@ _ALONE = re.compile(
 )
 _BEFORE = re.compile(r"\A[(\[]?([A-Za-z])[)\]]?\s*(?:[-–—:,.]\s*|\s(?=\())(\S.*)\Z", re.DOTALL)
 _BEHIND = re.compile(r"\A(\S[^\[\]()]*+)[(\[]([A-Za-z])[)\]]\Z")
+_CONCLUSION = re.compile(
+    r"(?:[.,;] |\n)(?:and )?(?:so|thus|therefore|hence|which is|which means|this is|making it|that is)[, :]"
+    r"|\. (?=the (?:correct )?(?:answer|option|choice) is )",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"[^\W_]+")
+_LETTER = re.compile(r"(?<![\w'])\(?([B-Z])\)?(?![\w'])")
 _MAX_CHARS = 400
 
 
 def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> str | None:
     """The letter of the one choice that ``answer`` names; None if it names none or more than one."""
-    whole = _letter(bare(answer), choices, question)
+    whole = _letter(bare(answer), choices, question) or _yes_or_no(answer, choices, question)
     if whole is not None or len(answer) > _MAX_CHARS:
         return whole
     letters = {letter for core in cores(answer, question) if (letter := _letter(core, choices, question))}
+    if not letters and len(parts := _CONCLUSION.split(bare(answer))) > 1:
+        return _concluded(parts, choices, question)
     return letters.pop() if len(letters) == 1 else None
+
+
+def _yes_or_no(answer: str, choices: Sequence[str], question: str) -> str | None:
+    """The letter of "Yes, it is." where the choices are yes and no."""
+    same = [letter for letter, text in map(split_choice, choices) if same_polarity(answer, text, question=question)]
+    return same[0] if len(same) == 1 else None
+
+
+def _concluded(parts: Sequence[str], choices: Sequence[str], question: str) -> str | None:
+    """The letter of "The car is red, so the answer is A.", if what stands before it names no other choice."""
+    *reasons, conclusion = parts
+    if any(hedging_words(part) or turning_words(part) for part in parts):
+        return None
+    letter = chosen_letter(conclusion, choices, question)
+    texts = {name: f" {' '.join(_WORDS.findall(text.casefold()))} " for name, text in map(split_choice, choices)}
+    said = f" {' '.join(_WORDS.findall(' '.join(reasons).casefold()))} "
+    named = {name for name, text in texts.items() if text.strip() and text in said}
+    named |= {name for name in _LETTER.findall(" ".join(reasons)) if name in texts}
+    return letter if letter and named <= {letter} else None
 
 
 def _letter(text: str, choices: Sequence[str], question: str) -> str | None:

@@ -21,9 +21,9 @@ _MONTHS: list[str] = _DATA["months"]
 _ORDINALS: list[str] = _DATA["ordinals"]
 _HOURS_OF: dict[str, int] = _DATA["hours_of"]
 _MONTH = any_of(_MONTHS)
-_DAY = rf"(?P<day>\d{{1,2}}|{any_of(sorted(_ORDINALS, key=len, reverse=True))})(?:st|nd|rd|th)?"
+_DAY = rf"(?P<day>\d{{1,2}}|{any_of(sorted(_ORDINALS, key=len, reverse=True))})(?:st|nd|rd|th|er|\.(?=\s))?"
 _YEAR = r"(?P<year>\d{4})"
-_GAP = r"[\s,.\-/]\s?"
+_GAP = r"[\s,.\-/]\s?(?:de\s|del\s)?"
 _DATES = [
     re.compile(rf"\A{spelled}\Z", re.IGNORECASE | re.ASCII)
     for spelled in (
@@ -36,12 +36,13 @@ _DATES = [
         r"(?P<year>\d{4})(?P<gap>[-/.])(?P<month>\d{1,2})(?P=gap)(?P<day>\d{1,2})",
         r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
         r"(?P<month>\d{1,2})/(?P<year>\d{4})",
+        r"(?P<year>\d{4})\s?年\s?(?P<month>\d{1,2})\s?月(?:\s?(?P<day>\d{1,2})\s?[日号])?",
     )
 ]
 _FIGURES = re.compile(r"\A(\d{1,2})\s?([-/.])\s?(\d{1,2})\s?\2\s?(\d{4}|\d{2})\Z", re.ASCII)
 _WEEKDAY = re.compile(rf"\A({any_of(_DATA['weekdays'])})\.?,?\s+(?:the\s+)?(?=\w)", re.IGNORECASE)
 _WEEKDAYS = [re.compile(rf"\A{day}\Z", re.IGNORECASE) for day in _DATA["weekdays"]]
-_LEAD = re.compile(r"\A(?:on|in|at|by)\s+", re.IGNORECASE)
+_LEAD = re.compile(r"\A(?:on|in|at|by|am|le|el|il|em)\s+", re.IGNORECASE)
 _VERBATIM = re.compile(_DATA["verbatim"], re.IGNORECASE)
 
 _HALF = r"(?:\s?(?P<half>[ap])\.?\s?m\.?|\s(?P<part>in the (?:morning|afternoon|evening)|at night))?"

@@ -25,6 +25,10 @@ _BETWEEN = re.compile(r"\A([^<>≤≥=]{1,60})([<≤])\s?([a-z])\s?([<≤])([^<>
 _BOUND = re.compile(r"\A([a-z])\s?([<>≤≥])([^<>≤≥=]{1,60})\Z")
 _BOUND_BEHIND = re.compile(r"\A([^<>≤≥=]{1,60})([<>≤≥])\s?([a-z])\Z")
 _INTERVAL = re.compile(r"\A(?:[a-z]\s?∈\s?)?([\[(])([^\[\](),;]{1,60})[,;]([^\[\](),;]{1,60})([\])])\Z")
+_BUILT = re.compile(r"\A\\?\{ ?[a-z] ?(?:(?:\\in|∈)[^|:\\]{1,20})?(?:\\mid|\||:) ?([^{}]{1,120})\\?\}\Z")
+"""``{x | -2 <= x < 4}``"""
+_DEGREES = re.compile(r"\^?\{?(?:°|\^\{?\\circ\}?)\}?")
+_ANGLE_NAMED = re.compile(r"angle(?:\d|[a-z]{1,3}(?![a-z]))")
 _TURNED = {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 _ASKED = re.compile(r"\b(?:value of|solve for|find)\s+\$?([a-zA-Z])\$?(?![a-zA-Z])")
 
@@ -66,7 +70,7 @@ def same_form_of(answer: str, expected: str) -> bool | None:
 
 def result(text: str, question: str) -> str | None:
     """The last side of "7^2 = 49" or "Area = 16π", if what stands before it is the question's or has that value."""
-    *before, last = (side.strip(" $") for side in text.split("="))
+    *before, last = (side.strip(" $") for side in _DEGREES.sub("", text).split("="))
     if not before or len(text) > MAX_CHARS or not last or len(before) > 2:
         return None
     return last if all(_is_before(side, last, question) for side in before) else None
@@ -79,9 +83,10 @@ def other_variable(name: str, question: str) -> bool:
 
 
 def _is_before(side: str, last: str, question: str) -> bool:
-    tight, asked = re.sub(r"\s", "", side).casefold(), re.sub(r"\s", "", question).casefold()
+    tight, asked = _tight(side), _tight(question)
     if not tight or (len(tight) > 2 and tight in asked):
-        return True
+        wanted = _ANGLE_NAMED.findall(_tight(re.split(r"[.!]\s", question.strip())[-1]))
+        return not (_ANGLE_NAMED.fullmatch(tight) and wanted) or tight in wanted
     if re.fullmatch(r"[A-Za-z]", side.strip()):
         return not other_variable(side.strip(), question)
     first, value = read_expression(side), read_expression(last)
@@ -90,7 +95,14 @@ def _is_before(side: str, last: str, question: str) -> bool:
     return maths_process.compare(first.tex, value.tex).same
 
 
+def _tight(text: str) -> str:
+    """Without spaces; an angle is called that: "m∠2" is "angle 2"."""
+    named = re.sub(r"\bm ?(?=∠|\\angle)", "", text).replace("∠", "angle").replace("\\angle", "angle")
+    return re.sub(r"\s", "", named).casefold()
+
+
 def _interval(text: str) -> Interval | None:
+    text = _BUILT.sub(r"\1", " ".join(text.strip(" $").split()))
     plain = text.replace(r"\left", "").replace(r"\right", "").replace(r"\le ", "≤").replace(r"\leq", "≤")
     plain = plain.replace(r"\geq", "≥").replace(r"\ge ", "≥").replace(r"\infty", "∞").replace(r"\in ", "∈")
     plain = plain.replace("<=", "≤").replace(">=", "≥").strip(" $")

@@ -12,13 +12,27 @@ from typing import Literal
 from pipelines.records import Grader, GraderKind, Sample
 from pipelines.records.answers import matches
 from pipelines.records.samples import details_of
-from pipelines.verification.grading.answer_text import MAX_CHARS, bare, hedging_words, hidden, turning_words
+from pipelines.verification.grading.answer_text import (
+    MAX_CHARS,
+    bare,
+    hedging_words,
+    hidden,
+    turning_words,
+    without_quotes_of,
+)
 from pipelines.verification.grading.boxes import LEAST_OVERLAP, same_box
 from pipelines.verification.grading.choices import chosen_letter
 from pipelines.verification.grading.equations import in_symbols, other_variable, result, same_form_of
+from pipelines.verification.grading.foreign_numbers import as_english
 from pipelines.verification.grading.lists import elements, same_list, solutions
 from pipelines.verification.grading.maths import asks_for_a_form, read_expression, same_expression, same_spelling
-from pipelines.verification.grading.numeric import as_number, same_form, same_number, with_unit
+from pipelines.verification.grading.numeric import (
+    as_number,
+    same_form,
+    same_number,
+    with_unit,
+    without_about,
+)
 from pipelines.verification.grading.polarity import same_polarity
 from pipelines.verification.grading.quantity import read_quantity
 from pipelines.verification.grading.readings import same_reading
@@ -91,16 +105,18 @@ def _choice(answer: str, sample: Sample, _: Grader) -> Grade:
 
 
 def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
-    expected = with_unit(as_number(bare(sample.answer)), grader.unit)
+    expected = with_unit(as_number(as_english(bare(sample.answer), sample.question)), grader.unit)
     if read_quantity(expected) is None:
         return _reading(answer, sample)
-    if (hedging_words(answer) | turning_words(answer)) - (hedging_words(expected) | turning_words(expected)):
+    said = without_quotes_of(sample.question, answer)
+    if (hedging_words(said) | turning_words(said)) - (hedging_words(expected) | turning_words(expected)):
         return graded(False, "numeric", answer, sample, how="hedged or denied")
-    verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(answer, sample.question))
+    verdicts = (_one_number(core, expected, answer, sample, grader) for core in cores(said, sample.question))
     return next((verdict for verdict in verdicts if verdict.right), graded(False, "numeric", answer, sample))
 
 
 def _one_number(core: str, expected: str, answer: str, sample: Sample, grader: Grader) -> Grade:
+    core = without_about(as_english(core, sample.question), expected, tolerance=grader.tolerance)
     number = with_unit(as_number(core), grader.unit)
     if asks_for_a_form(sample.question) and not grader.tolerance:
         same = same_form(number, expected, question=sample.question)

@@ -20,6 +20,9 @@ _AND = re.compile(r"(?<!\s)\s++(?:and|&)\s+", re.IGNORECASE)
 _ARROW = re.compile(
     r" ?(?:->|→|⟶|=>|>|\\to\b|\\rightarrow\b) ?|,? (?:(?:and )?then|followed by) (?:by )?", re.IGNORECASE
 )
+_STEP = re.compile(r",? and (?:(?:then|finally|lastly) )?|,? then |, (?:finally |lastly )?", re.IGNORECASE)
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+_ORDINAL = re.compile(rf"\A({'|'.join(_ORDINALS)})(?: is)?:? (?=\S)", re.IGNORECASE)
 _DASH = re.compile(" [-–] ")
 _JOINED = re.compile(r",? (?:as well as|along with|together with|plus) ", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:\A|(?<=[ ,;]))(?:\((?:\d{1,2}|[a-j])\)|(?:\d{1,2})[.)]) ", re.ASCII)
@@ -73,7 +76,11 @@ def _other_splits(answer: str, is_ordered: bool) -> Iterator[tuple[str, ...]]:
     patterns = (_ARROW, _DASH) if is_ordered else (_DASH, _JOINED)
     yield from (_split_at(pattern, text) for pattern in patterns)
     if is_ordered:
-        yield _split_at(_ARROW, text.replace(", and ", " > ").replace(" and ", " > ").replace(", ", " > "))
+        steps = _split_at(_ARROW, _STEP.sub(" > ", text))
+        yield steps
+        ordinals = [_ORDINAL.match(step) for step in steps]
+        if steps and [match and match[1].casefold() for match in ordinals] == list(_ORDINALS[: len(steps)]):
+            yield tuple(_ORDINAL.sub("", step) for step in steps)
     if _NUMBERED.match(text):
         yield _split_at(_NUMBERED, text)
     if _LETTERS.match(text):

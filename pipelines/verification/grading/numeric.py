@@ -8,14 +8,19 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
+from pipelines.verification.grading.foreign_numbers import is_foreign
 from pipelines.verification.grading.number_words import in_digits
 from pipelines.verification.grading.quantity import UNITS, Quantity, Unit, read_quantity, same_quantity
 from pipelines.verification.grading.word_lists import read_words
 
 PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W\d_]+")
 _DATA = read_words(__file__)
-_EXACT, _MONEY, _ANGLE = (re.compile(_DATA[name], re.IGNORECASE) for name in ("exact", "money", "angle"))
+_EXACT, _MONEY, _ANGLE, _SHARE, _ABOUT = (
+    re.compile(_DATA[name], re.IGNORECASE) for name in ("exact", "money", "angle", "share", "about")
+)
+_TEMPERATURES = frozenset(["celsius", "fahrenheit", "kelvin"])
 _OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A"])
 """Spellings of units that are other words in a question."""
 _NAMES = re.compile(
@@ -26,9 +31,9 @@ _NAMES = re.compile(
     )
 )
 CURRENCIES = frozenset(_DATA["currencies"])
-_NUMBERED = re.compile(r"\A(?:no\.|nr\.?|№|#)\s?(?=\d)", re.IGNORECASE)
+_NUMBERED = re.compile(r"\A(?:(?:no\.|nr\.?|№|#)\s?(?=\d)|exactly\s+|\((?=[-+]?[\d.]+\)\Z))", re.IGNORECASE)
 _GLOSS = re.compile(r"\A([^()]+)\(([^()]+)\)\Z")
-_BELOW = (" below", " below zero")
+_BELOW = re.compile(r"\A(\d[^-]{0,20}?) below(?: zero| 0)?\Z", re.IGNORECASE)
 _OUT_OF = re.compile(r"\A(\d+) out of (\d+)(?=\s|\Z)", re.IGNORECASE)
 _TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
 
@@ -66,16 +71,23 @@ def with_unit(text: str, unit: str) -> str:
 
 def as_number(text: str) -> str:
     """A number as ``read_quantity`` reads it: in digits, without "No.", "below zero" or a gloss that says the same."""
-    number = in_digits(_NUMBERED.sub("", text, count=1))
+    unwrapped = _NUMBERED.sub("", text, count=1)
+    number = in_digits(unwrapped.removesuffix(")") if text[:1] == "(" != unwrapped[:1] else unwrapped)
     if (gloss := _GLOSS.match(number)) and read_quantity(number) is None:
         first, second = in_digits(gloss[1].strip()), in_digits(gloss[2].strip())
         quantities = read_quantity(first), read_quantity(second)
         if quantities[0] is not None and quantities[0] == quantities[1]:
             return first
-    if number.endswith(_BELOW) and number[:1].isdigit():
-        number = f"-{number.removesuffix(_BELOW[1]).removesuffix(_BELOW[0])}"
+    number = _BELOW.sub(r"-\1", number)
     number = _OUT_OF.sub(r"\1/\2", number)
     return _TIGHT_FRAC.sub(r"\\\1frac{\2}{\3}", number)
+
+
+def without_about(text: str, expected: str, *, tolerance: float) -> str:
+    """What was measured, without "about": of a number with decimals or a tolerance. "About 12" leaves 12 open."""
+    quantity = read_quantity(expected)
+    is_measured = quantity is not None and quantity.n_decimals is not None
+    return _ABOUT.sub("", text, count=1) if is_measured or tolerance else text
 
 
 def asks_for_exact(question: str) -> bool:
@@ -100,6 +112,12 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
     if not (_may_be_said(answer, expected, question) and _may_be_said(expected, answer, question)):
         return None
     unit, expected_unit = _unit(answer, expected, question), _unit(expected, answer, question)
+    if unit is UNITS["°"] and expected_unit is not None and expected_unit.dimension in _TEMPERATURES:
+        return Fraction(1)  # "12 degrees" of a thermometer
+    if _is_other_currency(unit, expected_unit, question):
+        return None
+    if unit is PER_CENT and expected_unit is None and abs(expected.value) > 1 and _SHARE.search(question):
+        return Fraction(1)
     if (unit is None) != (expected_unit is None) and _is_money(unit or expected_unit, expected, question):
         return Fraction(1)
     if unit is None or expected_unit is None:
@@ -107,6 +125,14 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
         factors = {(None, None): Fraction(1), (PER_CENT, None): PER_CENT.factor, (None, PER_CENT): 1 / PER_CENT.factor}
         return factors.get((unit, expected_unit))
     return unit.factor / expected_unit.factor if unit.dimension == expected_unit.dimension else None
+
+
+def _is_other_currency(unit: Unit | None, expected: Unit | None, question: str) -> bool:
+    """Whether the answer is in a currency and the question names others only."""
+    if unit is None or expected is not None or unit.names[0] not in CURRENCIES:
+        return False
+    named = {UNITS[symbol] for symbol in CURRENCIES if symbol in question or is_named(UNITS[symbol], question)}
+    return bool(named) and unit not in named
 
 
 def _is_money(unit: Unit | None, expected: Quantity, question: str) -> bool:
@@ -126,6 +152,8 @@ def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
 
 def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:
     if not of.noun or of.noun == beside.noun:
+        return True
+    if is_foreign(question) and set(of.noun.split()) <= set(_WORDS.findall(question.casefold())):
         return True
     return any(of.noun in _singular_too(match[1]) for match in _COUNTED.finditer(question))
 

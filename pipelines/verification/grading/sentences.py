@@ -10,12 +10,14 @@ alternatives ("a cat or a dog"), none of its words count.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
 
 from pipelines.records.answers import compatible
 from pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from pipelines.verification.grading.foreign_numbers import SUBJECTS, VERBS, is_foreign
+from pipelines.verification.grading.quantity import UNITS
 from pipelines.verification.grading.word_lists import read_words
 
 MAX_CHARS, MAX_WORDS, MAX_CORES = 240, 40, 24
@@ -37,6 +39,7 @@ _AUXILIARY = frozenset(
 )
 _ARTICLES = frozenset(["the", "a", "an", "exactly", "option", "choice", "answer", "number", ""])
 _LABELS = frozenset(["the", "number", "no", "option", "choice", "answer", ""])
+_UNITS = frozenset(name.casefold() for name in UNITS)
 _ENDINGS = ("ing", "ied", "ies", "ed", "es", "s")
 _MIN_STEM = 3
 
@@ -51,6 +54,7 @@ def cores(answer: str, question: str) -> Iterator[str]:
             words = [_plain(text[start:end]) for start, end in places]
             sentence = _question(question)
             starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence)]
+            starts += [n for n in _behind_labels(text, places) if _is_label(words[:n], sentence) and n not in starts]
             ends = [
                 n for n in range(1, len(words) + 1) if n == len(words) or _closes(words[n - 1], words[n:], sentence)
             ]
@@ -72,6 +76,9 @@ class _Question:
     nouns: frozenset[str] = frozenset()
     """Words as the question has them, which are verbs only if a sentence bends them: "leave" and "leaves"."""
     leads: frozenset[str] = frozenset()
+    beyond: frozenset[str] = frozenset()
+    """Stems that stand behind "than" only: "the blue one" of "How much more is the red car than the blue one?"."""
+    is_foreign: bool = field(default=False, kw_only=True)
 
 
 @lru_cache(maxsize=1024)
@@ -88,7 +95,10 @@ def _question(question: str) -> _Question:
     ]
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
     nouns = [word for word in words if not word.endswith(("ing", "ed"))]
-    return _Question(*map(frozenset, (map(stem, words), map(stem, verbs), map(stem, heads), nouns, leads)))
+    than = words.index("than") if "than" in words else len(words)
+    beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
+    parts = (map(stem, words), map(stem, verbs), map(stem, heads), nouns, leads, beyond)
+    return _Question(*map(frozenset, parts), is_foreign=is_foreign(question))
 
 
 def _is_no_auxiliary(word: str) -> bool:
@@ -119,32 +129,55 @@ def _plain(word: str) -> str:
 
 def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
     """Whether words may stand before an answer that begins with ``first``."""
+    if any(stem(word) in sentence.beyond for word in before) and "than" not in before:
+        return False
     is_code = len(first) == 1 or any(character.isdigit() for character in first)
-    if is_code and all(word in _LABELS or (word.isalpha() and stem(word) in sentence.stems) for word in before):
+    labels = _LABELS | {"with"} if len(first) == 1 else _LABELS
+    if is_code and all(word in labels or (word.isalpha() and stem(word) in sentence.stems) for word in before):
         return before[-1] != "no"  # "Room 0042", "the letters A, B"; "no. 5" is read without its point
     if all(word in sentence.leads for word in before):
         return True
-    verbs = [n for n, word in enumerate(before) if word in _CONTRACTED or (n and _is_verb(word, sentence))]
+    verbs = [
+        n
+        for n, word in enumerate(before)
+        if word in _CONTRACTED or ((n or sentence.is_foreign) and _is_verb(word, sentence))
+    ]
     if not verbs:
         return False
     subject, after = before[: verbs[-1]], before[verbs[-1] + 1 :]
     return all(
-        word in _SUBJECT or _is_verb(word, sentence) or stem(word) in sentence.stems for word in subject
+        word in _SUBJECT
+        or (sentence.is_foreign and word in SUBJECTS)
+        or _is_verb(word, sentence)
+        or stem(word) in sentence.stems
+        for word in subject
     ) and all(
         word in _ARTICLES or word in sentence.leads or (is_code and stem(word) in sentence.stems) for word in after
     )
 
 
+def _behind_labels(text: str, places: Sequence[tuple[int, int]]) -> list[int]:
+    return [n for n, (_, end) in enumerate(places[:-1], 1) if text[end - 1] == ":"][:1]
+
+
+def _is_label(before: Sequence[str], sentence: _Question) -> bool:
+    """Whether words before a colon are only what was asked for: "Total: 12"."""
+    return all(word.isalpha() and (word in _SUBJECT or stem(word) in sentence.stems) for word in before)
+
+
 def _is_verb(word: str, sentence: _Question) -> bool:
+    if sentence.is_foreign and word in VERBS:
+        return True
     return word in _VERB or (word not in sentence.nouns and stem(word) in sentence.verbs)
 
 
 def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
     """Whether words may stand behind an answer that ends in ``last``."""
-    if not all(word in _JOINT or stem(word) in sentence.stems for word in after):
+    joint = _JOINT | SUBJECTS if sentence.is_foreign else _JOINT
+    if not all(word in joint or stem(word) in sentence.stems for word in after):
         return False
     if after[0] in _BEHIND:
         return len(after) > 1
     if any(character.isdigit() for word in after for character in word):
         return False
-    return stem(after[0]) in sentence.heads or any(character.isdigit() for character in last)
+    return stem(after[0]) in sentence.heads or last in _UNITS or any(character.isdigit() for character in last)
