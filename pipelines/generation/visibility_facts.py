@@ -1,6 +1,6 @@
 """What a policy may claim of an image, as a part of its prompt: the measurements that ``claims_hold`` compares with.
 
-Nothing of it is a number: a thought must not state what nobody could measure by looking.
+Nothing of it is a number: a thought must not state what cannot be measured by looking.
 """
 
 from collections.abc import Mapping

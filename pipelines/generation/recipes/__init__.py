@@ -181,7 +181,7 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
 
 
 def told_region(exact: Box, sample: Sample) -> Box:
-    """The region that a policy is told: as ``as_looked_up`` knows it, or as the question itself names it."""
+    """The region as a prompt has it: as ``as_looked_up`` knows it, or as the question itself names it."""
     if as_text(exact) in sample.question:
         return exact
     return as_looked_up(exact, sample.images[0], random.Random(seed_from("region", sample.sample_id)))
@@ -233,7 +233,7 @@ def two_crops(
 ) -> Recipe:
     """A family of two rounds (Thyme App. B, multi-round): a first crop, then the exact one, explained by the first.
 
-    The policy is told the seeded ``first_region`` (of the exact one) at the start, and the exact one as the ``region``
+    The policy receives the seeded ``first_region`` (of the exact one) at the start, and the exact one as the ``region``
     of ``follow_up``, the text beside the first observation, both in round numbers; the trajectory shows neither.
     """
 

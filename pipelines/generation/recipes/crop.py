@@ -1,6 +1,6 @@
 """Crop: look closer at the part of the image that the question is about (Thyme appendix B, Coding Data 1; table 10).
 
-The policy is told the target's place in round numbers, writes why a closer look helps and code that crops and enlarges,
+The policy receives the target's place in round numbers, writes why a closer look helps and code that crops and enlarges,
 sees the crop, and answers. The numbers may show in the code only. Samples without a box are not applicable; a target
 that fills more than ``MAX_TARGET_SHARE`` of the image, or is large as a model sees it, is unsuitable, because cropping
 it would be lazy. Rows whose question is always answered without tools ship on request only (``max_without_tools=1``).
@@ -26,7 +26,7 @@ from pipelines.verification.checks import (
 
 
 def prepare(sample: Sample, store: ImageStore) -> PreparedSample:
-    """The image as it is; the region to crop as the hint, exactly and as a policy is told it."""
+    """The image as it is; the region to crop as the hint, exactly and as the prompt has it."""
     exact = target_region(sample)
     return PreparedSample(sample.images, {"region": as_text(exact), "told_region": as_text(told_region(exact, sample))})
 
