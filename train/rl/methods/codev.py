@@ -44,7 +44,9 @@ class CodeVMethod(Method):
         "beta": "eqs. 1 and 4 have the term, its weight is unpublished",
         "batch": "256, 200 steps (§5.1)",
     }
-    wants_judge: ClassVar[str] = "whether a picture is evidence for the question (without: redlines alone)"
+    wants_judge: ClassVar[str] = (
+        "whether a picture is evidence for the question (without: redlines alone, where an answer is right)"
+    )
 
     def __post_init__(self) -> None:
         rewards.tapo(0.0, (), weight_accuracy=self.weight_accuracy, weight_tool=self.weight_tool)
