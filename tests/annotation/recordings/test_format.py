@@ -29,6 +29,7 @@ from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from tests.annotation.desk import ANN, BOB, CEM, EVE, FAY, GUS, PEOPLE, SIZE, Desk, accepts, box, fixes, rejects, text
 from tests.annotation.desk import record as written
+from tests.matrices import first_quickly
 
 CAMPAIGN = Campaign(name="test")
 Take = Callable[[Recording], list[RecordState]]
@@ -152,7 +153,7 @@ def test_taking_in_again_adds_nothing(recording: Recording, take: Take, workspac
 
 
 @pytest.mark.parametrize("act", ["demand", "add_tasks", "set_ready", "add_revisions", "set_settled"])
-@pytest.mark.parametrize("n_before", [0, 2, 4])
+@pytest.mark.parametrize("n_before", first_quickly([2, 0, 4]))
 def test_killed_anywhere_it_goes_on_where_it_was(
     act: str, n_before: int, recording: Recording, take: Take, played: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

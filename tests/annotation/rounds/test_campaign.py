@@ -33,6 +33,7 @@ def test_a_new_campaign_has_a_seed_of_its_own(tmp_path: Path) -> None:
     assert len({0, *seeds}) == 4
 
 
+@pytest.mark.e2e
 def test_a_campaign_to_try_out_has_20_images_that_it_accepts(workspace: Workspace) -> None:
     said = CliRunner().invoke(app, ["init", "--example"])
     assert (said.exit_code, "and 20 images" in said.output) == (0, True), said.output

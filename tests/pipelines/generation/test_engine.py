@@ -265,7 +265,7 @@ def test_a_failed_check_is_a_reject_that_names_the_check_and_keeps_the_whole_row
     assert "expected 'S0X'" in reject.evidence
 
 
-def test_a_error_of_a_check_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+def test_an_error_of_a_check_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
     def broken(case) -> Check:
         raise ZeroDivisionError("a bug in a check")
 
@@ -275,7 +275,7 @@ def test_a_error_of_a_check_quarantines_the_row_and_the_run_goes_on(family: Fami
     assert "a bug in a check" in faulty.workspace.tables.read_rejects(faulty.key("verdicts"))[0].evidence
 
 
-def test_a_error_of_a_recipe_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+def test_an_error_of_a_recipe_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
     def broken(sample, store):
         raise KeyError("a bug in a recipe")
 
@@ -297,7 +297,7 @@ def test_editing_the_prompt_pays_for_its_rows_and_keeps_the_old_ones_in_the_ledg
     assert (second.n_turns, third.n_turns) == (4, 0)
 
 
-def test_a_error_of_the_oracles_script_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+def test_an_error_of_the_oracles_script_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
     def broken(turn: CompletionRequest) -> str:
         if turn.task.sample.source_row == "row/2":
             raise KeyError("a bug in a script")
@@ -307,7 +307,7 @@ def test_a_error_of_the_oracles_script_quarantines_the_row_and_the_run_goes_on(f
     assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
 
 
-def test_a_error_in_the_second_turn_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
+def test_an_error_in_the_second_turn_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
     def broken(turn: CompletionRequest) -> str:
         if turn.rounds and turn.task.sample.source_row == "row/2":
             raise KeyError("a bug in a script")

@@ -22,7 +22,7 @@ def test_what_was_judged_is_rejected():
     assert Reason.DUPLICATE.disposition == Reason.CHECK_FAILED.disposition == "rejected"
 
 
-def test_a_error_says_reason_and_evidence():
+def test_an_error_says_reason_and_evidence():
     assert str(RowError(Reason.WRONG_TYPE, "a list")) == "wrong_type: a list"
 
 

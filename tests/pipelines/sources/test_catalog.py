@@ -90,7 +90,7 @@ def test_every_kind_opens_its_source(catalog, tmp_path):
     assert catalog.open("hub").n_shards == 4
 
 
-def test_a_source_whose_files_are_gone_is_a_error_when_it_is_opened(catalog):
+def test_a_source_whose_files_are_gone_is_an_error_when_it_is_opened(catalog):
     catalog.add("streets", SourceConfig(kind="jsonl", path="/no/such/folder"))
     assert "streets-0000" in catalog.partitions()
     with pytest.raises(SourceError, match="there is no file"):

@@ -217,7 +217,7 @@ def test_a_json_file_holds_a_list_of_rows(folder):
 
 
 @pytest.mark.parametrize("content", [b"{}", b"7", b"[", b"\xff", b""])
-def test_a_json_file_of_something_else_is_a_error_that_names_it(folder, content):
+def test_a_json_file_of_something_else_is_an_error_that_names_it(folder, content):
     (folder / "train.json").write_bytes(content)
     with pytest.raises(SourceError, match=r"train\.json: expected one list of rows in a \.json file"):
         list(JsonLinesSource("streets", folder / "train.json", folder, Columns()).rows(0))

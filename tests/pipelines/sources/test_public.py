@@ -218,7 +218,7 @@ def test_visual_probe(taken, beside, tmp_path):
     assert reasons(intake) == [("malformed_row", "column 'images': the path '../7.jpg' leaves the folder")]
 
 
-def test_a_json_file_that_is_cut_off_or_no_list_is_a_error(taken, tmp_path):
+def test_a_json_file_that_is_cut_off_or_no_list_is_an_error(taken, tmp_path):
     (tmp_path / "train.json").write_text('[{"problem": "What')
     with pytest.raises(SourceError, match=r"train\.json: expected one list of rows in a \.json file; not JSON"):
         taken("visual_probe")
@@ -554,7 +554,7 @@ def test_a_source_whose_images_are_files_says_how_to_get_them():
     }
 
 
-def test_a_path_that_does_not_fit_is_a_error(tmp_path):
+def test_a_path_that_does_not_fit_is_an_error(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"")
     with pytest.raises(SourceError, match="vstar: expected a folder, downloaded; there is none at"):
         placed("vstar", tmp_path / "a.parquet")

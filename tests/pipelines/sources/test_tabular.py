@@ -97,34 +97,34 @@ def test_a_parquet_file_that_is_damaged_in_the_middle_is_named(folder):
 
 
 @pytest.mark.parametrize("path", ["none", "none.parquet", "."])
-def test_a_path_without_parquet_files_is_a_error(tmp_path, path):
+def test_a_path_without_parquet_files_is_an_error(tmp_path, path):
     with pytest.raises(SourceError, match="there are no parquet files at"):
         list(parquet(tmp_path / path).rows(0))
 
 
-def test_a_hub_that_cannot_be_reached_is_a_error_at_once():
+def test_a_hub_that_cannot_be_reached_is_an_error_at_once():
     started = time.perf_counter()
     with pytest.raises(SourceError, match=r"cannot load someone/something.*[Hh]ub"):
         list(dataset("someone/something").rows(0))
     assert time.perf_counter() - started < 5
 
 
-def test_a_folder_without_data_is_a_error(tmp_path):
+def test_a_folder_without_data_is_an_error(tmp_path):
     with pytest.raises(SourceError, match="cannot load"):
         list(dataset(tmp_path).rows(0))
 
 
-def test_a_split_that_is_not_there_is_a_error(folder):
+def test_a_split_that_is_not_there_is_an_error(folder):
     with pytest.raises(SourceError, match="validation"):
         list(dataset(folder, split="validation").rows(0))
 
 
-def test_more_shards_than_files_are_a_error(folder):
+def test_more_shards_than_files_are_an_error(folder):
     with pytest.raises(SourceError, match="4 shards of 3 files; set n_shards to 3 or less"):
         list(parquet(folder, n_shards=4).rows(0))
 
 
-def test_files_of_different_columns_are_a_error(folder):
+def test_files_of_different_columns_are_an_error(folder):
     write_table(folder / "3.parquet", [{"picture": 1}])
     with pytest.raises(SourceError, match="streets"):
         list(parquet(folder).rows(0))

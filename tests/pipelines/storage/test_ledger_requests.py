@@ -113,7 +113,7 @@ def test_a_crowd_is_taken_in_parts(threads):
     assert sizes == [MOST_AT_ONCE, 1]
 
 
-def test_a_error_is_everybodys_of_its_batch_and_nobodys_of_the_next(threads):
+def test_an_error_is_everybodys_of_its_batch_and_nobodys_of_the_next(threads):
     def broken(numbers):
         if 13 in numbers:
             raise OSError("no disk")

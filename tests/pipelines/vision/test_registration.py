@@ -51,7 +51,7 @@ def test_mirrored_images_and_other_ones_are_not_found(name):
 
 
 @pytest.mark.parametrize("shown", [Image.new("L", (1, 1)), Image.new("RGB", (400, 300), "red"), texture("gravel")])
-def test_what_shows_nothing_of_a_image_is_not_found(shown):
+def test_what_shows_nothing_of_an_image_is_not_found(shown):
     assert pose_of(photograph_image("coffee"), shown) is None
     assert pose_of(shown, photograph_image("coffee")) is None
 

@@ -39,7 +39,7 @@ def test_qwen3_vl_cuts_squares_of_32_pixels(size, seen, tokens):
 
 
 @given(st.integers(1, 9000), st.integers(1, 9000), st.sampled_from([QWEN2_5_VL, QWEN3_VL]))
-def test_a_image_is_resized_to_whole_tokens(width, height, vision):
+def test_an_image_is_resized_to_whole_tokens(width, height, vision):
     wide, high = resized(width, height, vision)
     assert wide % vision.side == high % vision.side == 0
     assert visual_tokens(width, height, vision) >= 1

@@ -90,7 +90,7 @@ def test_nobody_played_is_nobody_faithful():
     assert (found.given_correct.n, found.over_all.n, found.faithful) == (0, 0, 0.0)
 
 
-def test_a_judge_is_asked_once_about_a_question_and_a_image():
+def test_a_judge_is_asked_once_about_a_question_and_an_image():
     asked = []
 
     async def judge(question, image):
@@ -205,7 +205,7 @@ def test_what_shows_nothing_of_the_question_is_nowhere(look):
     assert not found.is_part(0.8)
 
 
-def test_a_image_is_measured_once(store, ledger, monkeypatch):
+def test_an_image_is_measured_once(store, ledger, monkeypatch):
     original, shown = store.add_pixels(desert()), store.add_pixels(at(INSIDE))
     tracer = ImageTracer(store, ledger)
     first = asyncio.run(tracer.trace_image((original,), "", shown))

@@ -118,7 +118,7 @@ def test_an_unknown_protocol_is_named_with_the_row():
         conversation(drawn_row([], "all_rounds") | {"protocol": "morse"}, layout="turns")
 
 
-def test_words_that_no_turn_can_hold_are_a_error_of_their_row():
+def test_words_that_no_turn_can_hold_are_an_error_of_their_row():
     with pytest.raises(TrainError, match=r"row t: thyme cannot hold these words: .*</code> without its partner"):
         conversation(drawn_row([("a</code>", "print(1)")], "all_rounds"), layout="turns")
 
@@ -130,7 +130,7 @@ def test_rows_of_any_protocol_are_conversations(name):
     assert [message["role"] for message in said.messages[2:]] == ["assistant", "user", "assistant", "user", "assistant"]
 
 
-def test_an_observation_that_names_a_missing_image_is_a_error_of_its_row():
+def test_an_observation_that_names_a_missing_image_is_an_error_of_its_row():
     row = drawn_row([("a", "b")], "all_rounds")
     row["rounds"][0]["observation"]["images"] = [5]
     with pytest.raises(TrainError, match=r"row t: an observation names images \[5\], the row has 1"):

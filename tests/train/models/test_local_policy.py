@@ -167,7 +167,7 @@ def test_the_stop_string_is_looked_for_in_what_was_written_only(tiny, processor)
     assert StopAtStrings(tokenizer, ["</code>"], ids.shape[1])(ids, None).tolist() == [False]
 
 
-def test_a_image_that_is_too_thin_for_the_model_is_the_turns_error(policy, store, turns):
+def test_an_image_that_is_too_thin_for_the_model_is_the_turns_error(policy, store, turns):
     thin = store.add_pixels(Image.new("RGB", (600, 2)))
     told = replace(turns[0], messages=(*turns[0].messages, message("user", ImagePart(thin))))
     with pytest.raises(PolicyError, match="600x2 pixels is too thin"):

@@ -28,7 +28,7 @@ def started() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", ENDLESS], env=dict(os.environ))
 
 
-def test_a_error_is_left_for_whoever_started_the_program(exchange: JobDirectory) -> None:
+def test_an_error_is_left_for_whoever_started_the_program(exchange: JobDirectory) -> None:
     with pytest.raises(typer.Exit), guarded():
         raise TrainError("no dataset folder")
     assert exchange.last_words() == "no dataset folder"

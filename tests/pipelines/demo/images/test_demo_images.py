@@ -263,7 +263,7 @@ def test_damaged_rows_cannot_be_decoded(rows):
     assert rows["damaged/empty"].images == (b"",)
 
 
-def test_every_row_with_a_image_says_its_licence(rows):
+def test_every_row_with_an_image_says_its_licence(rows):
     assert all(row.license for row in rows.values() if row.row != "damaged/empty")
 
 

@@ -50,7 +50,7 @@ def test_a_faded_image_has_lost_its_contrast_and_names_its_parent(store):
     assert prepare(sample, store) == prepared
 
 
-def test_a_image_that_was_found_faint_stays_as_it_is(store):
+def test_an_image_that_was_found_faint_stays_as_it_is(store):
     sample = sample_of(store, sample_degradation(1).faded(photograph_image("coffee")), SPOON)
     prepared = prepare(sample, store)
     assert (prepared.images, prepared.hint) == (sample.images, {"fault": "found faint"})
@@ -64,7 +64,7 @@ def test_what_would_not_come_back_is_unsuitable(store):
     assert caught.value.reason == Reason.UNSUITABLE
 
 
-def test_a_image_that_needs_a_crop_first_is_unsuitable(store):
+def test_an_image_that_needs_a_crop_first_is_unsuitable(store):
     with pytest.raises(RowError, match="longer than") as caught:
         prepare(sample_of(store, Image.new("RGB", (MAX_SIDE + 1, 40))), store)
     assert caught.value.reason == Reason.UNSUITABLE

@@ -109,13 +109,13 @@ def test_the_canvas_is_cropped_only_where_the_target_stays(store, sample):
         (Image.new("RGB", (MAX_SIDE + 1, 40)), "longer than"),
     ],
 )
-def test_a_image_whose_turn_cannot_be_seen_or_measured_is_unsuitable(store, sample, image, said):
+def test_an_image_whose_turn_cannot_be_seen_or_measured_is_unsuitable(store, sample, image, said):
     with pytest.raises(RowError, match=said) as caught:
         prepare(sample(image), store)
     assert caught.value.reason == Reason.UNSUITABLE
 
 
-def test_a_image_that_looks_the_same_head_down_is_unsuitable(store, sample):
+def test_an_image_that_looks_the_same_head_down_is_unsuitable(store, sample):
     half = photograph_image("coffee").crop((0, 0, 600, 200))
     both = Image.new("RGB", (600, 400))
     both.paste(half, (0, 0))
@@ -124,7 +124,7 @@ def test_a_image_that_looks_the_same_head_down_is_unsuitable(store, sample):
         prepare(sample(both), store)
 
 
-def test_a_image_that_is_turned_already_is_unsuitable(store, sample):
+def test_an_image_that_is_turned_already_is_unsuitable(store, sample):
     with pytest.raises(RowError, match="turned by 12 degrees already"):
         prepare(sample(photograph_image("coffee"), angle=12.0), store)
 

@@ -182,7 +182,7 @@ def test_a_server_that_recovers_is_asked_again(server, ask, status):
     assert len(server.asked) == 2
 
 
-def test_a_server_that_stays_broken_is_a_error_after_all_retries(server, ask):
+def test_a_server_that_stays_broken_is_an_error_after_all_retries(server, ask):
     server.says((500, {"error": {"message": "out of memory"}}))
     with pytest.raises(PolicyError, match="out of memory"):
         ask()
@@ -192,13 +192,13 @@ def test_a_server_that_stays_broken_is_a_error_after_all_retries(server, ask):
 @pytest.mark.parametrize(
     "body", [{}, {"choices": []}, {"choices": None}, [], "null", '{"choices": [', "<html>Sign in</html>", "<"]
 )
-def test_a_response_without_a_completion_is_a_error(server, ask, body):
+def test_a_response_without_a_completion_is_an_error(server, ask, body):
     server.says((200, body))
     with pytest.raises(PolicyError, match=f"model at {server.url}"):
         ask(max_retries=0)
 
 
-def test_a_slow_server_is_a_error(server, ask, monkeypatch):
+def test_a_slow_server_is_an_error(server, ask, monkeypatch):
     monkeypatch.setattr(server, "next", lambda: time.sleep(0.5) or (200, GOOD))
     with pytest.raises(PolicyError, match="Timeout"):
         ask(timeout_seconds=0.1, max_retries=0)

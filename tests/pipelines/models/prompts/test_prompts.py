@@ -56,7 +56,7 @@ def test_a_file_that_is_no_prompt_is_named_with_what_is_wrong(written, text, sai
     assert "prompt.md" in str(caught.value)
 
 
-def test_a_prompt_that_is_not_there_is_a_error():
+def test_a_prompt_that_is_not_there_is_an_error():
     with pytest.raises(PromptError, match="cannot be read"):
         bundled_prompt("no_such_prompt")
 
@@ -74,7 +74,7 @@ def test_exactly_the_declared_slots_are_given(written, values, said):
         load_prompt(written(GOOD)).render(**values)
 
 
-def test_an_attribute_that_a_value_lacks_is_a_error(written):
+def test_an_attribute_that_a_value_lacks_is_an_error(written):
     prompt = load_prompt(written(GOOD.replace("{{ box }}", "{{ box.width.px }}")))
     with pytest.raises(PromptError, match="width"):
         prompt.render(question="?", box={})

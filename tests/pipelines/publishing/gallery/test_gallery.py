@@ -75,7 +75,7 @@ def test_a_familys_rejects_are_its_own(folder: Path, workspace: Workspace) -> No
     assert read_rejects(workspace, ["rotation"]).rows == []
 
 
-def test_a_image_that_is_gone_is_said_and_the_reject_still_shown(
+def test_an_image_that_is_gone_is_said_and_the_reject_still_shown(
     folder: Path, page: Path, workspace: Workspace, tmp_path: Path
 ) -> None:
     elsewhere = replace(workspace, images_url=str(tmp_path / "empty"))

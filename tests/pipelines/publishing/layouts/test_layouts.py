@@ -97,7 +97,7 @@ def test_ugly_words_come_back_unchanged(rendered, name, mixed):
 
 
 @pytest.mark.parametrize("name", [name for name in SFT if "trl" not in name])
-def test_no_trainer_finds_a_image_in_ugly_words(rendered, name):
+def test_no_trainer_finds_an_image_in_ugly_words(rendered, name):
     words = "".join(text for _, text in said(name, rendered(name)["ugly"].record))
     assert words.count("<image>") == 1
     assert not re.search(r"<(video|audio|bbox|img)>", words)

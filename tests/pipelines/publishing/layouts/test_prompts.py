@@ -277,7 +277,7 @@ def easyr1(rl, tmp_path):
     return folder, pq.read_table(folder / "train.parquet")
 
 
-def test_a_row_that_reads_back_otherwise_is_a_error(easyr1):
+def test_a_row_that_reads_back_otherwise_is_an_error(easyr1):
     folder, table = easyr1
     rows = table.to_pylist()
     rows[0]["images"].clear()
@@ -286,7 +286,7 @@ def test_a_row_that_reads_back_otherwise_is_a_error(easyr1):
         verify_written(folder, PROMPT_LAYOUTS["easyr1"], {"train.parquet": len(rows)})
 
 
-def test_a_row_that_is_not_there_is_a_error(easyr1):
+def test_a_row_that_is_not_there_is_an_error(easyr1):
     folder, table = easyr1
     pq.write_table(table.slice(1), folder / "train.parquet")
     with pytest.raises(LayoutError, match="holds 8 rows of the 9"):

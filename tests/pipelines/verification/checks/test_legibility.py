@@ -101,7 +101,7 @@ def test_contrast_of_something_else_is_no_gain(faded, without_reader, shown):
     assert legibility_gain(faded(lambda image: shown)).reason == Flaw.NO_LEGIBILITY_GAIN
 
 
-def test_a_image_that_could_be_read_before_gained_nothing(faded):
+def test_an_image_that_could_be_read_before_gained_nothing(faded):
     pytest.importorskip("rapidocr")
     clear = Degradation("grey", 1.0, 0.8, 128, 0.0, 0)
     assert legibility_gain(faded(stretched, fade=clear)).reason == Flaw.NO_LEGIBILITY_GAIN

@@ -210,7 +210,7 @@ def test_a_drawing_of_the_programs_own_passes(make_case):
     ],
     ids=["white", "black", "grey", "gradient", "faint noise", "empty axes", "a number", "tiny", "one pixel"],
 )
-def test_a_image_that_shows_nothing_is_no_figure(make_case, image):
+def test_an_image_that_shows_nothing_is_no_figure(make_case, image):
     found = figure_rendered(make_case(crop=image))
     assert (found.passed, found.reason) == (False, "figure_blank")
 

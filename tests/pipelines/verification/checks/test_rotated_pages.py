@@ -14,6 +14,7 @@ from pipelines.demo.images.material import font, photograph_image
 from pipelines.records import Observation, Truth
 from pipelines.verification.checks.base import Flaw
 from pipelines.verification.checks.rotation import angle_undone, upright
+from tests.matrices import first_quickly
 
 SIZE = (620, 880)
 WORDS = "the measured values of each sample were compared with those that had been recorded before in every run"
@@ -138,7 +139,7 @@ def rotated(store, make_case):
     return make
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", first_quickly(PAGES, n_quick=2))
 @pytest.mark.parametrize(
     ("frame", "canvas"), [("same_canvas", False), ("cut_to_the_old_size", True), ("padded", False)]
 )

@@ -90,7 +90,7 @@ ODD = st.text("0123456789.,;-+/%$ xy()[]{}\\^=andorA", max_size=30)
 @settings(max_examples=25, deadline=None)
 @given(answer=st.text(max_size=30) | ODD)
 @example(answer="{1,2,}")
-def test_any_answer_is_tried_without_a_error(kind, answer):
+def test_any_answer_is_tried_without_an_error(kind, answer):
     sample = asked(answer)
     assert isinstance(measure_discrimination(sample, Grader(kind)).holds, bool)
     assert grader_of(sample).kind != "choice"

@@ -204,7 +204,7 @@ def test_an_image_that_is_not_the_one_described_is_caught(stored, reader, conten
     assert verdict(stored[0] | {"images": images}, reader).reason == Misfit.IMAGE_DAMAGED
 
 
-def test_an_image_that_no_processor_scales_is_a_error_of_its_row_alone(stored, reader):
+def test_an_image_that_no_processor_scales_is_an_error_of_its_row_alone(stored, reader):
     import hashlib
 
     content = png((2, 700))

@@ -152,7 +152,7 @@ def test_no_thinking_and_endless_thinking_are_worth_nothing(votes, thought):
         (("hm",), "paper", 0.0),
     ],
 )
-def test_a_image_is_worth_the_mean_of_its_votes(votes, said, rubric, score):
+def test_an_image_is_worth_the_mean_of_its_votes(votes, said, rubric, score):
     opinion, _ = votes(looking(rubric=rubric), *said, image=Image.new("RGB", (40, 30), "red"))
     assert opinion.score == pytest.approx(score)
 
@@ -180,7 +180,7 @@ def test_text_is_worth_the_mean_of_its_votes_and_stands_between_tags(votes, said
     assert len(shown) < judges.OUTPUT_CHARS + 2000
 
 
-def test_a_image_is_sent_no_larger_than_the_judge_takes_it(votes):
+def test_an_image_is_sent_no_larger_than_the_judge_takes_it(votes):
     large, small = Image.new("RGB", (400, 300), "red"), {"max_pixels": 1200}
     _, (whole,) = votes(looking(), CLEAR, image=large)
     _, (reduced,) = votes(finding, YES, image=large, **small)
@@ -191,7 +191,7 @@ def test_a_image_is_sent_no_larger_than_the_judge_takes_it(votes):
 @pytest.mark.parametrize(
     ("said", "yes"), [((YES,), True), ((NO,), False), ((YES, "hm"), False), ((YES, YES, NO), True)]
 )
-def test_a_image_shows_its_target_when_most_votes_say_so(votes, said, yes):
+def test_an_image_shows_its_target_when_most_votes_say_so(votes, said, yes):
     assert votes(finding, *said, image=Image.new("RGB", (40, 30), "red"))[0].says_yes is yes
 
 

@@ -58,7 +58,7 @@ def test_other_settings_make_other_patches(counted, images):
     assert small["image_grid_thw"].tolist() != large["image_grid_thw"].tolist()
 
 
-def test_a_image_that_was_painted_over_is_another_one(counted, images):
+def test_an_image_that_was_painted_over_is_another_one(counted, images):
     processor, calls = counted
     with processed_once(processor):
         processor(images=images[:1], return_tensors="pt")
