@@ -44,10 +44,12 @@ def reinforce(
     from train.rl.methods import named_method
     from train.rl.rollouts.prompts import check_prompts, open_prompts
     from train.runs.job import TrainingJob, run_job
+    from train.runs.trainer_options import split_options
 
     method = named_method(settings.method, settings.options)
     model_type(model)  # raises for no model
     check_launch(lora=settings.lora)
+    split_options(settings.trainer, "grpo")  # raises for what cannot be passed on
     rows = open_prompts(dataset)
     check_prompts(dataset, protocol=settings.protocol, modes=sorted(set(method.modes(settings.generations))))
     job = TrainingJob("grpo", dataset, model, output, settings.record, column="reward")
@@ -125,12 +127,17 @@ def build_trainer(
     from train.rl.rollouts.environment import PLAIN_RESPONSE
     from train.rl.rollouts.prompts import prompts
     from train.rl.rollouts.trainer import SandboxGRPOTrainer
+    from train.runs.trainer_options import split_options
 
     processor.chat_template = template("grpo", model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
     return SandboxGRPOTrainer(
-        load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights),
+        load_model(
+            model,
+            keeps_float32=not settings.lora and not settings.bf16_weights,
+            **split_options(settings.trainer, "grpo")[1],
+        ),
         settings=settings,
         method=method,
         judges=judges or Judges(),
@@ -150,29 +157,31 @@ def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int
     from trl.trainer.grpo_config import GRPOConfig
 
     from train.models.loading import suppressed_tokens, trainer_arguments
+    from train.runs.trainer_options import configured, split_options
 
     suppressed = suppressed_tokens(processor)
     with_vllm = settings.engine != "transformers"
     # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
     forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
-    return GRPOConfig(
+    arguments = {
         **settings.model_dump(include=_SAME_NAMES),
         **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
-        loss_type="dapo",  # over a mask that weighs the tokens: train.rl.rollouts.update.weighted
-        max_steps=settings.max_steps,
-        num_train_epochs=settings.epochs,
-        per_device_train_batch_size=round(settings.batch_size * settings.oversample),
-        num_generations=settings.generations,
-        gradient_accumulation_steps=settings.accumulation,
-        lr_scheduler_type=settings.schedule,
-        scale_rewards=settings.scale,
-        max_completion_length=settings.max_tokens,
-        max_tool_calling_iterations=settings.max_rounds,
-        generation_kwargs=forbidden,
-        use_vllm=with_vllm,
-        vllm_mode="server" if settings.engine == "vllm_server" else "colocate",
-        log_multimodal=False,  # TRL gathers images from all processes, and hangs where one has none
-    )
+        "loss_type": "dapo",  # over a mask that weighs the tokens: train.rl.rollouts.update.weighted
+        "max_steps": settings.max_steps,
+        "num_train_epochs": settings.epochs,
+        "per_device_train_batch_size": round(settings.batch_size * settings.oversample),
+        "num_generations": settings.generations,
+        "gradient_accumulation_steps": settings.accumulation,
+        "lr_scheduler_type": settings.schedule,
+        "scale_rewards": settings.scale,
+        "max_completion_length": settings.max_tokens,
+        "max_tool_calling_iterations": settings.max_rounds,
+        "generation_kwargs": forbidden,
+        "use_vllm": with_vllm,
+        "vllm_mode": "server" if settings.engine == "vllm_server" else "colocate",
+        "log_multimodal": False,  # TRL gathers images from all processes, and hangs where one has none
+    }
+    return configured(GRPOConfig, arguments, split_options(settings.trainer, "grpo")[0])
 
 
 def _print_config(context: typer.Context, wanted: bool) -> None:

@@ -20,6 +20,7 @@ import typer
 from train.finetuning.settings import SftSettings, folders_of, read_phases, recipe_names, recipe_path, share_of_batch
 from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
+from train.runs.trainer_options import assigned
 
 if TYPE_CHECKING:
     from train.finetuning.phases import Plan
@@ -45,10 +46,12 @@ def finetune(
     from train.models.loading import model_type
     from train.models.sharding import check_launch
     from train.runs.job import TrainingJob, run_job
+    from train.runs.trainer_options import split_options
 
     folders_of_datasets = [datasets] if isinstance(datasets, Path) else list(datasets)
     model_type(model)  # raises for no model
     check_launch(lora=settings.lora)
+    split_options(settings.trainer, "sft")
     share_of_batch(settings)
     planned = [
         (phase, tuple(folders_of(phase, folders_of_datasets, skip_missing=settings.skip_missing)))
@@ -95,6 +98,12 @@ def _schedule_options(context: typer.Context) -> dict[str, Any]:
     return {} if "phases" in typed else typed
 
 
+def _trainer_options(texts: Sequence[str]) -> dict[str, Any]:
+    if wrong := [text for text in texts if not text.startswith("trainer.") or "=" not in text]:
+        raise TrainError(f"--set takes trainer.NAME=VALUE, as in trainer.weight_decay=0.1; found {wrong[0]!r}")
+    return assigned(texts)
+
+
 @takes_settings
 def main(
     context: typer.Context,
@@ -117,6 +126,10 @@ def main(
         int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
     ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="An argument of TRL's trainer, as in trainer.weight_decay=0.1. May be repeated."),
+    ] = None,
 ) -> None:
     """Fine-tune a vision-language model on trajectories.
 
@@ -139,6 +152,7 @@ def main(
     """
     with guarded():
         phases = settings.pop("phases")
+        settings["trainer"] = {**assigned(settings["trainer"]), **_trainer_options(assignments or ())}
         if phases:
             settings["phases"] = read_phases(phases, _schedule_options(context))
         chosen = SftSettings(recipe=recipe or (config.stem if config else ""), **settings)

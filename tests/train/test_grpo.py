@@ -377,3 +377,11 @@ def test_the_program_writes_a_checkpoint_that_it_knows_again(dataset, tiny, tmp_
     assert "response_template" not in json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())
     second = CliRunner().invoke(program, [*flags, *short])
     assert "nothing to do" in second.output
+
+
+def test_grpo_trains_with_arguments_of_the_trainer(one_sign, tiny, tmp_path):
+    given = ["trainer.epsilon_high=0.28", "trainer.num_iterations=2", "trainer.weight_decay=0.1"]
+    settings = settings_of("thyme", max_steps=2, max_tokens=12, generations=2, options=given)
+    record = reinforce(one_sign, tiny, tmp_path / "out", settings)
+    assert record["n_steps"] == 2
+    assert record["inputs"]["arguments"]["trainer"]["num_iterations"] == 2

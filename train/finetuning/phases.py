@@ -29,6 +29,7 @@ from train.runs.checkpoints import RestoresCheckpoints, Staging
 from train.runs.history import read_steps
 from train.runs.job import report_steps
 from train.runs.reporting import RunReporter
+from train.runs.trainer_options import configured, split_options
 
 
 class StepwiseSFTTrainer(RestoresCheckpoints, SFTTrainer):
@@ -125,7 +126,8 @@ class SftRun:
     def _trainer(self, prepared: PreparedPhase, model: Path, folder: Path) -> Any:
         settings = self.settings
         arguments = _config(prepared.phase, settings, folder, self.save_steps)  # before the model: starts the processes
-        loaded = load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights)
+        own = split_options(settings.trainer, "sft")[1]
+        loaded = load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights, **own)
         if settings.freeze_vision:
             loaded.model.visual.requires_grad_(False)  # the tower and its projector
         rows = open_dataset(*prepared.folders).select(prepared.rows)
@@ -141,19 +143,20 @@ class SftRun:
 
 def _config(phase: PlannedPhase, settings: SftSettings, folder: Path, save_steps: int) -> Any:
     per_device, accumulation = share_of_batch(settings)
-    return SFTConfig(
+    arguments = {
         **trainer_arguments(folder, seed=settings.seed, save_steps=save_steps),
-        num_train_epochs=phase.epochs,
-        max_steps=phase.max_steps,
-        per_device_train_batch_size=per_device,
-        gradient_accumulation_steps=accumulation,
-        learning_rate=phase.learning_rate,
-        warmup_steps=phase.warmup,  # below 1 it is a share of all steps
-        lr_scheduler_type="cosine",
-        assistant_only_loss=True,
-        max_length=None,  # the default of 1024 would cut image tokens off
-        remove_unused_columns=False,
-    )
+        "num_train_epochs": phase.epochs,
+        "max_steps": phase.max_steps,
+        "per_device_train_batch_size": per_device,
+        "gradient_accumulation_steps": accumulation,
+        "learning_rate": phase.learning_rate,
+        "warmup_steps": phase.warmup,  # below 1 it is a share of all steps
+        "lr_scheduler_type": "cosine",
+        "assistant_only_loss": True,
+        "max_length": None,  # the default of 1024 would cut image tokens off
+        "remove_unused_columns": False,
+    }
+    return configured(SFTConfig, arguments, split_options(settings.trainer, "sft")[0])
 
 
 def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:

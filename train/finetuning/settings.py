@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipelines.publishing.dataset_reader import dataset_files
 from pipelines.records.trajectories import LossPolicy
 from train.examples.encoding import Layout
 from train.runs import TrainError
-from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, without_unset
+from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, TrainerOptions, without_unset
+from train.runs.trainer_options import assigned
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class SftSettings(ProgramSettings):
     """
 
     recipe: Annotated[str, Flag(hidden=True)] = ""
+    trainer: TrainerOptions = Field(default={})
     phases: Annotated[tuple[Phase, ...], Flag(type=str, default="")] = Field(
         default=(Phase(),),
         description="JSON list of phases: objects with name, families, learning_rate, epochs, max_steps, warmup; best "
@@ -97,6 +99,11 @@ class SftSettings(ProgramSettings):
         default=False, description="Train a phase without those of its families that do not exist."
     )
     seed: int = Field(default=0, description="Seed of the order of rows.")
+
+    @field_validator("trainer", mode="before")
+    @classmethod
+    def _assigned(cls, value: Any) -> Any:
+        return assigned(value)
 
     @model_validator(mode="after")
     def _has_distinct_phases(self) -> Self:

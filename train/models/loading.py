@@ -68,8 +68,10 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def load_model(folder: Path, *, keeps_float32: bool = False) -> Any:
+def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation: str | None = None) -> Any:
     """The model: in float32 on a CPU, and on a GPU in bfloat16 unless it ``keeps_float32``.
+
+    Raises ``TrainError`` where this machine has no such ``attn_implementation`` (transformers' names).
 
     A training of all weights does: of bfloat16 weights 98 in 100 stay where they are in 20 steps of 1e-6, because the
     step is smaller than half the distance to the next number. Computation is in bfloat16 either way.
@@ -78,7 +80,15 @@ def load_model(folder: Path, *, keeps_float32: bool = False) -> Any:
     from transformers import AutoModelForImageTextToText
 
     dtype = torch.bfloat16 if has_gpu() and not keeps_float32 else torch.float32
-    model = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype)
+    attention = {"attn_implementation": attn_implementation} if attn_implementation else {}
+    try:
+        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype, **attention)
+    except (ImportError, ValueError) as error:
+        if not attention:
+            raise
+        raise TrainError(
+            f"trainer.attn_implementation={attn_implementation}: {' '.join(str(error).split())}"
+        ) from error
     if not has_gpu() and model.num_parameters() < SMALL:
         torch.set_num_threads(1)
     return model

@@ -6,11 +6,12 @@
 import os
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from pipelines.storage.user_files import added_files
 from train.runs import TrainError
-from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, without_unset
+from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, TrainerOptions, without_unset
+from train.runs.trainer_options import assigned
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
@@ -69,8 +70,11 @@ class GrpoSettings(MethodDefaults):
 
     method: Annotated[str, Flag(hidden=True)]
     options: Annotated[dict[str, Any], Flag(name="set", type=list[str] | None, default=None)] = Field(
-        default={}, description="A field of the method, as in method.weight_tool=0.3; may be given several times."
+        default={},
+        description="A field of the method, as in method.weight_tool=0.3, or an argument of TRL's trainer, as in "
+        "trainer.epsilon_high=0.28; may be given several times.",
     )
+    trainer: TrainerOptions = Field(default={})
     method_file: Annotated[str, Flag(hidden=True)] = ""
     """The digest of the file that defines a method of the user's own."""
     protocol: str = Field(description="thyme, pyvision or tool_call, for rl rows; default: the method's.")
@@ -104,16 +108,23 @@ class GrpoSettings(MethodDefaults):
     """Model, votes and settings of the judge, as one text."""
     seed: int = Field(default=0, description="Seed of sampling and of the order of prompts.")
 
-    @field_validator("options", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _assigned(cls, value: Any) -> Any:
-        """From the command line: ``["method.weight_tool=0.3"]``."""
-        if isinstance(value, dict):
-            return value
-        pairs = [str(text).partition("=")[::2] for text in value or ()]
+    def _assigned(cls, values: Any) -> Any:
+        """From the command line: ``--set method.weight_tool=0.3 --set trainer.epsilon_high=0.28``."""
+        given, trainer = values.get("options"), assigned(values.get("trainer"))
+        if isinstance(given, dict):
+            return {**values, "trainer": trainer}
+        texts = [str(text) for text in given or ()]
+        own = [text for text in texts if not text.startswith("trainer.")]
+        pairs = [text.partition("=")[::2] for text in own]
         if wrong := [key for key, setting in pairs if not key.startswith("method.") or not setting]:
-            raise TrainError(f"--set takes method.FIELD=VALUE, as in method.weight_tool=0.3; found {wrong[0]!r}")
-        return {key.removeprefix("method."): setting for key, setting in pairs}
+            raise TrainError(
+                f"--set takes method.FIELD=VALUE, as in method.weight_tool=0.3; found {wrong[0]!r} (arguments of TRL's "
+                "trainer: trainer.NAME=VALUE)"
+            )
+        options = {key.removeprefix("method."): setting for key, setting in pairs}
+        return {**values, "options": options, "trainer": {**trainer, **assigned(t for t in texts if t not in own)}}
 
     @property
     def record(self) -> dict[str, Any]:

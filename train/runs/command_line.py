@@ -78,9 +78,19 @@ Bf16Weights = Annotated[
 ]
 
 
-_LATER = {"bf16_weights", "loss_policy", "without_comments", "options", "method_file"} | {
+_LATER = {"trainer", "bf16_weights", "loss_policy", "without_comments", "options", "method_file"} | {
     f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")
 }
+
+
+TrainerOptions = Annotated[
+    dict[str, Any],
+    Flag(type=str, default=""),
+    Field(
+        description="JSON object of arguments of TRL's trainer; best as `trainer:` in a --config file, or one by one "
+        "as --set trainer.NAME=VALUE."
+    ),
+]
 
 
 def without_unset(record: Values) -> Values:
@@ -153,7 +163,8 @@ def config_option(example: str) -> Any:
 def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
     """The callback of ``--config``: the file's values become the defaults of the options.
 
-    A list of objects is passed on as JSON; what may be repeated is a list, one value, or a mapping of names to values.
+    An object, or a list of them, is passed on as JSON; what may be repeated is a list, one value, or a mapping of names
+    to values.
     """
     if path is None:
         return None
@@ -164,10 +175,10 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
     option_names = {parameter.name for parameter in context.command.params} - {"config"}
     values = {str(name).replace("-", "_"): value for name, value in entries.items()}
     for name, value in values.items():
-        if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-            values[name] = json.dumps(value)
-        elif name in repeatable and isinstance(value, dict):
+        if name in repeatable and isinstance(value, dict):
             values[name] = [f"{key}={entry}" for key, entry in value.items()]
+        elif isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
+            values[name] = json.dumps(value)
         elif name in repeatable and not isinstance(value, list):
             values[name] = [value]
     if unknown := sorted(values.keys() - option_names):

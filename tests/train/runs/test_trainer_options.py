@@ -1,0 +1,88 @@
+from dataclasses import fields
+
+import pytest
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.sft_config import SFTConfig
+from typer.testing import CliRunner
+
+from train.finetuning.settings import SftSettings
+from train.models.loading import load_model
+from train.rl.methods import settings_of
+from train.runs import TrainError
+from train.runs.trainer_options import FIXED, split_options
+
+CONFIGURATIONS = {"sft": SFTConfig, "grpo": GRPOConfig}
+
+
+def test_assignments_of_the_command_line_are_numbers_where_they_can_be():
+    options = ["method.weight_tool=0.3", "trainer.epsilon_high=2.8e-1", "trainer.num_iterations=2"]
+    settings = settings_of("codev", options=[*options, "trainer.attn_implementation=sdpa"])
+    assert settings.options == {"weight_tool": 0.3}
+    assert settings.trainer == {"epsilon_high": 0.28, "num_iterations": 2, "attn_implementation": "sdpa"}
+    trainer, model = split_options(settings.trainer, "grpo")
+    assert (trainer, model) == ({"epsilon_high": 0.28, "num_iterations": 2}, {"attn_implementation": "sdpa"})
+
+
+def test_an_assignment_takes_precedence_over_the_file():
+    settings = settings_of("codev", trainer='{"epsilon_high": 0.3, "delta": 4}', options=["trainer.epsilon_high=0.2"])
+    assert settings.trainer == {"epsilon_high": 0.2, "delta": 4}
+
+
+def test_arguments_are_part_of_a_checkpoints_inputs_only_where_they_are_set():
+    assert "trainer" not in settings_of("codev").record
+    assert "trainer" not in SftSettings().record
+    assert settings_of("codev", options=["trainer.delta=4"]).record["trainer"] == {"delta": 4}
+    assert SftSettings(trainer={"weight_decay": 0.1}).record["trainer"] == {"weight_decay": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "message"),
+    [
+        ("grpo", "epsilon_hi", r"no argument trainer.epsilon_hi in GRPOConfig; the nearest is trainer.epsilon_high"),
+        ("sft", "atn_implementation", "the nearest is trainer.attn_implementation"),
+        ("sft", "epsilon_high", "no argument trainer.epsilon_high in SFTConfig"),
+        ("grpo", "loss_type", "trainer.loss_type cannot be set: the method weighs the tokens of its loss itself"),
+        ("sft", "packing", "trainer.packing cannot be set: TRL packs no rows with images"),
+        ("sft", "fsdp", "trainer.fsdp cannot be set: the launch says it"),
+    ],
+)
+def test_what_cannot_be_passed_on_is_one_line_with_the_reason(program, name, message):
+    with pytest.raises(TrainError, match=message) as raised:
+        split_options({name: 1}, program)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_value_of_another_type_is_one_line():
+    with pytest.raises(TrainError, match=r"trainer.delta: .*found 'much'"):
+        split_options({"delta": "much"}, "grpo")
+
+
+@pytest.mark.parametrize("program", CONFIGURATIONS)
+def test_the_list_of_fixed_names_has_no_misspelling(program):
+    known = {field.name for configuration in CONFIGURATIONS.values() for field in fields(configuration)}
+    older = {"local_rank", "use_liger_loss", "full_determinism"}  # of other versions
+    assert FIXED[program].keys() - known <= older
+
+
+def test_attention_that_is_not_installed_is_one_line(tiny):
+    assert load_model(tiny, attn_implementation="eager").config._attn_implementation == "eager"
+    with pytest.raises(TrainError, match=r"^trainer\.attn_implementation=flash_attention_2: "):
+        load_model(tiny, attn_implementation="flash_attention_2")
+
+
+def test_a_file_and_the_command_line_reach_the_trainer(tmp_path, monkeypatch):
+    import typer
+
+    from train import sft
+
+    seen = []
+    monkeypatch.setattr(sft, "finetune", lambda *given, **_: seen.append(given[3]))
+    (tmp_path / "own.yaml").write_text("trainer:\n  weight_decay: 0.1\n  attn_implementation: eager\n")
+    program = typer.Typer()
+    program.command()(sft.main)
+    words = ["--dataset", "d", "--model", "m", "--output", "o", "--config", str(tmp_path / "own.yaml")]
+    result = CliRunner().invoke(program, [*words, "--set", "trainer.weight_decay=0.2"])
+    assert result.exit_code == 0, result.output
+    assert seen[0].trainer == {"weight_decay": 0.2, "attn_implementation": "eager"}
+    wrong = CliRunner().invoke(program, [*words, "--set", "weight_decay=0.2"])
+    assert "--set takes trainer.NAME=VALUE" in wrong.stderr
