@@ -67,8 +67,9 @@ def _train(
     staging: Staging,
     report: RunReporter,
 ) -> list[dict[str, Any]]:
-    from train.models.loading import load_processor, save_checkpoint
+    from train.models.loading import context_length, load_processor, model_type, save_checkpoint, template
     from train.models.sharding import note_on_launch
+    from train.rl.rollouts.prompt_lengths import check_lengths
     from train.rl.rollouts.sample_log import SampleLog
     from train.runs.command_line import is_first_process
     from train.runs.history import read_steps
@@ -76,7 +77,15 @@ def _train(
 
     samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
     processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
-    own_template = processor.chat_template
+    own_template, processor.chat_template = processor.chat_template, template("grpo", model_type(job.model))
+    check_lengths(
+        job.dataset,
+        processor,
+        protocol=settings.protocol,
+        modes=set(method.modes(settings.generations)),
+        max_tokens=settings.max_tokens,
+        context=context_length(job.model),
+    )
     trainer = build_trainer(
         rows,
         job.model,

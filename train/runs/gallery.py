@@ -4,8 +4,8 @@ Reads ``<output>/rollouts/<step>.json``, a list of rollouts with thumbnails in `
 
 {"step": 10, "sample_id": "…", "question": "…", "gold": "red", "mode": "free", "protocol": "thyme", "reward": 1.5,
  "parts": {"accuracy": 1.0, …}, "advantage": 0.5, "broken": null, "answer": "red", "final_thought": "…",
- "unanswered": null, "rounds": [{"thought", "code", "status", "text", "error", "images": ["<sha>.png"]}],
- "question_images": ["<sha>.png"]}
+ "unanswered": null, "written": null, "question_images": ["<sha>.png"],
+ "rounds": [{"thought", "code", "status", "text", "error", "images": ["<sha>.png"]}]}
 """
 
 import io

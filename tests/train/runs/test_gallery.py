@@ -102,6 +102,18 @@ def test_the_page_has_every_rollout_with_its_images_and_no_markup_of_theirs(outp
         assert words in page, words
 
 
+def test_a_malformed_rollout_is_kept_whole_and_escaped(tmp_path: Path) -> None:
+    written = "<code>" + "<script>x</script> " * 500 + "the end"
+    one = rollout(1, "s1", 0.0, answer=None, unanswered="malformed_turn: '…'", written=written, rounds=[])
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "000001.json").write_text(json.dumps([one]))
+    gallery.write_page(tmp_path, title="grpo")
+    page = (tmp_path / "rollouts.html").read_text()
+    assert page.count("&lt;script&gt;x&lt;/script&gt;") == 500
+    assert "the end" in page
+    assert "<script" not in page
+
+
 def test_the_page_asks_no_network_and_runs_no_script(output: Path) -> None:
     gallery.write_page(output, title="grpo")
     page = (output / "rollouts.html").read_text()

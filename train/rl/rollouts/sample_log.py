@@ -20,6 +20,8 @@ LONGEST_SIDE = 320
 """Of a small copy, in pixels."""
 PER_STEP = 8
 """Rollouts of a step: a group, or the beginning of one."""
+MOST_WRITTEN = 50_000
+"""Characters that are kept of what a rollout without an answer wrote: malformed turns are seen nowhere else."""
 EVERY = 10
 """The first steps are all logged, then every tenth."""
 
@@ -63,6 +65,7 @@ class SampleLog:
             "final_thought": outcome.rollout.final_thought,
             "answer": outcome.answer,
             "unanswered": None if outcome.rollout.error is None else str(outcome.rollout.error),
+            "written": outcome.text[:MOST_WRITTEN] if outcome.rollout.error is not None else None,
             "broken": broken,
             "reward": reward,
             "parts": dict(parts),

@@ -1,0 +1,42 @@
+import pytest
+
+from train.models.loading import load_processor, model_type, template
+from train.rl.rollouts.prompt_lengths import PromptsTooLong, check_lengths, prompt_length
+from train.rl.rollouts.prompts import open_prompts, prompt
+
+
+def read_with(model, **size):
+    processor = load_processor(model, **size)
+    processor.chat_template = template("grpo", model_type(model))
+    return processor
+
+
+def test_a_prompt_is_as_long_as_the_processor_makes_it(dataset, model):
+    processor = read_with(model)
+    for row in open_prompts(dataset):
+        asked = prompt(row, protocol="thyme")
+        text = processor.apply_chat_template(asked["prompt"], add_generation_prompt=True, tokenize=False)
+        read = processor(text=[text], images=asked["images"] or None)["input_ids"][0]
+        assert prompt_length(asked["asked"], processor, "thyme") == len(read)
+
+
+def test_prompts_that_leave_no_room_are_counted_with_the_way_out(dataset, tiny):
+    processor = read_with(tiny)
+    longest = max(
+        prompt_length(prompt(row, protocol="thyme")["asked"], processor, "thyme") for row in open_prompts(dataset)
+    )
+    given = {"protocol": "thyme", "modes": ["free"], "max_tokens": 100}
+    check_lengths(dataset, processor, **given, context=longest + 100)
+    with pytest.raises(PromptsTooLong, match=f"set --max-tokens {99} or less") as raised:
+        check_lengths(dataset, processor, **given, context=longest + 99)
+    assert (raised.value.longest, raised.value.n_prompts) == (longest, 8)
+    assert 1 <= raised.value.n_long < 8
+    with pytest.raises(PromptsTooLong, match="lower --max-pixels, or leave these rows out"):
+        check_lengths(dataset, processor, **given, context=20)
+
+
+def test_a_checkpoint_hands_its_limit_of_pixels_on(tiny, tmp_path):
+    """SFT of 2 million pixels, then GRPO without a limit of its own."""
+    load_processor(tiny, max_pixels=4 * 784).save_pretrained(tmp_path)
+    assert load_processor(tmp_path).image_processor.size["longest_edge"] == 4 * 784
+    assert load_processor(tmp_path, max_pixels=9 * 784).image_processor.size["longest_edge"] == 4 * 784

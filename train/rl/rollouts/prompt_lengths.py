@@ -1,0 +1,54 @@
+"""Prompts that leave no room for a rollout in the model's context, found before the first step.
+
+Lengths follow from texts and from the sizes of images; no pixel is computed.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pipelines.publishing.dataset_reader import read_files
+from train.examples.datasets import dataset_files
+from train.rl.methods.base import GradedQuestion
+from train.rl.rollouts.prompts import opening, question_of
+from train.runs import TrainError
+
+
+class PromptsTooLong(TrainError):
+    """``n_long`` of ``n_prompts`` do not fit; ``longest`` is in tokens, without its rollout."""
+
+    def __init__(self, n_long: int, n_prompts: int, longest: int, *, max_tokens: int, context: int) -> None:
+        room = context - longest
+        super().__init__(
+            f"{n_long} of {n_prompts} prompts and --max-tokens {max_tokens} exceed the model's context of {context} "
+            f"tokens; the longest prompt has {longest}: lower --max-pixels"
+            + (f", or set --max-tokens {room} or less" if room > 0 else ", or leave these rows out")
+        )
+        self.n_long, self.n_prompts, self.longest = n_long, n_prompts, longest
+
+
+def check_lengths(
+    folder: Path, processor: Any, *, protocol: str, modes: Iterable[str], max_tokens: int, context: int
+) -> None:
+    """Every question of a dataset in every mode, as ``processor`` renders it. Raises ``PromptsTooLong``."""
+    lengths: dict[str, int] = {}
+    named = list(modes)
+    for row in read_files(dataset_files(folder), without=("images", "videos")):
+        if row["sample_id"] not in lengths:
+            question, spoken = question_of(row), row.get("protocol") or protocol
+            lengths[row["sample_id"]] = max(prompt_length(question, processor, spoken, mode) for mode in named)
+    long = [length for length in lengths.values() if length + max_tokens > context]
+    if long:
+        raise PromptsTooLong(len(long), len(lengths), max(long), max_tokens=max_tokens, context=context)
+
+
+def prompt_length(question: GradedQuestion, processor: Any, protocol: str, mode: str = "free") -> int:
+    """Tokens of a prompt with its images."""
+    messages = opening(question, protocol=protocol, mode=mode)
+    text = processor.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    images = processor.image_processor
+    n_patches = (
+        images.get_number_of_image_patches(image.height, image.width) // images.merge_size**2
+        for image in question.sample.images
+    )
+    return len(processor.tokenizer(text)["input_ids"]) + sum(n - 1 for n in n_patches)
