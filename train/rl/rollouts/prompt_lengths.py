@@ -51,4 +51,5 @@ def prompt_length(question: GradedQuestion, processor: Any, protocol: str, mode:
         images.get_number_of_image_patches(image.height, image.width) // images.merge_size**2
         for image in question.sample.images
     )
-    return len(processor.tokenizer(text)["input_ids"]) + sum(n - 1 for n in n_patches)
+    n_tokens: int = len(processor.tokenizer(text)["input_ids"]) + sum(n - 1 for n in n_patches)
+    return n_tokens
