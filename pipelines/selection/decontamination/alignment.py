@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.looks import Gray, Places, scaled
+from pipelines.vision.refinement import details, refined
 from pipelines.vision.registration import Matrix, correlation, laid_over
 
 ALIKE = 0.9
@@ -34,7 +35,7 @@ _PROMISING = 0.4
 """Pixels of a frame that correlate less are not worth refining it."""
 _PLAIN = 1.5
 """Details that deviate less than this many grey levels would agree with anything."""
-_STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 30, 1e-4)
+_N_STEPS, _EPSILON = 30, 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,10 @@ def _compared(query: Gray, image: Gray, matrix: Matrix, n_agreeing: int) -> Alig
     correlation, inside = _correlated(small_query, small_image, to_image)
     if correlation < _PROMISING:
         return None
-    refined = _refined(small_query, small_image, to_image)
-    better, refined_inside = _correlated(small_query, small_image, refined)
+    better_frame = refined(small_query, small_image, to_image, n_steps=_N_STEPS, epsilon=_EPSILON)
+    better, refined_inside = _correlated(small_query, small_image, better_frame)
     if better > correlation:
-        correlation, inside, to_image = better, refined_inside, refined
+        correlation, inside, to_image = better, refined_inside, better_frame
     of_image = inside.sum() * abs(np.linalg.det(to_image[:, :2])) / small_image.size
     return Alignment(correlation, float(inside.mean()), float(min(1.0, of_image)), scale, n_agreeing)
 
@@ -137,31 +138,13 @@ def _rescaled(matrix: Matrix, query: Gray, small_query: Gray, image: Gray, small
     return np.column_stack([linear, centre])
 
 
-def _refined(query: Gray, image: Gray, matrix: Matrix) -> Matrix:
-    """The frame to a fraction of a pixel; as it was where the pixels don't lead anywhere."""
-    try:
-        warp = cv2.findTransformECC(query, image, matrix.astype(np.float32), cv2.MOTION_AFFINE, _STEPS)[1]
-    except cv2.error:  # it says so when it does not converge
-        return matrix
-    better = np.asarray(warp, np.float64)
-    moved = np.abs(np.linalg.svd(better[:, :2])[1] / np.linalg.svd(matrix[:, :2])[1] - 1).max()
-    return matrix if moved > 0.15 else better
-
-
 def _correlated(query: Gray, image: Gray, matrix: Matrix) -> tuple[float, NDArray[np.bool_]]:
     """How far the details agree where the two overlap, and where that is; 0 where one shows hardly any."""
     overlay = laid_over(image, matrix, query.shape[::-1], border=cv2.BORDER_REPLICATE)
     inside = overlay.coverage == 255
     if inside.sum() < _SMALLEST_SIDE**2:
         return 0.0, inside
-    details, image_details = _details(query)[inside], _details(overlay.pixels)[inside]
-    if min(details.std(), image_details.std()) < _PLAIN:
+    levels, image_levels = details(query)[inside], details(overlay.pixels)[inside]
+    if min(levels.std(), image_levels.std()) < _PLAIN:
         return 0.0, inside
-    return correlation(details, image_details), inside
-
-
-def _details(gray: Gray) -> NDArray[np.float32]:
-    """What is neither noise nor shading: shades of a sky agree with those of any other."""
-    exact = gray.astype(np.float32)
-    fine, coarse = (np.asarray(cv2.GaussianBlur(exact, (0, 0), sigma), np.float32) for sigma in (1.0, 4.0))
-    return fine - coarse
+    return correlation(levels, image_levels), inside

@@ -116,7 +116,7 @@ def _cost(bands: int, n: int, max_distance: int) -> float:
 
 
 MAX_DISTANCE = 8
-"""Bits of 64 (docs/decontamination.md has what it finds and what it misses)."""
+"""Bits of 64 (docs/duplicates.md has what it finds and what it misses)."""
 
 _BLOCK = 8192
 

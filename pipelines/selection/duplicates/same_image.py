@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.looks import SIGNATURE_WORDS, Features, Gray, Look, Places, Signatures, placed
+from pipelines.vision.refinement import details, refined
 from pipelines.vision.registration import Matrix, laid_over
 
 HASH_BITS = 12
@@ -49,7 +50,7 @@ _WRITTEN_ON = 0.5
 _COMPACT = 0.3
 _SPECK = 0.004
 _PROMISING = 0.25
-_STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 20, 1e-3)
+_N_STEPS, _EPSILON = 20, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ def same_image(look: Look, beside: Look) -> ImageComparison | None:
     for gray, matrix, is_mirrored, n_agreeing in _frames(first, second, *grays):
         compared = _laid_over(gray, grays[1], matrix, is_mirrored)
         if compared is not None and not compared.same and 0 < n_agreeing < _EXACT and compared.agreeing >= _PROMISING:
-            compared = _laid_over(gray, grays[1], _refined(gray, grays[1], matrix), is_mirrored)
+            compared = _laid_over(
+                gray, grays[1], refined(gray, grays[1], matrix, n_steps=_N_STEPS, epsilon=_EPSILON), is_mirrored
+            )
         if compared is not None and compared.same and _same_print(gray, grays[1], matrix):
             return compared
     return None
@@ -98,7 +101,10 @@ def _same_print(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
     """
     if min(_plain_share(gray), _plain_share(beside)) < _PLAIN_GROUND:
         return True
-    return any(_print_agrees(gray, beside, frame) for frame in (matrix, _refined(gray, beside, matrix)))
+    return any(
+        _print_agrees(gray, beside, frame)
+        for frame in (matrix, refined(gray, beside, matrix, n_steps=_N_STEPS, epsilon=_EPSILON))
+    )
 
 
 def _print_agrees(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
@@ -201,17 +207,6 @@ def _similarities(here: Places, there: Places) -> tuple[NDArray[np.float64], NDA
     return linears, there[:, :2] - np.einsum("nij,nj->ni", linears, here[:, :2])
 
 
-def _refined(gray: Gray, beside: Gray, matrix: Matrix) -> Matrix:
-    """The frame to a fraction of a pixel; as it was where the pixels lead nowhere."""
-    try:
-        warp = cv2.findTransformECC(gray, beside, matrix.astype(np.float32), cv2.MOTION_AFFINE, _STEPS)[1]
-    except cv2.error:  # it says so when it does not converge
-        return matrix
-    refined = np.asarray(warp, np.float64)
-    moved = np.abs(np.linalg.svd(refined[:, :2])[1] / np.linalg.svd(matrix[:, :2])[1] - 1).max()
-    return matrix if moved > 0.15 else refined
-
-
 def _laid_over(gray: Gray, beside: Gray, matrix: Matrix, is_mirrored: bool) -> ImageComparison | None:
     """None where the two share next to nothing, or nothing with details."""
     overlay = laid_over(beside, matrix, gray.shape[::-1], border=cv2.BORDER_REPLICATE)
@@ -248,21 +243,14 @@ def _alike(
     gray: Gray, beside: Gray, sigmas: tuple[float, float], window: tuple[int, int]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Around every place the correlation of the details, whatever their brightness, and the larger of the variances."""
-    details, details_beside = _details(gray, *sigmas), _details(beside, *sigmas)
-    own = cv2.boxFilter(details * details, -1, window)
-    of_beside = cv2.boxFilter(details_beside * details_beside, -1, window)
-    both = cv2.boxFilter(details * details_beside, -1, window)
+    levels, levels_beside = details(gray, *sigmas), details(beside, *sigmas)
+    own = cv2.boxFilter(levels * levels, -1, window)
+    of_beside = cv2.boxFilter(levels_beside * levels_beside, -1, window)
+    both = cv2.boxFilter(levels * levels_beside, -1, window)
     energy = np.maximum(own, of_beside)
     alike = both / np.sqrt(own * of_beside + 1e-6)
     alike[np.minimum(own, of_beside) < 0.02 * energy] = 0.0
     return np.asarray(alike, np.float32), np.asarray(energy, np.float32)
-
-
-def _details(gray: Gray, finest: float, coarsest: float) -> NDArray[np.float32]:
-    """What is neither noise nor shading."""
-    exact = gray.astype(np.float32)
-    fine, coarse = (np.asarray(cv2.GaussianBlur(exact, (0, 0), sigma), np.float32) for sigma in (finest, coarsest))
-    return fine - coarse
 
 
 def _region(differing: NDArray[np.bool_]) -> float:
