@@ -11,7 +11,7 @@ import typer.main
 import yaml
 
 from assets.cli import app
-from scripts import method_terms, settings_page
+from scripts import benchmarks_page, method_terms, settings_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -62,6 +62,10 @@ def test_the_settings_page_is_what_the_models_say() -> None:
 
 def test_the_page_of_terms_is_what_the_methods_say() -> None:
     assert method_terms.PAGE.read_text() == method_terms.page(), "run: python -m scripts.method_terms"
+
+
+def test_the_page_of_benchmarks_is_what_their_files_say() -> None:
+    assert benchmarks_page.PAGE.read_text() == benchmarks_page.page(), "run: python -m scripts.benchmarks_page"
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:

@@ -62,8 +62,9 @@ class SourceConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: DatasetInfo | None = None
-    kind: Literal["jsonl", "parquet", "huggingface", "trajectories"]
-    """``trajectories``: released ones, in JSON lines where ``questions`` is set, else as ``huggingface`` or parquet."""
+    kind: Literal["jsonl", "parquet", "tsv", "huggingface", "trajectories"]
+    """``tsv``: a table with a header and base64 images. ``trajectories``: released ones, in JSON lines where
+    ``questions`` is set, else as ``huggingface`` or parquet."""
     path: str
     questions: str | tuple[str, ...] | None = None
     """``jsonl``: the file or files, absolute or below ``path``; default: ``metadata.jsonl``."""

@@ -7,6 +7,7 @@ A name may go into a structure, or into a JSON object in a text: ``reward_model.
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pipelines.models.parsing import parsed
 
+_FIELD = re.compile(r"\{([^{}]+)\}")
 _LONGEST = 1_000_000
 """Characters: no list of choices or paths is longer, and parsing more costs too much time and memory per row."""
 
@@ -75,15 +77,17 @@ class Columns(BaseModel):
     """Names of columns; ``None`` for what a source lacks.
 
     ``images`` contains one image or a list: bytes, a ``datasets`` image struct, a path, base64, a data URL; ``[]`` for
-    none; ``videos`` likewise. Relative paths must stay below the folder; absolute ones are used unchanged. ``choices``
-    contains a list of texts, with or without letters, or an object by letter. ``boxes`` contains one box or a list, in
-    ``box_frame``, or objects with ``box`` or ``bbox`` and ``label`` or ``name``. Where ``question`` and ``answer`` are
-    chat messages, the first question and the reply to it are used.
+    none; ``videos`` likewise. Of several names in ``images`` each contains one image; empty ones are skipped. A name
+    with braces is a path filled from columns: ``{dataset}/{scene_name}.mp4``. Relative paths must stay below the
+    folder; absolute ones are used unchanged. ``choices`` contains a list of texts, with or without letters, an object
+    by letter, or one text (``A. red; B. blue``). ``boxes`` contains one box or a list, in ``box_frame``, or objects
+    with ``box`` or ``bbox`` and ``label`` or ``name``. Where ``question`` and ``answer`` are chat messages, the first
+    question and the reply to it are used.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    images: str | None = "image"
+    images: str | tuple[str, ...] | None = "image"
     question: str | tuple[str, ...] = "question"
     """Of several names the first that is not empty counts, also for the answer."""
     answer: str | tuple[str, ...] = "answer"
@@ -121,11 +125,14 @@ class Columns(BaseModel):
             read = (self.transcript.column, self.transcript.label, self.category, self.license, self.row_id)
             return [(name,) for name in read if name]
         choices = alternatives(self.choices) if self.choices else ()
-        single = (self.images, self.videos, *choices, self.boxes, self.category, self.license, self.row_id)
+        media = [column for column in (self.images, self.videos) if isinstance(column, str)]
+        paths = [name for column in media for name in template_names(column) or (column,)]
+        single = (*paths, *choices, self.boxes, self.category, self.license, self.row_id)
         names = [name for name in (*single, *self.details, *self.exclude) if name]
         if self.json_beside:
             names = [name for name in names if not name.startswith(f"{BESIDE}.")]
-        return [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]
+        groups = [alternatives(self.question), alternatives(self.answer), *((name,) for name in dict.fromkeys(names))]
+        return [*groups, alternatives(self.images)] if isinstance(self.images, tuple) else groups
 
 
 def alternatives(names: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -146,6 +153,21 @@ def value_at(row: Mapping[str, Any], name: str) -> Any:
     head, _, rest = name.partition(".")
     inner = object_in(row.get(head)) if rest else None
     return None if inner is None else value_at(inner, rest)
+
+
+def template_names(column: str) -> tuple[str, ...]:
+    """The columns that fill a path like ``{dataset}/{scene_name}.mp4``; none for the name of a column."""
+    return tuple(_FIELD.findall(column))
+
+
+def filled(row: Mapping[str, Any], column: str) -> Any:
+    """The row's value under ``column``, or its path, if ``column`` is a template; None where a field is empty."""
+    values = {name: value_at(row, name) for name in template_names(column)}
+    if not values:
+        return value_at(row, column)
+    if any(value in (None, "") for value in values.values()):
+        return None
+    return _FIELD.sub(lambda field: str(values[field[1]]), column)
 
 
 def missing_columns(columns: Columns, names: Iterable[str], open_ended: Iterable[str] = ()) -> str:

@@ -18,6 +18,7 @@ from pipelines.sources.media import IMAGE, VIDEO, describe, json_beside, media
 from pipelines.sources.texts import (
     LETTERS,
     answer_of,
+    choices_in,
     from_letters,
     lettered,
     plain_label,
@@ -84,6 +85,8 @@ def _choices(row: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
         return ()
     by_letter = object_in(content)
     texts = list_in(content) if by_letter is None else [*by_letter.values()]
+    if texts is None and isinstance(content, str):
+        texts = choices_in(content) or None
     if texts is None or not all(isinstance(text, str) or (by_letter and text is None) for text in texts):
         raise RowError(
             Reason.WRONG_TYPE, f"column {columns.choices!r}: expected a list of texts, found {describe(content)}"

@@ -17,7 +17,7 @@ from typing import Any
 import fsspec
 
 from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.sources.columns import list_in, object_in, value_at
+from pipelines.sources.columns import alternatives, filled, list_in, object_in, value_at
 
 _ARCHIVES = ("zip://", "hf://")
 """URLs of ``datasets`` for files in an archive or on the hub."""
@@ -44,32 +44,43 @@ _SIDECAR = MediaKind("a JSON file", Reason.MALFORMED_ROW, Reason.MALFORMED_ROW)
 
 
 def media(
-    row: Mapping[str, Any], column: str | None, folder: Path, kind: MediaKind, *, prefix: str = ""
+    row: Mapping[str, Any],
+    column: str | tuple[str, ...] | None,
+    folder: Path,
+    kind: MediaKind,
+    *,
+    prefix: str = "",
 ) -> Iterable[bytes]:
     """The files of a row's ``column``; relative paths, less ``prefix``, are below ``folder``.
 
-    Raises ``RowError`` for an empty column (an empty list means no files) and for unreadable files.
+    Raises ``RowError`` for an empty column (an empty list means no files; of several columns one must have a file) and
+    for unreadable files.
     """
     if not column:
         return
-    value = value_at(row, column)
-    if value is None or value == "":
-        raise RowError(kind.missing, f"column {column!r} is empty")
-    entries = list_in(value)
-    for entry in [value] if entries is None else entries:
-        yield _bytes(entry, column, folder, kind, prefix)
+    names = alternatives(column)
+    values = [(name, value) for name in names if (value := filled(row, name)) is not None and value != ""]
+    if not values:
+        raise RowError(kind.missing, f"column {' or '.join(map(repr, names))} is empty")
+    for name, value in values:
+        entries = list_in(value)
+        for entry in [value] if entries is None else entries:
+            yield _bytes(entry, name, folder, kind, prefix)
 
 
-def json_beside(row: Mapping[str, Any], column: str | None, folder: Path, *, prefix: str = "") -> Mapping[str, Any]:
+def json_beside(
+    row: Mapping[str, Any], column: str | tuple[str, ...] | None, folder: Path, *, prefix: str = ""
+) -> Mapping[str, Any]:
     """The content of the JSON file beside a row's image: ``a/1.json`` for the path ``a/1.jpg`` in ``column``.
 
     Raises ``RowError`` where the column contains no path, and for a file that is missing or no JSON object.
     """
-    path = value_at(row, column) if column else None
+    first = alternatives(column)[0] if column else ""
+    path = value_at(row, first)
     if not isinstance(path, str):
-        raise RowError(Reason.WRONG_TYPE, f"column {column!r}: expected the path of an image, found {describe(path)}")
+        raise RowError(Reason.WRONG_TYPE, f"column {first!r}: expected the path of an image, found {describe(path)}")
     name = str(PurePosixPath(path).with_suffix(".json"))
-    fields = object_in(_bytes(name, column or "", folder, _SIDECAR, prefix).decode("utf-8", "replace"))
+    fields = object_in(_bytes(name, first, folder, _SIDECAR, prefix).decode("utf-8", "replace"))
     if fields is None:
         raise RowError(Reason.MALFORMED_ROW, f"{name} holds no JSON object")
     return fields

@@ -1,10 +1,11 @@
-"""Hugging Face datasets (hub name or local folder) and parquet files, streamed by shard through ``datasets``.
+"""Hugging Face datasets (hub name or local folder), parquet and TSV files, streamed by shard through ``datasets``.
 
 A shard is a set of the dataset's files, so there are at most as many shards as files. Images are not decoded.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +33,8 @@ _ERRORS = (OSError, ValueError, datasets.exceptions.DatasetsError)
 class TabularSource:
     """Rows of a dataset that ``datasets.load_dataset`` can stream.
 
-    ``config.path`` is a hub name, a local dataset folder, or (of the kind ``parquet``) a parquet file or a folder of
-    them. Relative paths in rows are below ``config.folder``, or inside it if it is a ZIP archive; without it below
+    ``config.path`` is a hub name, a local dataset folder, or (of the kinds ``parquet`` and ``tsv``) a file or a folder
+    of them. Relative paths in rows are below ``config.folder``, or inside it if it is a ZIP archive; without it below
     ``path``.
     """
 
@@ -114,6 +115,17 @@ class TabularSource:
 
     def _load(self) -> Any:
         config = self._config
+        if config.kind == "tsv":
+            files = self._local(".tsv")
+            # cells are texts (007 stays 007), an empty one is empty; rows hold whole images, so few are parsed at once
+            columns = {name: datasets.Value("string") for name in _header(files[0])}
+            reading = {
+                "sep": "\t",
+                "features": datasets.Features(columns),
+                "keep_default_na": False,
+                "chunksize": _BATCH,
+            }
+            return datasets.load_dataset("csv", data_files=files, split="train", streaming=True, **reading)
         if config.kind != "parquet" and Path(config.path).suffix != ".parquet":
             return datasets.load_dataset(
                 config.path,
@@ -123,12 +135,22 @@ class TabularSource:
                 revision=config.revision,
                 streaming=True,
             )
-        patterns = config.files or ("*",)
-        paths = [path for path in self._files() if path.suffix == ".parquet"]
+        return datasets.load_dataset("parquet", data_files=self._local(".parquet"), split="train", streaming=True)
+
+    def _local(self, suffix: str) -> list[str]:
+        """The local files of a kind that ``config.files`` names, or all."""
+        patterns = self._config.files or ("*",)
+        paths = [path for path in self._files() if path.suffix == suffix]
         files = [str(path) for path in paths if any(path.match(pattern) for pattern in patterns)]
         if not files:
-            raise SourceError(f"source {self.name!r}: there are no parquet files at {self._config.path}")
-        return datasets.load_dataset("parquet", data_files=files, split="train", streaming=True)
+            kind = suffix.removeprefix(".")
+            raise SourceError(f"source {self.name!r}: there are no {kind} files at {self._config.path}")
+        return files
+
+
+def _header(file: str) -> list[str]:
+    with open(file, encoding="utf-8-sig", newline="") as lines:
+        return next(csv.reader(lines, delimiter="\t"), [])
 
 
 def _is_readable(path: Path) -> bool:

@@ -130,6 +130,7 @@ _LABEL = re.compile(
 )
 _LINE = re.compile(r"\A\s*+(?:\(([A-Z])\)|\[([A-Z])\]|([A-Z])[.．:：、)）])\s*+(\S.*)\Z")
 _INLINE = re.compile(r"(?:(?<=\s)|(?<=\A)|(?<=[,;]))(?:\(([A-Z])\)\s*|([A-Z])[.:)]\s+)")
+_LISTED = re.compile(r"(?:\A|[;；,，\n])[ \t]{0,9}\(?([A-Z])[.．、:：)]")
 _HEADING = re.compile(
     r"(?:^[ \t]*|(?<=[.?!)])[ \t]+)(?:the )?(?:answer )?(?:choices|options)(?: are)?[ \t]*[:：][ \t]*",
     re.IGNORECASE | re.MULTILINE,
@@ -162,6 +163,19 @@ def from_letters(choices: Mapping[str, Any]) -> tuple[str, ...]:
     if sorted(texts) != list(LETTERS[: len(texts)]):
         raise RowError(Reason.MALFORMED_ROW, f"the choices' letters are {', '.join(sorted(texts))}")
     return tuple(f"{letter}. {texts[letter]}" for letter in sorted(texts))
+
+
+def choices_in(text: str) -> list[str]:
+    """The choices that one text lists in order, ``A. red; B. blue``, without their letters; none without two."""
+    starts: list[re.Match[str]] = []
+    for label in _LISTED.finditer(text):
+        if len(starts) < len(LETTERS) and label[1] == LETTERS[len(starts)]:
+            starts.append(label)
+    if len(starts) < 2 or text[: starts[0].start()].strip():
+        return []
+    ends = [*(label.start() for label in starts[1:]), len(text)]
+    texts = [text[label.end() : end].strip().rstrip(";；,，").rstrip() for label, end in zip(starts, ends, strict=True)]
+    return texts if all(texts) else []
 
 
 def plain_label(answer: str) -> str:

@@ -53,8 +53,8 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
     if sum(len(message.text) for message in messages) > MAX_CHARS:
         raise RowError(Reason.MALFORMED_ROW, f"the trajectory has more than {MAX_CHARS:,} characters")
     question, turns, observations = _turns(messages)
-    source = {**row, columns.images or "image": in_parts} if in_parts else row
-    images = tuple(media(source, columns.images if not in_parts else columns.images or "image", folder, IMAGE))
+    source, column = ({"image": in_parts}, "image") if in_parts else (row, columns.images)
+    images = tuple(media(source, column, folder, IMAGE))
     counts = [text.count(PLACEHOLDER) for text in (question, *observations)]
     if sum(counts) != len(images):
         raise RowError(Reason.MISSING_IMAGE, f"the texts show {sum(counts)} images, the row has {len(images)}")

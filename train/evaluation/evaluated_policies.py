@@ -91,7 +91,9 @@ def _oracle(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
 
 def _endpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
     sampling = settings.model_dump(include={"temperature", "top_p", "max_tokens", "max_pixels"})
-    endpoint = Endpoint(settings.url, settings.model, **sampling, concurrency=4 * settings.batch_size)
+    extra = {} if settings.top_k is None else {"top_k": settings.top_k}
+    concurrency = 4 * settings.batch_size
+    endpoint = Endpoint(settings.url, settings.model, **sampling, concurrency=concurrency, extra_body=extra)
     return OpenAIPolicy(endpoint, store)
 
 
@@ -101,7 +103,7 @@ def _checkpoint(settings: EvaluationSettings, store: ImageStore) -> Policy:
     return LocalPolicy(
         Path(settings.model),
         store,
-        sampling=Sampling(settings.temperature, settings.top_p, settings.max_tokens),
+        sampling=Sampling(settings.temperature, settings.top_p, settings.max_tokens, settings.top_k),
         batch_size=settings.batch_size,
         max_pixels=settings.max_pixels,
     )

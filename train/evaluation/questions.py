@@ -4,7 +4,6 @@ A question may come in several forms (HR-Bench rotates its choices): forms with 
 one ``group``, and only groups are statistically independent.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from pipelines.records.samples import details_of
 from pipelines.selection.splits import SPLITS
 from pipelines.sources import BadRow, Source, SourceError, SourceRow
 from pipelines.sources.catalog import Catalog
+from pipelines.sources.columns import list_in
 from pipelines.sources.ingest import ingest_shard
 from pipelines.storage.images import ImageStore
 from pipelines.storage.workspace import Workspace
@@ -44,7 +44,8 @@ from train.runs import TrainError
 class Question:
     """A sample with its scoring rule. ``grader`` None: the first rule that can parse the answer.
 
-    ``protocol`` and ``mode`` are set where the question comes with them (rows of an SFT dataset).
+    ``variants`` names the question that this is a version of; ``figures`` the benchmark's own figures. ``protocol`` and
+    ``mode`` are set where the question comes with them (rows of an SFT dataset).
     """
 
     benchmark: str
@@ -53,13 +54,17 @@ class Question:
     scoring: Scoring = "grader"
     accepted: tuple[str, ...] = ()
     cycle: str = ""
+    variants: str = ""
+    figures: str = ""
     protocol: str = ""
     mode: str = ""
 
     @property
     def group(self) -> str:
-        """The question itself, whatever the order of its choices."""
+        """The question itself, whatever the order of its choices or the version."""
         sample = self.sample
+        if self.variants:
+            return digest([self.benchmark, self.variants])
         media = [image.sha256 for image in sample.images] + [video.sha256 for video in sample.videos]
         texts = sorted(split_choice(choice)[1] for choice in sample.choices)
         alone = [] if texts else [sample.sample_id]
@@ -155,26 +160,26 @@ class _Limited:
 
 def _of_benchmark(sample: Sample, config: BenchmarkConfig) -> Question:
     details = details_of(sample)
-    accepted = details.get(config.accepted) if config.accepted else None
-    cycle = details.get(config.cycle) if config.cycle else None
+    accepted, cycle, variants = (
+        details.get(name) if name else None for name in (config.accepted, config.cycle, config.variants)
+    )
+    scoring = "grader" if sample.choices else config.scoring_by_category.get(sample.category, config.scoring)
     return Question(
         benchmark=sample.source,
         sample=sample,
-        grader=None if config.scoring == "anls" else _grader(sample),
-        scoring=config.scoring,
+        grader=None if scoring == "anls" else Grader("judged") if scoring == "judged" else _grader(sample),
+        scoring=scoring,
         accepted=tuple(map(str, _listed(accepted))) or (sample.answer,),
         cycle="" if cycle is None else str(cycle),
+        variants="" if variants is None else str(variants),
+        figures=config.figures or "",
     )
 
 
 def _listed(value: Any) -> list[Any]:
-    """Accepted answers as a list; a text may spell one as JSON."""
-    if isinstance(value, str) and value.startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return [value]
-    return value if isinstance(value, list) else [] if value is None else [value]
+    """Accepted answers as a list; a text may spell one."""
+    several = list_in(value)
+    return several if several is not None else [] if value is None else [value]
 
 
 def _grader(sample: Sample) -> Grader | None:

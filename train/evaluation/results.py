@@ -20,6 +20,7 @@ from train.evaluation import metrics
 from train.evaluation.counterfactuals import CONTROLS, Counterfactual, effect
 from train.evaluation.images import ObservedImage
 from train.evaluation.intervals import Estimate, wilson
+from train.evaluation.own_figures import own_figures
 from train.evaluation.rollouts import ScoredRollout
 from train.evaluation.settings import COVER
 
@@ -137,11 +138,13 @@ def results(findings: Findings) -> dict[str, Any]:
     """Everything as JSON: for all rollouts, and for each benchmark with its categories and cycles."""
     rollouts = findings.counted
     categories, cycles = metrics.by_category(rollouts), metrics.by_cycle(rollouts)
+    of_benchmark = {name: [scored for scored in rollouts if scored.question.benchmark == name] for name in categories}
     benchmarks = {
         name: {
-            **section(findings, [scored for scored in rollouts if scored.question.benchmark == name]),
+            **section(findings, of_benchmark[name]),
             "categories": {key: asdict(value) for key, value in parts.items()},
             "cycles": {key: asdict(value) for key, value in cycles.get(name, {}).items()},
+            "own": {key: asdict(value) for key, value in own_figures(of_benchmark[name]).items()},
         }
         for name, parts in categories.items()
     }

@@ -1,11 +1,11 @@
-"""Rollouts of the evaluated policy and their scores: by rule, by a judge for free text, or by likeness (ANLS).
+"""Rollouts of the evaluated policy and their scores: by rule, by a judge for free text, or as the benchmark counts.
 
 Turns and executions are on the ledger and never paid for twice.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from pipelines.generation.rollout import CodeSession, Rollout, rollout
 from pipelines.generation.sandbox_sessions import Sandboxes
@@ -15,20 +15,21 @@ from pipelines.models.tasks import PreparedSample, Task, image_names, question_t
 from pipelines.records import ImageRef, Observation, Sample
 from pipelines.records.digest import digest, seed_from
 from pipelines.records.reject_reasons import RETRYABLE
-from pipelines.verification.grading import grade
+from pipelines.verification.grading import Grade, grade
 from pipelines.verification.grading.judged import grade_judged
-from pipelines.verification.grading.text_match import similarity
 from train.evaluation.images import ObservedImage
 from train.evaluation.questions import Question
+from train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
 from train.models.loading import viewable
-
-ANLS_THRESHOLD = 0.5
-"""Less alike than this counts nothing (Biten et al. 2019, eq. 1; InfographicVQA §5)."""
+from train.rl.judging.judges import answer_share
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Whether an answer counts as right, its ``value`` 0..1 as the benchmark counts it, and why, for a person."""
+    """Whether an answer counts as right, its ``value`` 0..1 as the benchmark counts it, and why, for a person.
+
+    Where the benchmark gives a share, only a whole one is right; by ANLS, what is above its threshold.
+    """
 
     right: bool
     value: float
@@ -42,22 +43,38 @@ async def score(rollout: Rollout, question: Question, judge: Policy | None = Non
     """
     if rollout.error is not None:
         return Score(False, 0.0, str(rollout.error))
-    if question.scoring == "anls":
-        value = anls(rollout.answer, question.accepted)
-        return Score(
-            value > 0, value, f"{rollout.answer[:120]!r}: ANLS {value:.3f} of {len(question.accepted)} accepted"
-        )
+    if (scorer := SCORINGS.get(question.scoring)) and (
+        own := await asyncio.to_thread(_scored, scorer, rollout, question)
+    ):
+        return own
+    if question.scoring == "share" and judge is not None:
+        opinion = await answer_share(rollout.answer, question.sample, judge)
+        return Score(opinion.score == 1, opinion.score, f"{rollout.answer[:120]!r}: {opinion.score:.2f} by the judge")
     if question.grader is not None and question.grader.kind == "judged" and judge is not None:
         grade_record = (await grade_judged(rollout.answer, question.sample, judge)).grade
     else:
-        grade_record = await asyncio.to_thread(grade, rollout.answer, question.sample, question.grader)
+        grade_record = await asyncio.to_thread(_graded, rollout.answer, question)
     return Score(grade_record.right, float(grade_record.right), grade_record.detail)
 
 
-def anls(answer: str, accepted: Sequence[str]) -> float:
-    """Likeness 0..1 to the nearest accepted answer; below ``ANLS_THRESHOLD`` it is 0 (InfographicVQA's metric)."""
-    best = max((similarity(answer, text) for text in accepted), default=0.0)
-    return best if best >= ANLS_THRESHOLD else 0.0
+def _scored(scorer: Scorer, rollout: Rollout, question: Question) -> Score | None:
+    """By the benchmark's own scoring; None where that leaves the question to the grader."""
+    answer = rollout.answer
+    value = scorer(answer, question.accepted, question.sample) if len(answer) <= MAX_CHARS else 0.0
+    if value is None:
+        return None
+    right = value > 0 if question.scoring == "anls" else value == 1
+    how = "ANLS" if question.scoring == "anls" else question.scoring
+    return Score(right, value, f"{answer[:120]!r}: {how} {value:.3f} of {len(question.accepted)} accepted")
+
+
+def _graded(answer: str, question: Question) -> Grade:
+    """By the question's rule; another accepted answer has a rule of its own."""
+    grade_record = grade(answer, question.sample, question.grader)
+    if question.sample.choices:
+        return grade_record
+    others = (replace(question.sample, answer=text) for text in question.accepted if text != question.sample.answer)
+    return next((other for sample in others if (other := grade(answer, sample)).right), grade_record)
 
 
 FAMILY = "evaluation"

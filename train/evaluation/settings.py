@@ -33,8 +33,8 @@ class EvaluationSettings(ProgramSettings):
     benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag(name="benchmark", type=list[str] | None, default=None)] = (
         Field(
             default=(),
-            description="NAME=PATH: vstar_bench, hr_bench_4k, hr_bench_8k, mmstar or infovqa with its download; or a "
-            "name of yours with a YAML file. May be repeated.",
+            description="NAME=PATH: a bundled benchmark (docs/benchmarks.md) and its download; or a name of yours and "
+            "a YAML file. May be repeated.",
         )
     )
     sources: Annotated[tuple[str, ...], Flag(name="source", type=list[str] | None, default=None)] = Field(
@@ -56,6 +56,7 @@ class EvaluationSettings(ProgramSettings):
     rollouts: int = Field(default=1, ge=1, description="Per question, for avg@k and pass@k.")
     temperature: float = Field(default=0.0, ge=0.0, description="0 takes the likeliest token.")
     top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
+    top_k: int | None = Field(default=None, ge=1, description="Sample among so many of the likeliest tokens.")
     max_tokens: int = Field(default=1024, ge=1, description="Token limit of one turn.")
     max_rounds: int = Field(default=6, ge=0, description="Limit of code executions per rollout.")
     max_pixels: MaxPixels = None
@@ -79,7 +80,7 @@ class EvaluationSettings(ProgramSettings):
     def as_json(self) -> dict[str, Any]:
         """What determines the results, besides the policy and the questions."""
         values = self.model_dump(exclude={"output", "home", "batch_size", "model", "datasets", "benchmarks"})
-        later = {"frames", "frame_rate"}  # reports from before do not have them
+        later = {"frames", "frame_rate", "top_k"}  # reports from before do not have them
         return {name: value for name, value in values.items() if name not in later or value is not None}
 
 

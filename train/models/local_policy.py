@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria, TopPLogitsWarper
+from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria, TopKLogitsWarper, TopPLogitsWarper
 
 from pipelines.models.messages import ImagePart
 from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
@@ -41,6 +41,7 @@ class Sampling:
     temperature: float = 0.0
     top_p: float = 1.0
     max_tokens: int = 1024
+    top_k: int | None = None
 
 
 class _Loaded(NamedTuple):
@@ -83,6 +84,8 @@ class LocalPolicy:
     def identity(self) -> PolicyIdentity:
         """The folder's name; as its revision the digest of its files."""
         sampling = {**asdict(self._sampling), "max_pixels": self._max_pixels}
+        if sampling["top_k"] is None:
+            del sampling["top_k"]  # the ledger's older keys stay valid
         return PolicyIdentity("local", self._folder.name, folder_digest(self._folder), sampling)
 
     @property
@@ -146,7 +149,8 @@ class LocalPolicy:
     def _generated(self, turns: Sequence[CompletionRequest], inputs: Any) -> list[Completion]:
         loaded, width = self._loaded, inputs["input_ids"].shape[1]
         seeds = [turn.seed for turn in turns]
-        draw = SeededSampler(seeds, self._sampling.temperature, self._sampling.top_p, loaded.model.device)
+        how = self._sampling
+        draw = SeededSampler(seeds, how.temperature, how.top_p, loaded.model.device, top_k=how.top_k)
         stops = sorted({stop for turn in turns for stop in turn.stop})
         try:
             with torch.inference_mode():
@@ -210,16 +214,19 @@ class SeededSampler(LogitsProcessor):
     their softmax. Rows do not depend on one another, however they are batched.
     """
 
-    def __init__(self, seeds: Sequence[int], temperature: float, top_p: float, device: torch.device) -> None:
+    def __init__(
+        self, seeds: Sequence[int], temperature: float, top_p: float, device: torch.device, *, top_k: int | None = None
+    ) -> None:
         self._temperature, self._device = temperature, device
-        self._nucleus = TopPLogitsWarper(top_p) if top_p < 1 else None
+        likeliest = [TopKLogitsWarper(top_k)] if top_k else []
+        self._filters = [*likeliest, *([TopPLogitsWarper(top_p)] if top_p < 1 else [])]
         self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Called by ``generate`` for every token: (rows, vocabulary)."""
         scores = scores.float() / self._temperature
-        if self._nucleus is not None:
-            scores = self._nucleus(input_ids, scores)
+        for keep in self._filters:
+            scores = keep(input_ids, scores)
         rows = [torch.empty(scores.shape[1], device=self._device) for _ in self._generators]
         noise = [row.exponential_(generator=generator) for row, generator in zip(rows, self._generators, strict=True)]
         return scores - torch.stack(noise).log()

@@ -203,6 +203,16 @@ def test_choices_that_are_no_list_of_texts_are_a_wrong_type(refused, value):
         assert "column 'choices': expected a list of texts" in row.evidence
 
 
+@pytest.mark.parametrize("value", ["A. red; B. blue", "A.red;B.blue", "(A) red\n(B) blue", "A：red；B：blue；"])
+def test_choices_may_stand_in_one_text(mapped, value):
+    assert mapped(choices=value, answer="B").choices == ("A. red", "B. blue")
+
+
+@pytest.mark.parametrize("value", ["A. red", "A. ; B. blue", "either A. red; B. blue", "B. blue; A. red"])
+def test_a_text_that_lists_no_choices_in_order_is_a_wrong_type(refused, value):
+    assert refused(choices=value, answer="B").reason is Reason.WRONG_TYPE
+
+
 def test_there_are_26_letters(refused, mapped):
     assert refused(choices=["red"] * 27).reason is Reason.MALFORMED_ROW
     assert mapped(choices=["red"] * 26).choices[-1] == "Z. red"
@@ -621,3 +631,25 @@ def test_only_an_image_with_a_path_has_a_file_beside_it(refused, make_image, enc
 def test_the_file_beside_an_image_stays_in_the_folder(refused, folder):
     (folder.parent / "secret.json").write_text('{"bbox": [[1, 2, 3, 4]]}')
     assert "leaves the folder" in refused(BESIDE, image="../secret.png").evidence
+
+
+def test_each_of_several_columns_has_an_image_and_empty_ones_are_skipped(folder):
+    columns = Columns(images=("first", "second", "third"))
+    row = {"first": b"1", "second": None, "third": {"bytes": b"3", "path": None}, "question": "?", "answer": "!"}
+    read = map_row(row, columns, where="1", folder=folder, license="")
+    assert read.images == (b"1", b"3")
+    empty = map_row({**row, "first": "", "third": None}, columns, where="1", folder=folder, license="")
+    assert (empty.reason, empty.evidence) == (Reason.MISSING_IMAGE, "column 'first' or 'second' or 'third' is empty")
+
+
+def test_a_path_may_be_filled_from_columns(folder):
+    (folder / "set").mkdir()
+    (folder / "set/7.mp4").write_bytes(b"film")
+    columns = Columns(images=None, videos="{origin}/{scene.name}.mp4")
+    row = {"origin": "set", "scene": {"name": "7"}, "question": "?", "answer": "!"}
+    assert map_row(row, columns, where="1", folder=folder, license="").videos == (b"film",)
+    assert ("origin",) in columns.needed()
+    lost = map_row({**row, "origin": ""}, columns, where="1", folder=folder, license="")
+    assert lost.reason is Reason.MISSING_VIDEO
+    out = map_row({**row, "origin": "../.."}, columns, where="1", folder=folder, license="")
+    assert (out.reason, "leaves the folder" in out.evidence) == (Reason.MALFORMED_ROW, True)

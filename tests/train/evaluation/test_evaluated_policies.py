@@ -70,3 +70,12 @@ def test_frames_that_contradict_are_refused(given):
 def test_an_oracle_speaks_its_familys_protocol(store):
     evaluated = open_policy(EvaluationSettings(output=OUT, oracle="operation_aware"), store)
     assert (evaluated.protocol, evaluated.policy.identity.policy) == ("tool_call", "oracle")
+
+
+def test_a_top_k_reaches_an_endpoint_only_where_it_is_set(store):
+    at = EvaluationSettings(output=OUT, url="http://127.0.0.1:1/v1", model="m", temperature=0.5)
+    assert "extra_body" not in open_policy(at, store).policy.identity.sampling
+    assert "top_k" not in at.as_json()
+    chosen = at.model_copy(update={"top_k": 20})
+    assert open_policy(chosen, store).policy.identity.sampling["extra_body"] == {"top_k": 20}
+    assert chosen.as_json()["top_k"] == 20

@@ -9,7 +9,8 @@ from pipelines.records import Grader
 from pipelines.records.reject_reasons import Reason, RowError
 from tests.pipelines.scripted import Scripted
 from tests.train.evaluation.conftest import played
-from train.evaluation.rollouts import anls, score
+from train.evaluation.rollouts import score
+from train.evaluation.scorings import anls
 
 
 def scored(answer, *, judge=None, error=None, **about):

@@ -172,3 +172,16 @@ def test_an_image_that_is_too_thin_for_the_model_is_the_turns_error(policy, stor
     told = replace(turns[0], messages=(*turns[0].messages, message("user", ImagePart(thin))))
     with pytest.raises(PolicyError, match="600x2 pixels is too thin"):
         asyncio.run(policy.write(told))
+
+
+def test_only_the_likeliest_tokens_are_drawn():
+    scores = torch.tensor([[0.0, 3.0, 1.0, 2.0]])
+    draw = SeededSampler([7], 5.0, 1.0, torch.device("cpu"), top_k=2)
+    drawn = {int(draw(torch.zeros(1, 1, dtype=torch.long), scores).argmax()) for _ in range(100)}
+    assert drawn == {1, 3}
+
+
+def test_a_top_k_is_in_the_identity_only_where_it_is_set(tiny, store):
+    unset = LocalPolicy(tiny, store, sampling=SAMPLED).identity
+    assert "top_k" not in unset.sampling
+    assert LocalPolicy(tiny, store, sampling=replace(SAMPLED, top_k=20)).identity.sampling["top_k"] == 20

@@ -7,33 +7,71 @@ A benchmark is not a source: it is never offered for training (``darkroom source
 """
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from pipelines.sources.catalog import SourceConfig
 from train.runs import TrainError
 
 _FOLDER = Path(__file__).parent
-Scoring = Literal["grader", "anls"]
-"""``grader``: by the rule that fits the answer (``pipelines/verification/grading``). ``anls``: by likeness to an
-accepted answer."""
+Scoring = Literal[
+    "grader",
+    "anls",
+    "braced",
+    "close",
+    "contains",
+    "contains_unspaced",
+    "judged",
+    "letters",
+    "numbers",
+    "overlap",
+    "positions",
+    "relative",
+    "relaxed",
+    "rounded",
+    "share",
+    "yes_no",
+]
+"""``grader``: by the rule that fits the answer (``pipelines/verification/grading``). ``judged``: by a judge, right or
+wrong. ``share``: by a judge, how much of the answer is right. The others: ``train/evaluation/scorings.py``."""
+
+OwnFigures = Literal["category_heads", "category_mean", "category_parts", "hallusionbench", "vsi_bench", "wemath"]
+NEEDED: Mapping[OwnFigures, tuple[str, ...]] = {
+    "hallusionbench": ("category", "subcategory", "set_id", "figure_id", "question_id"),
+    "wemath": ("ID", "key"),
+}
+"""The columns of ``columns.details`` that figures are computed from; the others take the category."""
 
 
 class BenchmarkConfig(SourceConfig):
     """One benchmark file."""
 
     scoring: Scoring = "grader"
+    """Of questions without choices; a choice is a choice under every scoring."""
+    scoring_by_category: Mapping[str, Scoring] = Field(default={})
+    """Categories with another one."""
     accepted: str | None = None
-    """``anls``: the column with all accepted answers; it is one of ``columns.details``."""
+    """The column with all accepted answers; it is one of ``columns.details``."""
     cycle: str | None = None
     """The column with the order of the choices, where each question comes in several orders; it is one of
     ``columns.details``."""
+    variants: str | None = None
+    """The column that names a question which comes in several versions, with other images or texts; it is one of
+    ``columns.details``. Only such groups count as independent, and ``circular`` is the share right in all versions."""
+    figures: OwnFigures | None = None
+    """Figures of its own, from several rows or by part (``train/evaluation/own_figures.py``)."""
+    papers: tuple[str, ...] = ()
+    """The papers whose tables have it, for people."""
+    unchecked: str = ""
+    """What could not be verified without the hub, for people."""
 
 
-def bundled() -> dict[str, BenchmarkConfig]:
+@cache
+def bundled() -> Mapping[str, BenchmarkConfig]:
     """Bundled benchmarks by name, sorted."""
     return {path.stem: _read(path) for path in sorted(_FOLDER.glob("*.yaml"))}
 
@@ -52,17 +90,23 @@ def opened(name: str, path: Path) -> BenchmarkConfig:
 
 
 def _place(name: str, config: BenchmarkConfig, path: Path) -> Mapping[str, Any]:
-    """The user's download: a folder as on the hub, or one parquet file of it."""
-    if path.is_dir():
+    """The user's download: a folder as on the hub, or one file of it."""
+    if path.is_dir() or (config.kind == "tsv" and path.is_file()):
         return {"path": str(path.absolute())}
     if path.is_file() and path.suffix == ".parquet" and config.kind == "huggingface":
         return {"kind": "parquet", "path": str(path.absolute()), "files": (), "config": None, "split": "train"}
-    hub = config.about.hub if config.about else config.path
-    files = "a folder" if config.kind == "jsonl" else "a folder or a parquet file"
+    kinds = {"jsonl": "a folder", "tsv": "a TSV file or a folder of them"}
     raise TrainError(
-        f"{name} is {files}, downloaded; there is none at {path}. On a machine with a network: "
-        f"hf download {hub} --repo-type dataset --local-dir FOLDER"
+        f"{name} is {kinds.get(config.kind, 'a folder or a parquet file')}, downloaded; there is none at {path}. "
+        f"On a machine with a network: {download(config)}"
     )
+
+
+def download(config: BenchmarkConfig) -> str:
+    """How to get it."""
+    hub, unpack = (config.about.hub, config.about.get) if config.about else (config.path, "")
+    command = f"wget {hub}" if "://" in hub else f"hf download {hub} --repo-type dataset --local-dir FOLDER"
+    return f"{command}; {unpack}" if unpack else command
 
 
 def _read(path: Path) -> BenchmarkConfig:
@@ -75,7 +119,7 @@ def _read(path: Path) -> BenchmarkConfig:
         raise TrainError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise TrainError(f"{path} is not YAML: {error}") from error
-    for name in (config.accepted, config.cycle):
+    for name in (config.accepted, config.cycle, config.variants, *NEEDED.get(config.figures or "category_mean", ())):
         if name and name not in config.columns.details:
             raise TrainError(f"{path}: {name!r} is not among columns.details; add it there so that rows keep it")
     return config

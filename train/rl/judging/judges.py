@@ -22,18 +22,20 @@ from pydantic import BaseModel, Field
 from pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyUnavailable
 from pipelines.models.prompts import Prompt, bundled_prompt, escaped, nonce
 from pipelines.models.self_consistency import Vote, collect_votes
+from pipelines.models.tasks import question_text
 from pipelines.records import Grader, ImageRef, Sample, Truth, Votes
 from pipelines.records.digest import digest, seed_from
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageStore
 from pipelines.verification.grading import grade
+from pipelines.verification.grading.judge_injection import rejection_reason
 from pipelines.verification.grading.judged import grade_judged
 from pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, yes_or_no
 from train.rl.settings import Rubric
 from train.runs import JudgeDown, TrainError
 
-CONCLUSION, PROCESS, EVIDENCE, TARGET = (
-    bundled_prompt(f"judge_{name}") for name in ("conclusion", "process", "evidence", "target")
+CONCLUSION, PROCESS, EVIDENCE, TARGET, SHARE = (
+    bundled_prompt(f"judge_{name}") for name in ("conclusion", "process", "evidence", "target", "share")
 )
 CONCLUSION_CHARS = 500
 """Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
@@ -93,6 +95,20 @@ async def answer(
     with _judge_errors(policy):
         judged = await grade_judged(text, sample, policy, n_votes=n_votes)
     return Opinion(float(judged.grade.right), judged.votes)
+
+
+async def answer_share(text: str, sample: Sample, policy: Policy, *, n_votes: int = 1) -> Opinion:
+    """How much of the sample's answer ``text`` states, in tenths: 0.0 to 1.0, the mean of all votes (MM-Vet, §3.2).
+
+    In the sample's answer ``<AND>`` stands between parts that must all be there, ``<OR>`` between alternatives. What
+    addresses the judge scores nothing, and costs nothing.
+    """
+    if not text.strip() or rejection_reason(text, sample.answer):
+        return Opinion(0.0)
+    expected = sample.answer.replace("<AND>", " AND ").replace("<OR>", " OR ")
+    slots = {"question": escaped(question_text(sample)), "expected": escaped(expected), "given": escaped(text)}
+    slots["nonce"] = nonce(sample.sample_id, text)
+    return await _graded(SHARE, slots, (), policy, n_votes, _ShareGrade, lambda grade: grade.tenths / 10)
 
 
 async def consistency(thought: str, answer: str, question: str, policy: Policy, *, n_votes: int = 1) -> Opinion:
@@ -169,7 +185,12 @@ class _ThoughtGrades(BaseModel):
     text: int = Field(ge=1, le=10)
 
 
-_Grade = TypeVar("_Grade", _EvidenceGrade, _ThoughtGrades)
+class _ShareGrade(BaseModel):
+    reason: str = ""
+    tenths: int = Field(ge=0, le=10)
+
+
+_Grade = TypeVar("_Grade", _EvidenceGrade, _ThoughtGrades, _ShareGrade)
 
 
 async def _yes_or_no(

@@ -1,0 +1,52 @@
+"""Writes ``docs/benchmarks.md`` from the bundled benchmarks' files.
+
+python -m scripts.benchmarks_page            # after a change of such a file; a test compares page and files
+"""
+
+from pathlib import Path
+
+from train.evaluation.benchmarks import BenchmarkConfig, bundled
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+INTRODUCTION = """# Benchmarks
+
+The 33 sets of the five papers' tables, and VisualProbe, as files in `train/evaluation/benchmarks/`. Download one, then
+`python -m train.evaluate --model CHECKPOINT --benchmark mathvista=FOLDER --output OUT`; a single parquet or TSV file of
+it does as well. Nothing was downloaded to write them: columns are from cards and public code, each mapping is tested
+with rows of these columns, and the last column says what that leaves open. A column that is not there stops the
+evaluation with the names of those that are.
+
+Questions with choices are graded by choice. Else, by name: `grader` the rule that fits the answer
+([graders](graders.md)); `judged` a judge (`--judge-url`; without one the same words); `share` a judge in tenths; `anls`
+likeness; `relaxed` numbers 5 % off (ChartQA §5.1); `relative` mean relative accuracy, ten thresholds from 0.5 to 0.95,
+error below 1 - θ; `rounded` to the row's precision; `close` 0.001 off; `contains` an accepted text in the answer;
+`letters` the set of option letters; `braced` what stands in braces; `positions`, `overlap`, `numbers`, `yes_no` as they
+say. *own* figures stand below the accuracy table. *versions*: rows of one problem; intervals are over problems, and
+"every order right" is worst-case accuracy. `--rollouts 32 --temperature 1` gives avg@32 and pass@k, `--top-k 20`
+PyVision-RL's sampling. T Thyme, P PyVision-RL, C CodeV, L Look Less, Reason More, F FIGR. This page is generated
+(`python -m scripts.benchmarks_page`).
+"""
+LETTERS = {"Thyme": "T", "PyVision-RL": "P", "CodeV": "C", "Look Less, Reason More": "L", "FIGR": "F"}
+
+
+def page() -> str:
+    """The page's text."""
+    head = ["name", "papers", "hub", "rows", "scoring", "own", "not checked without the hub"]
+    rows = [_row(name, config) for name, config in bundled().items()]
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join([INTRODUCTION, *("| " + " | ".join(line) + " |" for line in lines), ""])
+
+
+def _row(name: str, config: BenchmarkConfig) -> list[str]:
+    about = config.about
+    assert about is not None
+    scorings = [config.scoring, *sorted(set(config.scoring_by_category.values()))]
+    own = [config.figures or "", "versions" if config.variants else "", "orders" if config.cycle else ""]
+    hub = f"[TSV]({about.hub})" if "://" in about.hub else about.hub
+    papers = "".join(LETTERS[paper] for paper in config.papers)
+    cells = [f"`{name}`", papers, hub, about.rows, ", ".join(scorings), ", ".join(filter(None, own)), config.unchecked]
+    return [cell.replace("|", "\\|") for cell in cells]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

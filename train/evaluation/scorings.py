@@ -1,0 +1,192 @@
+"""Scores of answers as public benchmarks define them: 0..1 by name, for questions without choices.
+
+    SCORINGS["relaxed"]("12.4", ("12",), sample)            # 1.0: at most 5 % off
+    SCORINGS["relative"]("a red car", ("12",), sample)      # 0.0
+    SCORINGS["close"]("red", ("red",), sample)              # None: not about numbers, so the grader decides
+
+Many sets let a model extract the answer from free text first; here it is what the protocol marks as the answer. Not
+here: what a judge decides (``judged``, ``share``; ``train/rl/judging/judges.py``).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import isfinite
+
+from pipelines.records import Sample
+from pipelines.records.samples import details_of
+from pipelines.verification.grading.answer_text import bare
+from pipelines.verification.grading.choices import chosen_letter
+from pipelines.verification.grading.numeric import as_number
+from pipelines.verification.grading.quantity import read_quantity
+from pipelines.verification.grading.text_match import similarity
+from train.evaluation.benchmarks import Scoring
+
+ANLS_THRESHOLD = 0.5
+"""Less alike than this counts nothing (Biten et al. 2019, eq. 1; InfographicVQA §5)."""
+THRESHOLDS = tuple(Fraction(n, 20) for n in range(10, 20))
+"""VSI-Bench's confidence thresholds: 0.5, 0.55, …, 0.95."""
+RELAXED_CHANGE = Fraction(1, 20)
+CLOSE = Fraction(1, 1000)
+MAX_CHARS = 4000
+"""A longer answer is no answer."""
+_LETTERS = "ABCDEFGHIJ"
+_CHOICES = tuple(f"{letter}. {letter}" for letter in _LETTERS)
+_LABEL = re.compile(rf"\(?([{_LETTERS}])(?:\)|[.:)])\s+\S", re.ASCII)
+_INTEGER = re.compile(r"\d{1,18}", re.ASCII)
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+Scorer = Callable[[str, Sequence[str], Sample], float | None]
+"""Arguments: the answer, the accepted ones, the question's sample. None: not for this question."""
+
+
+def anls(answer: str, accepted: Sequence[str]) -> float:
+    """Likeness 0..1 to the nearest accepted answer; below ``ANLS_THRESHOLD`` it is 0 (InfographicVQA's metric)."""
+    best = max((similarity(answer, text) for text in accepted), default=0.0)
+    return best if best >= ANLS_THRESHOLD else 0.0
+
+
+def relaxed(answer: str, expected: str) -> float:
+    """Relaxed accuracy (ChartQA §5.1): numbers at most 5 % off, other answers the same text; ``12%`` is 0.12."""
+    number, expected_number = _decimal(answer), _decimal(expected)
+    if number is None or expected_number is None or not expected_number:
+        return float(bare(answer).casefold() == bare(expected).casefold())
+    return float(abs(number - expected_number) <= RELAXED_CHANGE * abs(expected_number))
+
+
+def mean_relative_accuracy(answer: str, expected: str) -> float:
+    """Share of thresholds θ for which the relative error is below 1 - θ (VSI-Bench, arXiv 2412.14171, §3.3)."""
+    number, expected_number = _value(answer), _value(expected)
+    if number is None or expected_number is None:
+        return 0.0
+    if not expected_number:
+        return float(not number)
+    error = abs(number - expected_number) / abs(expected_number)
+    return sum(error < 1 - threshold for threshold in THRESHOLDS) / len(THRESHOLDS)
+
+
+def close(answer: str, expected: str) -> float | None:
+    """Numbers at most 0.001 apart (DynaMath); None where ``expected`` is no number."""
+    expected_number, number = _value(expected), _value(answer)
+    if expected_number is None:
+        return None
+    return float(number is not None and abs(number - expected_number) <= CLOSE)
+
+
+def rounded(answer: str, expected: str, precision: int | None) -> float | None:
+    """A number rounded to ``precision`` decimals, or cut to a whole one (MathVista); None for other answers."""
+    expected_number, number = _value(expected), _value(answer)
+    if expected_number is None:
+        return None
+    if number is None:
+        return 0.0
+    scale = 10 ** (precision or 0)
+    return float((Fraction(round(number * scale), scale) if precision else int(number)) == expected_number)
+
+
+def contains(answer: str, accepted: Sequence[str], *, spaces: bool = True) -> float:
+    """Whether any accepted answer stands in the answer, in lower case; without ``spaces`` as written (OCRBench).
+
+    An answer that names much is right, too: that is how the set counts.
+    """
+
+    def plain(text: str) -> str:
+        return text.lower().replace("\n", " ").strip() if spaces else "".join(text.split())
+
+    return float(any(plain(text) in plain(answer) for text in accepted if plain(text)))
+
+
+def letters(answer: str, expected: str) -> float | None:
+    """The same set of option letters, where the options are not in the row (``A, C``); None for another answer."""
+    if not re.fullmatch(rf"[{_LETTERS}](?:[\s,]*[{_LETTERS}])*", expected.strip()):
+        return None
+    return float(_letters_in(answer) == set(re.findall(rf"[{_LETTERS}]", expected)))
+
+
+def yes_no(answer: str, expected: str) -> float:
+    """Yes or no, of which ``answer`` names one; ``expected`` may be 1 or 0 (HallusionBench)."""
+    words = set(re.findall(r"[a-z]+", answer.lower())) & {"yes", "no"}
+    return float(words == {{"1": "yes", "0": "no"}.get(expected.strip(), expected.strip().lower())})
+
+
+def numbers(answer: str, expected: str) -> float:
+    """The same whole numbers in the same order: ``rows={5} columns={6}`` for ``5,6``."""
+    return float(_integers(answer) == _integers(expected) != [])
+
+
+def overlap(answer: str, expected: str) -> float:
+    """Intersection over union of the whole numbers in both (TIR-Bench, spot the difference)."""
+    found, wanted = set(_integers(answer)), set(_integers(expected))
+    return len(found & wanted) / len(found | wanted) if found | wanted else 0.0
+
+
+def positions(answer: str, expected: str) -> float:
+    """Share of places with the right number (TIR-Bench, jigsaw); 0 for another count of numbers."""
+    found, wanted = _integers(answer), _integers(expected)
+    if not wanted or len(found) != len(wanted):
+        return 0.0
+    return sum(one == other for one, other in zip(found, wanted, strict=True)) / len(wanted)
+
+
+def braced(answer: str, expected: str) -> float | None:
+    """What stands in braces, else the answer, as numbers or one text (VLMs Are Blind); None where it has no braces."""
+    inner = _BRACES.findall(answer)
+    if not inner:
+        return None
+    return max(numbers(",".join(inner), expected), float(inner[-1].strip().casefold() == expected.strip().casefold()))
+
+
+SCORINGS: dict[Scoring, Scorer] = {
+    "anls": lambda answer, accepted, sample: anls(answer, accepted),
+    "relaxed": lambda answer, accepted, sample: max(relaxed(answer, text) for text in accepted),
+    "relative": lambda answer, accepted, sample: mean_relative_accuracy(answer, sample.answer),
+    "close": lambda answer, accepted, sample: close(answer, sample.answer),
+    "rounded": lambda answer, accepted, sample: rounded(answer, sample.answer, _precision(sample)),
+    "contains": lambda answer, accepted, sample: contains(answer, accepted),
+    "contains_unspaced": lambda answer, accepted, sample: contains(answer, accepted, spaces=False),
+    "letters": lambda answer, accepted, sample: letters(answer, sample.answer),
+    "yes_no": lambda answer, accepted, sample: yes_no(answer, sample.answer),
+    "numbers": lambda answer, accepted, sample: numbers(answer, sample.answer),
+    "overlap": lambda answer, accepted, sample: overlap(answer, sample.answer),
+    "positions": lambda answer, accepted, sample: positions(answer, sample.answer),
+    "braced": lambda answer, accepted, sample: braced(answer, sample.answer),
+}
+"""Every scoring but ``grader``, ``judged`` and ``share``."""
+
+
+def _value(text: str) -> Fraction | None:
+    """The number that an answer is, without its unit."""
+    quantity = read_quantity(as_number(bare(text)))
+    return None if quantity is None else quantity.value
+
+
+def _decimal(text: str) -> Fraction | None:
+    """A number as ChartQA's answers have it; a percentage is a hundredth."""
+    plain = bare(text).replace(",", "").lstrip("$€£").strip()
+    try:
+        number = float(plain.removesuffix("%"))
+    except ValueError:
+        return None
+    if not isfinite(number):
+        return None
+    return Fraction(str(number)) / (100 if plain.endswith("%") else 1)
+
+
+def _integers(text: str) -> list[int]:
+    return [int(digits) for digits in _INTEGER.findall(text)]
+
+
+def _letters_in(answer: str) -> set[str]:
+    plain = bare(answer)
+    if re.fullmatch(rf"[{_LETTERS}]{{2,}}", plain):
+        return set(plain)
+    parts = [part for part in re.split(r"[,;&]|\band\b", answer) if part.strip()]
+    named = [chosen_letter(part, _CHOICES) for part in parts]
+    if None in named:
+        return {label[1]} if (label := _LABEL.match(plain)) else set()
+    return {letter for letter in named if letter}
+
+
+def _precision(sample: Sample) -> int | None:
+    precision = details_of(sample).get("precision")
+    return int(precision) if isinstance(precision, int | float) else None
