@@ -51,7 +51,8 @@ def reinforce(
     check_launch(lora=settings.lora)
     split_options(settings.trainer, "grpo")  # raises for what cannot be passed on
     rows = open_prompts(dataset)
-    check_prompts(dataset, protocol=settings.protocol, modes=sorted(set(method.modes(settings.generations))))
+    modes = sorted(set(method.modes(settings.generations)))
+    check_prompts(dataset, protocol=settings.protocol, modes=modes, wording=settings.prompt)
     job = TrainingJob("grpo", dataset, model, output, settings.record, column="reward")
     train = partial(_train, job, rows, settings, method, judges, save_steps)
     return run_job(job, train, force=force)
@@ -152,7 +153,7 @@ def build_trainer(
         judges=judges or Judges(),
         watch=sample_log,
         args=arguments,
-        train_dataset=prompts(rows, protocol=settings.protocol),
+        train_dataset=prompts(rows, protocol=settings.protocol, wording=settings.prompt),
         processing_class=processor,
         peft_config=lora_config(settings.lora),
     )

@@ -21,7 +21,6 @@ from PIL import Image
 from pipelines.generation.rollout import CodeSession, rollout
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.policies import Completion, CompletionRequest, Policy, PolicyIdentity
-from pipelines.models.tasks import image_names
 from pipelines.records import ImageRef, Observation
 from pipelines.records.answers import letter_of, matches
 from pipelines.records.digest import seed_from
@@ -29,7 +28,7 @@ from pipelines.records.geometry import Box
 from pipelines.storage.images import ImageStore
 from train.evaluation.images import ImageTracer, ObservedImage
 from train.evaluation.intervals import Estimate, wilson
-from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession
+from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, ViewableSession, names_of
 
 Control = Literal["blank", "other_region", "other_sample", "other_draw"]
 CONTROLS: tuple[Control, ...] = get_args(Control)
@@ -82,7 +81,7 @@ class CounterfactualRunner:
         evaluated, policy = self._evaluated, self._evaluated.policy
         if control == "other_draw":
             policy = _ResampledPolicy(policy, first)
-        sample, names = scored.task.sample, image_names(scored.task.sample.question)
+        sample, names = scored.task.sample, names_of(scored.task, evaluated)
         async with self._sandboxes.session(scored.images, sample.videos, seed=scored.task.seed, names=names) as opened:
             session = ViewableSession(opened)
             outcome = await rollout(

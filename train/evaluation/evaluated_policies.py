@@ -17,15 +17,18 @@ from train.evaluation.rollouts import EvaluatedPolicy
 from train.evaluation.settings import EvaluationSettings
 from train.rl.judging.judge_config import JudgeSettings
 from train.runs import TrainError
+from train.runs.wording import chosen_wording
 
 
 def open_policy(settings: EvaluationSettings, store: ImageStore) -> EvaluatedPolicy:
     """The policy that ``settings`` name. Raises ``TrainError`` for an unknown oracle."""
     if settings.oracle:
         return _oracle(settings, store)
+    wording = chosen_wording(settings.prompt)
     return EvaluatedPolicy(
         policy=_endpoint(settings, store) if settings.url else _checkpoint(settings, store),
-        protocol=settings.protocol,
+        protocol=wording.protocol if wording else settings.protocol,
+        wording=wording,
         mode=settings.mode,
         max_rounds=settings.max_rounds,
         seed=settings.seed,

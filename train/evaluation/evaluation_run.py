@@ -181,6 +181,7 @@ def report_record(
             "protocol": ", ".join(protocols),
             "mode": ", ".join(modes),
             "max_rounds": evaluated.max_rounds,
+            **({"prompt": evaluated.wording.record} if evaluated.wording else {}),
             "rollouts": settings.rollouts,
         },
         "asked": [

@@ -140,6 +140,7 @@ def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -
 def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
     """The rollout as a trajectory, with its scores as checks."""
     protocol = evaluated.protocol_of(scored.question).name
+    prompt = evaluated.wording.prompt if evaluated.wording else bundled_prompt(protocol)
     return Trajectory(
         trajectory_id=scored.task.trajectory_id,
         sample_id=scored.question.sample.sample_id,
@@ -152,7 +153,7 @@ def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPo
         loss_policy="all_rounds",
         checks=tuple(_checks(scored, findings)),
         usage=scored.rollout.usage,
-        provenance=provenance(evaluated.policy, bundled_prompt(protocol).digest, seed=scored.task.seed),
+        provenance=provenance(evaluated.policy, prompt.digest, seed=scored.task.seed),
         mode=scored.task.mode,
     )
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from pipelines.generation.rollout import CodeSession, Rollout, rollout
 from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.models.messages import Message
+from pipelines.models.paper_prompts import PaperPrompt
 from pipelines.models.policies import Policy
 from pipelines.models.protocols import PROTOCOLS, Protocol
 from pipelines.models.tasks import PreparedSample, Task, image_names, question_text
-from pipelines.records import ImageRef, Observation, Sample
+from pipelines.records import ImageRef, Observation, Sample, VideoRef
 from pipelines.records.digest import digest, seed_from
-from pipelines.records.reject_reasons import RETRYABLE
+from pipelines.records.reject_reasons import RETRYABLE, Reason, RowError
 from pipelines.verification.grading import Grade, grade
 from pipelines.verification.grading.judged import grade_judged
 from train.evaluation.images import ObservedImage
@@ -96,6 +98,8 @@ class EvaluatedPolicy:
     prepare: Callable[[Sample], PreparedSample] | None = None
     frames_of: Callable[[Sample], tuple[ImageRef, ...]] | None = None
     """Frames of the sample's videos that its prompt shows."""
+    wording: PaperPrompt | None = None
+    """How questions are put instead of in the protocol's own words."""
 
     def protocol_of(self, question: Question) -> Protocol:
         """The protocol of a question's rollouts."""
@@ -144,26 +148,40 @@ def task_of(question: Question, number: int, evaluated: EvaluatedPolicy) -> Task
     prepared = evaluated.prepare(sample) if evaluated.prepare else PreparedSample(sample.images + frames, mode=mode)
     seed = seed_from(FAMILY, sample.sample_id, evaluated.seed, number)
     identity = evaluated.policy.identity.as_json()
+    wording = evaluated.wording
+    if wording and wording.protocol != protocol.name:
+        evidence = f"{wording.name} asks for {wording.protocol} turns, the row for {protocol.name}"
+        raise RowError(Reason.NOT_APPLICABLE, evidence)
+    put = [wording.prompt.digest] if wording else []
     return Task(
         trajectory_id=digest(
             [FAMILY, sample.sample_id, protocol.name, prepared.mode, identity, evaluated.max_rounds, seed]
             + [frame.sha256 for frame in frames]
+            + put
         ),
         family=FAMILY,
         sample=sample,
         images=prepared.images,
         hint=prepared.hint,
-        opening=protocol.opening(question_text(sample), prepared.images, sample.videos, mode=prepared.mode),
+        opening=_opened(wording or protocol, question_text(sample), prepared, sample.videos),
         seed=seed,
         mode=prepared.mode,
     )
 
 
+def _opened(
+    words: Protocol | PaperPrompt, question: str, prepared: PreparedSample, videos: tuple[VideoRef, ...]
+) -> tuple[Message, ...]:
+    try:
+        return words.opening(question, prepared.images, videos, mode=prepared.mode)
+    except ValueError as error:  # a row's own mode, which the prompt does not have
+        raise RowError(Reason.NOT_APPLICABLE, str(error)) from error
+
+
 async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy, sandboxes: Sandboxes) -> Rollout:
     """One rollout; a failed turn or execution is its error."""
-    async with sandboxes.session(
-        task.images, task.sample.videos, seed=task.seed, names=image_names(task.sample.question)
-    ) as session:
+    names = names_of(task, evaluated)
+    async with sandboxes.session(task.images, task.sample.videos, seed=task.seed, names=names) as session:
         return await rollout(
             task,
             policy=evaluated.policy,
@@ -171,3 +189,10 @@ async def run_rollout(question: Question, task: Task, evaluated: EvaluatedPolicy
             session=ViewableSession(session),
             max_rounds=evaluated.max_rounds,
         )
+
+
+def names_of(task: Task, evaluated: EvaluatedPolicy) -> tuple[str, ...]:
+    """What code may call a task's images besides their paths."""
+    if evaluated.wording is None:
+        return image_names(task.sample.question)
+    return evaluated.wording.image_names(question_text(task.sample), task.images)

@@ -9,6 +9,7 @@ from pipelines.models.protocols import PROTOCOLS
 from pipelines.selection.splits import SPLITS
 from train.runs import TrainError
 from train.runs.command_line import Flag, MaxPixels, ProgramSettings
+from train.runs.wording import chosen_wording, wording_record
 
 WHOLE_SHARE = 0.8
 """A crop with more than this proportion of an image is no crop (as ``pipelines.vision.image_transform.PART_SHARE``)."""
@@ -53,6 +54,11 @@ class EvaluationSettings(ProgramSettings):
     frame_rate: float | None = Field(
         default=None, ge=0.001, description="Show so many frames per second of each video in the prompt."
     )
+    prompt: str | None = Field(
+        default=None,
+        description="Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, "
+        "figr_paper, or a file .md; sets the protocol. Default: the protocol's own words.",
+    )
     rollouts: int = Field(default=1, ge=1, description="Per question, for avg@k and pass@k.")
     temperature: float = Field(default=0.0, ge=0.0, description="0 takes the likeliest token.")
     top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
@@ -79,9 +85,11 @@ class EvaluationSettings(ProgramSettings):
 
     def as_json(self) -> dict[str, Any]:
         """What determines the results, besides the policy and the questions."""
-        values = self.model_dump(exclude={"output", "home", "batch_size", "model", "datasets", "benchmarks"})
+        left_out = {"output", "home", "batch_size", "model", "datasets", "benchmarks", "prompt"}
+        values = self.model_dump(exclude=left_out)
         later = {"frames", "frame_rate", "top_k"}  # reports from before do not have them
-        return {name: value for name, value in values.items() if name not in later or value is not None}
+        unset = {name for name in later if values[name] is None}
+        return {name: value for name, value in values.items() if name not in unset} | wording_record(self.prompt)
 
 
 def check(settings: EvaluationSettings) -> None:
@@ -97,7 +105,15 @@ def check(settings: EvaluationSettings) -> None:
             f"{settings.rollouts} rollouts at temperature 0 are the same rollout {settings.rollouts} times; "
             "set --temperature above 0, or --rollouts 1"
         )
-    if settings.protocol not in PROTOCOLS or settings.mode not in PROTOCOLS[settings.protocol].modes:
+    wording = chosen_wording(settings.prompt)
+    if wording and settings.oracle:
+        raise TrainError("--prompt is for models: an oracle reads no prompt")
+    if wording and settings.mode not in wording.prompt.modes:
+        modes = ", ".join(wording.prompt.modes)
+        raise TrainError(f"no mode {settings.mode!r} of prompt {wording.name}; there are {modes}")
+    if wording is None and (
+        settings.protocol not in PROTOCOLS or settings.mode not in PROTOCOLS[settings.protocol].modes
+    ):
         modes = "; ".join(f"{name}: {', '.join(protocol.modes)}" for name, protocol in PROTOCOLS.items())
         raise TrainError(f"no mode {settings.mode!r} of protocol {settings.protocol!r}; there are {modes}")
     if settings.frames is not None and settings.frame_rate is not None:

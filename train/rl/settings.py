@@ -12,6 +12,7 @@ from pipelines.storage.user_files import added_files
 from train.runs import TrainError
 from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, TrainerOptions, without_unset
 from train.runs.trainer_options import assigned
+from train.runs.wording import chosen_wording, wording_record
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
@@ -78,6 +79,11 @@ class GrpoSettings(MethodDefaults):
     method_file: Annotated[str, Flag(hidden=True)] = ""
     """The digest of the file that defines a method of the user's own."""
     protocol: str = Field(description="thyme, pyvision or tool_call, for rl rows; default: the method's.")
+    prompt: str | None = Field(
+        default=None,
+        description="Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, "
+        "figr_paper, or a file .md; default: the protocol's own words.",
+    )
     max_steps: int = Field(default=-1, description="Stop after this many steps; -1: after the epochs.")
     batch_size: int = Field(ge=1, description="Trained rollouts per batch and process; default: one group.")
     accumulation: int = Field(default=1, ge=1, description="Batches per step: a larger batch without more memory.")
@@ -129,10 +135,11 @@ class GrpoSettings(MethodDefaults):
     @property
     def record(self) -> dict[str, Any]:
         """As JSON: part of the checkpoint's inputs."""
-        return without_unset(self.model_dump())
+        return {**without_unset(self.model_dump(exclude={"prompt"})), **wording_record(self.prompt)}
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
+        chosen_wording(self.prompt, protocol=self.protocol)
         generations, oversample = self.generations, self.oversample
         n_trained = self.batch_size * self.accumulation
         if n_trained % generations:

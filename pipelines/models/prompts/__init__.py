@@ -49,6 +49,9 @@ class _FrontMatter(BaseModel):
     name: str
     version: int
     slots: list[str]
+    protocol: str = ""
+    modes: list[str] = ["free"]
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,10 @@ class Prompt:
     system: str
     user: str
     digest: str
+    protocol: str = ""
+    """Of a prompt that opens conversations (``pipelines/models/paper_prompts.py``), as are ``modes`` and ``source``."""
+    modes: tuple[str, ...] = ("free",)
+    source: str = ""
 
     def render(self, **values: Any) -> tuple[str, str]:
         """The system and the user text. Raises ``PromptError`` unless exactly the declared slots are given."""
@@ -94,6 +101,9 @@ def load_prompt(path: Path) -> Prompt:
         system=bodies.get("system", ""),
         user=bodies["user"],
         digest=digest_bytes(data),
+        protocol=head.protocol,
+        modes=tuple(head.modes),
+        source=head.source,
     )
 
 

@@ -79,3 +79,36 @@ def test_a_top_k_reaches_an_endpoint_only_where_it_is_set(store):
     chosen = at.model_copy(update={"top_k": 20})
     assert open_policy(chosen, store).policy.identity.sampling["extra_body"] == {"top_k": 20}
     assert chosen.as_json()["top_k"] == 20
+
+
+def at_an_endpoint(**about):
+    return EvaluationSettings(output=OUT, url="http://127.0.0.1:1/v1", model="m", sources=("demo",), **about)
+
+
+def test_a_prompt_brings_its_protocol_and_is_recorded_where_it_is_set(store):
+    chosen = at_an_endpoint(prompt="figr_paper", mode="forbidden")
+    check(chosen)
+    evaluated = open_policy(chosen, store)
+    assert (evaluated.protocol, evaluated.wording.name) == ("tool_call", "figr_paper")
+    assert chosen.as_json()["prompt_file"]["source"] == "FIGR, figures 6 (free) and 7 (forbidden)"
+    assert not {"prompt", "prompt_file"} & at_an_endpoint().as_json().keys()
+    assert open_policy(at_an_endpoint(), store).wording is None
+
+
+@pytest.mark.parametrize(
+    ("about", "says"),
+    [
+        ({"prompt": "nothing"}, "there is no prompt 'nothing'; there are adaptive_paper, codev_paper, figr_paper"),
+        ({"prompt": "thyme_paper", "mode": "forced"}, "no mode 'forced' of prompt thyme_paper; there are free"),
+        ({"prompt": "gone.md"}, "gone.md cannot be read"),
+    ],
+)
+def test_a_prompt_that_there_is_not_is_refused_in_a_line(about, says):
+    with pytest.raises(TrainError, match=says) as error:
+        check(at_an_endpoint(**about))
+    assert "\n" not in str(error.value)
+
+
+def test_an_oracle_reads_no_prompt():
+    with pytest.raises(TrainError, match="an oracle reads no prompt"):
+        check(EvaluationSettings(output=OUT, oracle="crop", sources=("demo",), prompt="thyme_paper"))

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.generation.rollout import rollout
+from pipelines.models.paper_prompts import paper_prompt
 from pipelines.records import Grader
 from pipelines.records.reject_reasons import Reason, RowError
 from tests.pipelines.scripted import Scripted
 from tests.train.evaluation.conftest import played
-from train.evaluation.rollouts import score
+from train.evaluation.rollouts import EvaluatedPolicy, names_of, score, task_of
 from train.evaluation.scorings import anls
 
 
@@ -60,3 +62,42 @@ def test_no_answer_is_wrong_and_says_why():
     found = scored("", error=Reason.MALFORMED_TURN)
     assert (found.right, found.value) == (False, 0.0)
     assert "malformed_turn" in found.detail
+
+
+def asked(wording, *, mode="free", **about):
+    one = played("a")
+    policy = Scripted(lambda turn: "<think>I see it.</think>\n<answer>red</answer>", name="model")
+    evaluated = EvaluatedPolicy(policy, wording.protocol if wording else "thyme", mode, wording=wording)
+    return evaluated, task_of(replace(one.question, **about), 0, evaluated)
+
+
+def test_a_papers_prompt_reaches_the_model():
+    requests = []
+    evaluated, task = asked(paper_prompt("thyme_paper"))
+    policy = Scripted(lambda turn: requests.append(turn) or "<think>I see it.</think>\n<answer>red</answer>", name="m")
+    done = asyncio.run(
+        rollout(task, policy=policy, protocol=evaluated.protocol_of(played("a").question), session=None, max_rounds=1)
+    )
+    system, user = requests[0].messages
+    assert done.answer == "red"
+    assert "Reasoning & Image Manipulation" in system.parts[0].text
+    assert "User Image Path: image_0.png\n\nUser Image Size: 640x480" in user.parts[-1].text
+    assert names_of(task, evaluated) == ("image_0.png",)
+
+
+def test_a_prompt_makes_another_rollout_and_none_changes_nothing():
+    plain, thyme, codev = (
+        asked(paper_prompt(name) if name else None)[1] for name in ("", "thyme_paper", "codev_paper")
+    )
+    assert len({plain.trajectory_id, thyme.trajectory_id, codev.trajectory_id}) == 3
+    assert names_of(plain, asked(None)[0]) == ()
+    assert "User Image Path" not in str(plain.opening)
+
+
+@pytest.mark.parametrize(
+    ("name", "about"), [("thyme_paper", {"protocol": "pyvision"}), ("figr_paper", {"mode": "forced"})]
+)
+def test_a_row_in_another_protocol_or_mode_is_not_asked(name, about):
+    with pytest.raises(RowError) as error:
+        asked(paper_prompt(name), **about)
+    assert error.value.reason is Reason.NOT_APPLICABLE

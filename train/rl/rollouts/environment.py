@@ -133,7 +133,7 @@ class SandboxEnvironment:
             prompt = self._prompt
             images = self._row.get("image_files") or self._row.get("images") or ()
             asked = self._row.get("asked")
-            names = image_names(asked.sample.question) if asked else ()
+            names = self._row.get("image_names") or (image_names(asked.sample.question) if asked else ())
             self._group = PROMPT_GROUPS.acquire(prompt, images, self._row.get("videos") or (), names)
             self._session = self._group.session(seed=seed_from(prompt, self._slot))
             setup = self._protocol.setup

@@ -11,6 +11,7 @@ from typing import Any
 from datasets import Dataset, Features, Image, List, load_dataset
 
 from pipelines.models.protocols import PROTOCOLS
+from pipelines.models.tasks import question_text
 from pipelines.publishing.dataset_reader import features_of, kind_of, n_rows_of, read_files
 from pipelines.publishing.layouts.trl import messages_of
 from pipelines.publishing.layouts.turns import Turn, Unrenderable, record_of
@@ -22,6 +23,7 @@ from train.examples.datasets import dataset_files, presented, require_columns
 from train.examples.encoding import sample_of
 from train.rl.methods.base import GradedQuestion
 from train.runs import TrainError
+from train.runs.wording import chosen_wording
 
 Row = Mapping[str, Any]
 _STORED = Image(decode=False)
@@ -48,12 +50,13 @@ def open_prompts(folder: Path) -> Dataset:
     return rows.select(sorted(first.values()))
 
 
-def prompts(rows: Dataset, *, protocol: str) -> Dataset:
-    """``rows`` as TRL asks them, in the words of a protocol; an sft row keeps the protocol that it was written in."""
-    return presented(rows, lambda row: prompt(row, protocol=row.get("protocol") or protocol))
+def prompts(rows: Dataset, *, protocol: str, wording: str | None = None) -> Dataset:
+    """``rows`` as TRL asks them, in the words of a protocol or of the paper's prompt ``wording``; an sft row keeps the
+    protocol that it was written in."""
+    return presented(rows, lambda row: prompt(row, protocol=row.get("protocol") or protocol, wording=wording))
 
 
-def prompt(row: Row, *, protocol: str) -> dict[str, Any]:
+def prompt(row: Row, *, protocol: str, wording: str | None = None) -> dict[str, Any]:
     """One row of ``open_prompts`` as it is asked.
 
     ``images`` are what the model sees; ``image_files`` and ``videos`` are the bytes that the sandbox opens (no prompt
@@ -61,13 +64,16 @@ def prompt(row: Row, *, protocol: str) -> dict[str, Any]:
     """
     question = question_of(row)
     stored = list(row["images"] or [])[: len(question.sample.images)]
+    printed = chosen_wording(wording)
     return {
-        "prompt": opening(question, protocol=protocol),
+        "prompt": opening(question, protocol=protocol, wording=wording),
         "images": [_DECODED.decode_example(image) for image in stored],
         "image_files": [image["bytes"] for image in stored],
         "videos": [video["bytes"] for video in row.get("videos") or ()],
         "sample_id": row["sample_id"],
         "protocol": protocol,
+        "wording": wording,
+        "image_names": printed.image_names(question_text(question.sample), question.sample.images) if printed else (),
         "mode": "free",
         "asked": question,
     }
@@ -92,20 +98,23 @@ def question_of(row: Row) -> GradedQuestion:
     )
 
 
-def opening(question: GradedQuestion, *, protocol: str, mode: str = "free") -> list[dict[str, Any]]:
+def opening(
+    question: GradedQuestion, *, protocol: str, mode: str = "free", wording: str | None = None
+) -> list[dict[str, Any]]:
     """The conversation before the model's first turn, in TRL's form. Raises ``TrainError``."""
     sample = question.sample
-    text = "\n".join([sample.question, *sample.choices])
+    text = question_text(sample)
     try:
-        messages = PROTOCOLS[protocol].opening(text, sample.images, sample.videos, mode=mode)
+        words = chosen_wording(wording, protocol=protocol) or PROTOCOLS[protocol]
+        messages = words.opening(text, sample.images, sample.videos, mode=mode)
     except (RowError, ValueError) as error:
         raise TrainError(f"row {sample.sample_id} cannot be asked in {protocol}: {error}") from error
     return messages_of(Turn(message.role, message.parts) for message in messages)
 
 
-def check_prompts(folder: Path, *, protocol: str, modes: Iterable[str] = ("free",)) -> None:
+def check_prompts(folder: Path, *, protocol: str, modes: Iterable[str] = ("free",), wording: str | None = None) -> None:
     """Asks every row in every mode, before any is trained. Raises ``TrainError`` for the first that cannot be."""
     for row in read_files(dataset_files(folder), without=("images", "videos")):
         question = question_of(row)
         for mode in modes:
-            opening(question, protocol=row.get("protocol") or protocol, mode=mode)
+            opening(question, protocol=row.get("protocol") or protocol, mode=mode, wording=wording)

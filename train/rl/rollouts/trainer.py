@@ -285,4 +285,5 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
 def _in_mode(row: dict[str, Any], mode: str) -> dict[str, Any]:
     if row["mode"] == mode:
         return row
-    return {**row, "mode": mode, "prompt": opening(row["asked"], protocol=row["protocol"], mode=mode)}
+    asked = opening(row["asked"], protocol=row["protocol"], mode=mode, wording=row.get("wording"))
+    return {**row, "mode": mode, "prompt": asked}

@@ -10,6 +10,7 @@ from pipelines.publishing.parquet_shards import write_prompts, write_trajectorie
 from pipelines.records import Grader, RLRow
 from tests.train.conftest import sign, sum_without_image
 from train.examples.datasets import dataset_files
+from train.rl.methods import settings_of
 from train.rl.rollouts.prompts import check_prompts, open_prompts, opening, prompt, prompts, question_of
 from train.runs import TrainError
 
@@ -117,3 +118,44 @@ def test_a_dataset_without_rows_is_refused(store, tmp_path):
     write_prompts(tmp_path, [], store=store, split="train")
     with pytest.raises(TrainError, match="has no rows"):
         open_prompts(tmp_path)
+
+
+def words(messages):
+    return "\n".join(str(message["content"]) for message in messages)
+
+
+def test_a_papers_prompt_is_what_the_model_is_asked(signs_asked):
+    shown = prompt(signs_asked[0], protocol="thyme", wording="thyme_paper")
+    assert "User Image Path: image_0.png" in words(shown["prompt"])
+    assert shown["image_names"] == ("image_0.png",)  # code may open it so
+    assert len(shown["images"]) == 1
+    plain = prompt(signs_asked[0], protocol="thyme")
+    assert "User Image Path" not in words(plain["prompt"])
+    assert plain["image_names"] == ()
+
+
+def test_a_papers_prompt_has_the_mode_of_each_rollout(signs_asked):
+    from train.rl.rollouts.trainer import _in_mode
+
+    row = prompt(signs_asked[0], protocol="tool_call", wording="adaptive_paper")
+    assert "Determine whether" in words(row["prompt"])
+    assert "You must zoom in" in words(_in_mode(row, "forced")["prompt"])
+    assert "<tools>" not in words(_in_mode(row, "forbidden")["prompt"])
+
+
+def test_a_prompt_for_another_protocol_or_an_unknown_one_is_refused_before_training(rl):
+    with pytest.raises(TrainError, match="thyme_paper asks for thyme turns, not tool_call: --protocol thyme"):
+        check_prompts(rl, protocol="tool_call", wording="thyme_paper")
+    with pytest.raises(TrainError, match="thyme_paper asks for thyme turns, not pyvision"):
+        settings_of("pyvision", prompt="thyme_paper")
+    with pytest.raises(
+        TrainError, match="no prompt 'x'; there are adaptive_paper, codev_paper, figr_paper, pyvision_paper"
+    ):
+        settings_of("thyme", prompt="x")
+
+
+def test_a_prompt_is_part_of_a_checkpoints_inputs_only_where_it_is_set():
+    assert not {"prompt", "prompt_file"} & settings_of("thyme").record.keys()
+    chosen = settings_of("codev", prompt="codev_paper").record["prompt_file"]
+    assert (chosen["name"], chosen["source"]) == ("codev_paper", "CodeV, template 13.1")
+    assert len(chosen["digest"]) == 64
