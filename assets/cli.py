@@ -6,6 +6,7 @@ from annotation.cli import app as annotation_app
 from assets.commands.annotation import finish
 from assets.commands.audit import audit
 from assets.commands.build import demo, home, materialize_command, rl_command
+from assets.commands.planning import app as planning_app
 from assets.commands.policies import calibrate, pre_annotate
 from assets.commands.sources import app as sources_app
 from assets.commands.sources import ingest
@@ -26,6 +27,7 @@ annotation_app.command(name="pre-annotate")(pre_annotate)
 annotation_app.command()(finish)
 app.add_typer(annotation_app, name="annotate")
 app.add_typer(sources_app, name="sources")
+app.add_typer(planning_app, name="train")
 app.command()(serve)
 app.command()(export)
 app.command()(demo)

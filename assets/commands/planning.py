@@ -1,0 +1,54 @@
+"""``darkroom train plan``: whether a training fits, and how long it takes."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from assets.commands import print_line
+
+app = typer.Typer(
+    no_args_is_help=True, help="Plan a training; the programs themselves: python -m train.sft, train.grpo."
+)
+
+
+@app.callback()
+def group() -> None:
+    """Plan a training; the programs themselves: python -m train.sft, train.grpo."""
+
+
+@app.command()
+def plan(
+    model: Annotated[str, typer.Option(help="A folder with config.json, or a size like 7B or qwen3-vl-8b.")],
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs, one process on each.")] = 8,
+    gpu_memory: Annotated[float, typer.Option(min=1, help="Memory of one GPU in GiB.")] = 80.0,
+    program: Annotated[Literal["sft", "grpo"], typer.Option(help="What is trained.")] = "sft",
+    rows: Annotated[int, typer.Option(min=1, help="Rows that go through the model at once on each GPU.")] = 1,
+    passes: Annotated[int, typer.Option(min=1, help="Passes per step on each GPU (accumulation).")] = 1,
+    tokens: Annotated[int, typer.Option(min=1, help="Tokens of a row, images included.")] = 8192,
+    max_tokens: Annotated[int, typer.Option(min=1, help="GRPO: tokens of a row that are generated.")] = 4096,
+    kl: Annotated[bool, typer.Option("--kl", help="GRPO: with a reference model (beta above 0).")] = False,
+) -> None:
+    """Print the memory of each GPU and the time of a step, with whole weights (DDP) and sharded ones (FSDP).
+
+    Weights, gradients, optimiser and cache are exact; activations and time are
+    estimates. All weights are trained, in float32, activations checkpointed.
+    """
+    from train.models.planning import GIB, RESERVED, Load, memory, shape_of, step_seconds
+    from train.runs.command_line import guarded
+
+    is_grpo = program == "grpo"
+    load = Load(gpus, rows, tokens, passes, max_tokens if is_grpo else 0, is_grpo and kl)
+    with guarded():
+        shape = shape_of(model)
+    print_line(f"{shape.name}: {shape.n_parameters / 1e9:.2f} billion parameters; {program} on {gpus} GPU(s)")
+    for name, sharded in (("ddp", False), ("fsdp", True)):
+        parts = memory(shape, load, sharded=sharded)
+        total, room = sum(parts.values()) / GIB, gpu_memory * (1 - RESERVED)
+        trained, generated = step_seconds(shape, load, sharded=sharded and gpus > 1)
+        words = ", ".join(f"{part} {size / GIB:.1f}" for part, size in parts.items() if size)
+        fits = "fits" if total <= room else f"DOES NOT FIT into {room:.0f}"
+        print_line(f"train/launch/{name}.yaml: {total:.1f} GiB per GPU, {fits} ({words})")
+        print_line(
+            f"  a step on H100s: about {trained:.0f} s of training"
+            + (f" and {generated:.0f} s of generation (with vLLM several times less)" if is_grpo else "")
+        )
