@@ -15,6 +15,8 @@ from pipelines.models.policies import Completion, CompletionRequest, Policy
 from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
 from pipelines.records.digest import digest, seed_from
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.samples import families_of
 from pipelines.selection.stratified import Candidate, difficulty, ordered
 from pipelines.storage.images import ImageStore
 from pipelines.storage.stage import code_version
@@ -117,6 +119,9 @@ class Drafts(RecipeStage[Sample, Draft]):
             return Rejection(row_error(error), {**to_row(row), "text": spent.text, "usage": to_row(spent.usage)})
 
     async def _draft(self, sample: Sample, spent: UsageMeter) -> Draft:
+        families = families_of(sample)
+        if families is not None and self.family not in families:
+            raise RowError(Reason.NOT_APPLICABLE, f"its source keeps it for {', '.join(families)}")
         prepared = self.recipe.prepare(sample, self.store)
         seen = visibility_hint(sample, self.store)
         plan = await self._plan(sample, prepared, seen, spent)

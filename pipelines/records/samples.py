@@ -155,6 +155,23 @@ def details_of(sample: Sample) -> dict[str, Any]:
     return details if isinstance(details, dict) else {}
 
 
+FAMILIES = "families"
+"""In ``truth.details``: the families that may use the sample; where it is not there, all may."""
+
+
+def families_of(sample: Sample) -> tuple[str, ...] | None:
+    """The families that the source keeps the sample for; None: any, also where the details are no JSON."""
+    if not sample.truth.details or FAMILIES not in sample.truth.details:
+        return None
+    try:
+        families = details_of(sample).get(FAMILIES)
+    except ValueError:
+        return None
+    if isinstance(families, str):
+        return (families,)
+    return tuple(map(str, families)) if isinstance(families, list) else None
+
+
 def reference_solution(sample: Sample) -> ReferenceSolution:
     """How the sample is solved. Raises ``RowError`` (unsuitable) where its source does not say: only a model can."""
     solution = details_of(sample).get("worked")

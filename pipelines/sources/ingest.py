@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from pipelines.records import ImageRef, Reject, Sample, Truth, VideoRef, to_row
@@ -31,10 +32,12 @@ def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
     samples: dict[str, Sample] = {}
     rejects: list[Reject] = []
     n_in = 0
+    # rows about the image of the row before are frequent: it is decoded and checked once
+    add_image = lru_cache(maxsize=4)(store.ingest)
     for row in source.rows(shard):
         n_in += 1
         try:
-            sample = _sample(source.name, row, store)
+            sample = _sample(source.name, row, add_image, store.add_video)
             if sample.sample_id in samples:
                 raise RowError(Reason.DUPLICATE, f"the same content as {samples[sample.sample_id].source_row}")
         except RowError as error:
@@ -44,12 +47,17 @@ def ingest_shard(source: Source, shard: int, store: ImageStore) -> Intake:
     return Intake(list(samples.values()), rejects, n_in)
 
 
-def _sample(source: str, row: SourceRow | BadRow, store: ImageStore) -> Sample:
+def _sample(
+    source: str,
+    row: SourceRow | BadRow,
+    add_image: Callable[[bytes], ImageRef],
+    add_video: Callable[[bytes], VideoRef],
+) -> Sample:
     if isinstance(row, BadRow):
         raise RowError(row.reason, row.evidence)
     answer = _checked_answer(row)
-    images = tuple(_stored(store.ingest, data, f"image {n}") for n, data in enumerate(row.images))
-    videos = tuple(_stored(store.add_video, data, f"video {n}") for n, data in enumerate(row.videos))
+    images = tuple(_stored(add_image, data, f"image {n}") for n, data in enumerate(row.images))
+    videos = tuple(_stored(add_video, data, f"video {n}") for n, data in enumerate(row.videos))
     _check_boxes(row.truth, images)
     content = {
         "images": [image.sha256 for image in images],

@@ -5,6 +5,7 @@ seen whole or not at all, so a killed process leaves no half image behind.
 """
 
 import io
+from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -91,7 +92,10 @@ class ImageStore:
         return data
 
     def open(self, ref: ImageRef) -> Image.Image:
-        return decode(self.read(ref))
+        """The pixels, for the caller alone. Raises ``ImageMissing``."""
+        data = self.read(ref)
+        # checks open the image of a row five times and more, and rows about one image follow each other
+        return _decoded(data).copy() if ref.width * ref.height <= _KEPT_PIXELS else decode(data)
 
     def _path(self, sha256: str) -> str:
         return f"{self._root}/{sha256[:2]}/{sha256}"
@@ -106,3 +110,12 @@ class ImageStore:
         else:
             self._fs.pipe_file(path, data)  # object stores show an object only when it is complete
         return sha256
+
+
+_KEPT_PIXELS = 16_000_000
+"""Of each of the images that stay decoded."""
+
+
+@lru_cache(maxsize=4)
+def _decoded(data: bytes) -> Image.Image:
+    return decode(data)

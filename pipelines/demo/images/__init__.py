@@ -3,38 +3,41 @@
 No download, no key, no image of ours: scikit-image's and scikit-learn's photographs on drawn walls (``scenes``) and as
 they are or turned and underexposed (``photographs``), set and scanned ``pages``, ``charts`` of bundled tables,
 ``maths`` problems, ``diagrams`` and ``figures`` (problems to be read off an image, and to be drawn), printed
-``notices``, ``films`` over the photographs, and ``damaged`` files that intake must quarantine.
+``notices``, ``films`` over the photographs, and ``damaged`` files that intake must quarantine. Most images have
+several questions (``scene/00``, ``scene/00/1`` …), and each question is for three families at most (``deal``).
 """
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import ClassVar
 
-from pipelines.demo.images.charts import charts
+from pipelines.demo.images.charts import chart_questions, charts
+from pipelines.demo.images.deal import dealt, offered
 from pipelines.demo.images.diagrams import diagrams
 from pipelines.demo.images.figures import figures
 from pipelines.demo.images.films import films
 from pipelines.demo.images.material import PHOTOGRAPHS, LazyRow, built, installed, photograph_bytes
 from pipelines.demo.images.maths import maths
-from pipelines.demo.images.notices import notices
-from pipelines.demo.images.pages import pages
+from pipelines.demo.images.notices import notice_questions, notices
+from pipelines.demo.images.pages import page_questions, pages
 from pipelines.demo.images.photographs import overviews, photographs, snapshots
-from pipelines.demo.images.scenes import scenes
+from pipelines.demo.images.scenes import scene_questions, scenes
 from pipelines.sources import BadRow, SourceRow
 
-DEMO_VERSION = "3"
+DEMO_VERSION = "4"
 PACKAGES = ("av", "matplotlib", "numpy", "pillow", "reasoning-gym", "scikit-image", "scikit-learn")
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSource:
-    """Everything that the modules of this package make, dealt to ``n_shards`` shards one row after the other.
+    """Everything that the modules of this package make, dealt to ``n_shards`` shards.
 
     Args:
-        n_shards: How many shards the rows are dealt to, one after the other.
+        n_shards: How many shards the rows are dealt to, those about one image together.
         seed: Other scenes, pages, charts, problems and notices, and another order of choices; the photographs stay.
         n_scenes: How many scenes; up to 117 ask different questions.
     """
@@ -72,24 +75,36 @@ class DemoSource:
         """The rows of one shard, each built when it is reached. Raises ``ValueError`` when there is no such shard."""
         if not 0 <= shard < self.n_shards:
             raise ValueError(f"the demo has shards 0 to {self.n_shards - 1}; found {shard}")
-        return (built(row) for row in self._all()[shard :: self.n_shards])
+        rows = self._all()
+        families = self._families([row.name for row in rows])
+        by_image = [list(group) for _, group in groupby(rows, key=lambda row: row.name.split("/")[:2])]
+        return (built(offered(row, families)) for of_image in by_image[shard :: self.n_shards] for row in of_image)
+
+    def _families(self, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """For which families which rows are; rows that are not there are for all."""
+        return dealt(names)
 
     def _all(self) -> list[LazyRow]:
         seed = self.seed
         return [
-            *scenes(self.n_scenes, seed),
+            *_by_image([*scenes(self.n_scenes, seed), *scene_questions(self.n_scenes, seed)]),
             *photographs(seed),
-            *pages(seed),
-            *charts(seed),
+            *_by_image([*pages(seed), *page_questions(seed)]),
+            *_by_image([*charts(seed), *chart_questions(seed)]),
             *maths(seed),
             *films(seed),
-            *notices(seed),
+            *_by_image([*notices(seed), *notice_questions(seed)]),
             *diagrams(seed),
             *figures(seed),
             *damaged(),
             *overviews(seed),
             *snapshots(seed),
         ]
+
+
+def _by_image(rows: Sequence[LazyRow]) -> list[LazyRow]:
+    """All questions about an image one after the other, so that it is made once."""
+    return sorted(rows, key=lambda row: row.name.split("/"))
 
 
 def damaged() -> list[LazyRow]:

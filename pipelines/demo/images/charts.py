@@ -1,6 +1,7 @@
 """Charts that matplotlib draws of scikit-learn's bundled tables, with questions whose answers the tables decide.
 
-``truth.boxes`` is the bar or the marker that decides the answer, from the artist's own extent.
+``truth.boxes`` is the bar or the marker that decides the answer, from the artist's own extent. A chart has one question
+of its own; ``chart_questions`` asks for other places in the order of its values, and about further rows and columns.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from operator import itemgetter
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,51 +36,93 @@ PHYSIOLOGY = ("weight", "waist", "pulse")
 WINE = {"total phenols": 5, "flavanoids": 6, "nonflavanoid phenols": 7, "proanthocyanins": 8, "hue": 10}
 
 
-class Read(NamedTuple):
-    """What is asked of a chart, the answer, and the part of it (pixels of the image) that decides."""
+class Ask(NamedTuple):
+    """What is asked of a chart, the answer, and what finds the part that decides (pixels) once it is drawn."""
 
     question: str
     choices: Choices
     label: str
-    box: Box
+    find: Callable[[FigureCanvasAgg], Box]
 
 
-Plot = Callable[["Axes", Random, int], tuple[str, Choices, str, Callable[["FigureCanvasAgg"], Box]]]
+Plot = Callable[["Axes", Random, int, int], list[Ask]]
+"""Draws a chart and returns what is asked of it, its own question first. The last two arguments: the place of the right
+choice, and which chart of this kind it is, from 0."""
 
 
 def charts(seed: int) -> list[LazyRow]:
-    """The charts by name, not drawn yet."""
-    return lazy_rows("chart", _chart, range(len(PLOTS)), seed)
+    """The charts with a question each by name, not drawn yet."""
+    return lazy_rows("chart", _chart, range(N_CHARTS), seed)
 
 
-def _chart(row: str, number: int, seed: int) -> SourceRow:
-    image, read = _drawn(PLOTS[number], Random(f"{seed}/{row}"), number + seed)
+def chart_questions(seed: int) -> list[LazyRow]:
+    """Further questions about each of these charts, and all about further charts: ``chart/00/1``."""
+    numbered = [(number, n) for number, drawn in enumerate(PLOTS) for n in range(number < N_CHARTS, drawn.n_questions)]
+    named = [(f"chart/{number:02d}" + (f"/{n}" if n else ""), number, n) for number, n in numbered]
+    return [LazyRow(name, partial(_chart, name, number, seed, n)) for name, number, n in named]
+
+
+N_CHARTS = 6
+
+
+class Drawing(NamedTuple):
+    """A chart: which of its kind it is, and how many of its questions are asked."""
+
+    plot: Plot
+    turn: int
+    n_questions: int
+
+
+def _chart(row: str, number: int, seed: int, n: int = 0) -> SourceRow:
+    image, asks = _drawn(number, seed)
+    ask, box = asks[n]
     return SourceRow(
         row=row,
-        images=(jpeg_bytes(image, quality=95),),
-        question=read.question,
-        answer=read.choices.answer,
-        choices=read.choices.options,
-        truth=Truth(boxes=(TruthBox(read.label, *read.box),)),
+        images=(image,),
+        question=ask.question,
+        answer=ask.choices.answer,
+        choices=ask.choices.options,
+        truth=Truth(boxes=(TruthBox(ask.label, *box),)),
         category="chart",
         license="BSD-3-Clause",
     )
 
 
-def _drawn(plot: Plot, rng: Random, place: int) -> tuple[Image.Image, Read]:
+@lru_cache(maxsize=2)
+def _drawn(number: int, seed: int) -> tuple[bytes, list[tuple[Ask, Box]]]:
+    """A chart, drawn once for all of its questions."""
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    plot, turn, _ = PLOTS[number]
+    first = next(place for place, drawn in enumerate(PLOTS) if drawn.plot is plot)
     # a user's matplotlibrc must not change the image
     with matplotlib.style.context("default"):
         canvas = FigureCanvasAgg(Figure(figsize=INCHES, dpi=DPI))
         axes = canvas.figure.add_subplot()
-        question, choices, label, find = plot(axes, rng, place)
+        asks = plot(axes, Random(f"{seed}/chart/{first:02d}"), number + seed, turn)
         canvas.draw()  # type: ignore[no-untyped-call]
         pixels = bytes(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
         image = Image.frombuffer("RGBA", canvas.get_width_height(), pixels).convert("RGB")
-        return image, Read(question, choices, label, find(canvas))
+        return jpeg_bytes(image, quality=95), [(ask, ask.find(canvas)) for ask in asks]
+
+
+RANKS = {"largest": -1, "smallest": 0, "second largest": -2, "second smallest": 1, "third largest": -3}
+APART = 0.015
+"""Of the largest value: how far a value is from all others that a question may ask for."""
+
+
+def _ranked(values: Sequence[float], *, own: str) -> list[tuple[str, int]]:
+    """Places in the order of the values in words, without the chart's ``own``, and whose value it is."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranked = [(words, order[rank]) for words, rank in RANKS.items() if order[rank] != order[RANKS[own]]]
+    least = APART * max(values)
+    return [
+        (words, at)
+        for words, at in ranked
+        if all(abs(value - values[at]) > least for other, value in enumerate(values) if other != at)
+    ]
 
 
 def _patch_box(patch: Rectangle, canvas: FigureCanvasAgg) -> Box:
@@ -103,8 +147,8 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _iris_means(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str, Callable[[FigureCanvasAgg], Box]]:
-    species = rng.randrange(3)
+def _iris_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
+    species = (rng.randrange(3) + turn) % 3
     rows = [row for row in _numbers("iris") if row[4] == species]
     means = [_mean([row[column] for row in rows]) for column in range(4)]
     bars = axes.bar(IRIS, means, color=rng.choice(PAINTS), width=0.62)
@@ -113,11 +157,20 @@ def _iris_means(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str,
     question = f"Which measurement of Iris {SPECIES[species]} has the second smallest mean?"
     wrong = [name for name in IRIS if name != IRIS[middle]]
     choices = lettered(IRIS[middle], wrong, place=place, rng=rng)
-    return question, choices, "bar", partial(_patch_box, bars[middle])
+    more = [
+        Ask(
+            f"Which measurement of Iris {SPECIES[species]} has the {rank} mean?",
+            lettered(IRIS[at], [name for name in IRIS if name != IRIS[at]], place=place + n, rng=rng),
+            "bar",
+            partial(_patch_box, bars[at]),
+        )
+        for n, (rank, at) in enumerate(_ranked(means, own="second smallest"), 1)
+    ]
+    return [Ask(question, choices, "bar", partial(_patch_box, bars[middle])), *more]
 
 
-def _wine_means(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str, Callable[[FigureCanvasAgg], Box]]:
-    cultivar = rng.randrange(3)
+def _wine_means(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
+    cultivar = (rng.randrange(3) + turn) % 3
     rows = [row for row in _numbers("wine_data") if row[13] == cultivar]
     means = {name: _mean([row[column] for row in rows]) for name, column in WINE.items()}
     names = rng.sample(sorted(means), len(means))
@@ -127,10 +180,19 @@ def _wine_means(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str,
     best = max(names, key=means.__getitem__)
     question = f"Which constituent of the wines of cultivar {cultivar + 1} has the longest bar?"
     choices = lettered(best, [name for name in names if name != best], place=place, rng=rng)
-    return question, choices, "bar", partial(_patch_box, bars[names.index(best)])
+    more = [
+        Ask(
+            f"Which constituent of the wines of cultivar {cultivar + 1} has the {rank} mean?",
+            lettered(names[at], [name for name in names if name != names[at]], place=place + n, rng=rng),
+            "bar",
+            partial(_patch_box, bars[at]),
+        )
+        for n, (rank, at) in enumerate(_ranked([means[name] for name in names], own="largest"), 1)
+    ]
+    return [Ask(question, choices, "bar", partial(_patch_box, bars[names.index(best)])), *more]
 
 
-def _iris_scatter(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str, Callable[[FigureCanvasAgg], Box]]:
+def _iris_scatter(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     paints = rng.sample(PAINTS, 3)
     rows = _numbers("iris")
     for species, paint in enumerate(paints):
@@ -138,14 +200,18 @@ def _iris_scatter(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, st
         axes.scatter([row[0] for row in of], [row[1] for row in of], s=34, color=paint, label=SPECIES[species])
     axes.legend(title="Iris")
     axes.set(title="Sepals of 150 irises", xlabel="sepal length (cm)", ylabel="sepal width (cm)")
-    widest = max(rows, key=lambda row: row[1])
-    question = "To which species does the iris with the widest sepal belong?"
-    find = partial(_point_box, axes, widest[0], widest[1], 7)
-    return question, Choices((), SPECIES[int(widest[4])]), "point", find
+    by_length, by_width = (sorted(rows, key=itemgetter(column)) for column in (0, 1))
+    asked = {"widest": by_width[-1], "longest": by_length[-1], "narrowest": by_width[0], "shortest": by_length[0]}
+    asks = []
+    for which, row in asked.items():
+        question = f"To which species does the iris with the {which} sepal belong?"
+        find = partial(_point_box, axes, row[0], row[1], 7)
+        asks.append(Ask(question, Choices((), SPECIES[int(row[4])]), "point", find))
+    return asks
 
 
-def _exercise_line(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str, Callable[[FigureCanvasAgg], Box]]:
-    column = rng.choice((1, 2))
+def _exercise_line(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
+    column = (rng.choice((0, 1)) + turn) % 2 + 1
     counts = [row[column] for row in _numbers("linnerud_exercise")]
     people = range(1, len(counts) + 1)
     axes.plot(people, counts, marker="o", color=rng.choice(PAINTS))
@@ -153,21 +219,39 @@ def _exercise_line(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, s
     axes.grid(axis="y", alpha=0.4)
     best = max(people, key=lambda person: counts[person - 1])
     question = f"Which participant did the most {EXERCISES[column]}? Give the number."
-    return question, Choices((), str(best)), "point", partial(_point_box, axes, best, counts[best - 1], 8)
+    more = [
+        Ask(
+            f"Which participant did the {rank} number of {EXERCISES[column]}? Give the participant's number.",
+            Choices((), str(at + 1)),
+            "point",
+            partial(_point_box, axes, at + 1, counts[at], 8),
+        )
+        for rank, at in _ranked(counts, own="largest")
+    ]
+    return [Ask(question, Choices((), str(best)), "point", partial(_point_box, axes, best, counts[best - 1], 8)), *more]
 
 
-def _pulse_bars(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str, Callable[[FigureCanvasAgg], Box]]:
-    column = rng.randrange(3)
+def _pulse_bars(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
+    column = (rng.randrange(3) + turn) % 3
     values = [row[column] for row in _numbers("linnerud_physiological")]
     people = list(range(1, len(values) + 1))
     bars = axes.bar(people, values, color=rng.choice(PAINTS))
     axes.set(title=f"Linnerud: {PHYSIOLOGY[column]} of twenty men", xlabel="participant", xticks=people)
     best = max(people, key=lambda person: values[person - 1])
     question = f"Whose {PHYSIOLOGY[column]} is the highest? Give the number of the participant."
-    return question, Choices((), str(best)), "bar", partial(_patch_box, bars[best - 1])
+    more = [
+        Ask(
+            f"Which participant's {PHYSIOLOGY[column]} is the {rank} of all twenty? Give the number.",
+            Choices((), str(at + 1)),
+            "bar",
+            partial(_patch_box, bars[at]),
+        )
+        for rank, at in _ranked(values, own="largest")
+    ]
+    return [Ask(question, Choices((), str(best)), "bar", partial(_patch_box, bars[best - 1])), *more]
 
 
-def _radius_bins(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str, Callable[[FigureCanvasAgg], Box]]:
+def _radius_bins(axes: Axes, rng: Random, place: int, turn: int) -> list[Ask]:
     edges = (6, 8, 10, 12, 14, 16, 18)
     radii = [row[0] for row in _numbers("breast_cancer") if row[-1] == 1]
     names = [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
@@ -176,7 +260,28 @@ def _radius_bins(axes: Axes, rng: Random, place: int) -> tuple[str, Choices, str
     axes.set(title="Benign tumours by mean radius", xlabel="mean radius", ylabel="tumours")
     best = max(range(len(counts)), key=counts.__getitem__)
     question = "In which range of the mean radius do most benign tumours lie?"
-    return question, in_order(names[best], names), "bar", partial(_patch_box, bars[best])
+    more = [
+        Ask(
+            f"Which range of the mean radius holds the {rank} number of benign tumours?",
+            in_order(names[at], names),
+            "bar",
+            partial(_patch_box, bars[at]),
+        )
+        for rank, at in _ranked(counts, own="largest")
+    ]
+    return [Ask(question, in_order(names[best], names), "bar", partial(_patch_box, bars[best])), *more]
 
 
-PLOTS: tuple[Plot, ...] = (_iris_means, _wine_means, _iris_scatter, _exercise_line, _pulse_bars, _radius_bins)
+PLOTS = (
+    Drawing(_iris_means, 0, 4),
+    Drawing(_wine_means, 0, 4),
+    Drawing(_iris_scatter, 0, 4),
+    Drawing(_exercise_line, 0, 4),
+    Drawing(_pulse_bars, 0, 3),
+    Drawing(_radius_bins, 0, 3),
+    *(Drawing(plot, turn, 4) for plot in (_iris_means, _wine_means) for turn in (1, 2)),
+    *(Drawing(_pulse_bars, turn, 3) for turn in (1, 2)),
+    Drawing(_exercise_line, 1, 4),
+)
+"""The first ``N_CHARTS`` have a question each in ``charts``. A kind has as many questions as its values have places
+without a tie."""

@@ -5,12 +5,14 @@ upright and has its contrast. ``truth.boxes`` holds the printed line.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache, partial
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter
 
 from pipelines.demo import data_beside
+from pipelines.demo.grammar import nth_form
 from pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
@@ -28,6 +30,7 @@ from pipelines.sources import SourceRow
 
 SIZE = (800, 600)
 N_NOTICES = 24
+N_LINES = 4
 BEHIND = ("astronaut", "cat", "coffee", "rocket", "pagoda", "flower", "motorcycle", "camera")
 INK = (34, 32, 36)
 PAPERS = ((246, 243, 234), (232, 238, 242), (248, 236, 214), (236, 244, 230))
@@ -39,8 +42,55 @@ def notices(seed: int) -> list[LazyRow]:
     return lazy_rows("notice", _notice, range(N_NOTICES), seed)
 
 
+def notice_questions(seed: int) -> list[LazyRow]:
+    """A question about each of the other lines of every notice, by name: ``notice/00/1``."""
+    return [
+        LazyRow(f"notice/{number:02d}/{n}", partial(_another, number, n, seed))
+        for number in range(N_NOTICES)
+        for n in range(1, N_LINES)
+    ]
+
+
 def _notice(row: str, number: int, seed: int) -> SourceRow:
-    rng = Random(f"{seed}/{row}")
+    notice = _printed(number, seed)
+    return notice.asks(row, notice.line, "What does the {notice} in front of {image} give as '{key}'?")
+
+
+def _another(number: int, n: int, seed: int) -> SourceRow:
+    notice = _printed(number, seed)
+    line = [line for line in range(N_LINES) if line != notice.line][n - 1]
+    return notice.asks(f"notice/{number:02d}/{n}", line, nth_form(TABLE["more"], N_LINES * number + n))
+
+
+class Notice(NamedTuple):
+    """A printed notice, and what stands in its lines."""
+
+    image: bytes
+    name: str
+    behind: str
+    lines: tuple[tuple[str, str, Box], ...]
+    """Key, value and place of each."""
+    line: int
+    """Which of them its own question is about."""
+
+    def asks(self, row: str, line: int, words: str) -> SourceRow:
+        key, value, box = self.lines[line]
+        photograph = PHOTOGRAPHS[self.behind]
+        return SourceRow(
+            row=row,
+            images=(self.image,),
+            question=words.format(notice=self.name, image=photograph.phrase, key=key),
+            answer=value,
+            truth=Truth(boxes=(TruthBox(f"line '{key}'", *box),)),
+            category="OCR",
+            license=joint_license([photograph.license, TEXTURE_LICENSE]),
+        )
+
+
+@lru_cache(maxsize=2)
+def _printed(number: int, seed: int) -> Notice:
+    """A notice, printed once for all of its questions."""
+    rng = Random(f"{seed}/notice/{number:02d}")
     # kind and photograph meet each other once in the first 32 rows, so that no question is asked twice
     kinds = TABLE["notices"]
     kind, behind = kinds[number % len(kinds)], BEHIND[(number + number // len(BEHIND)) % len(BEHIND)]
@@ -48,16 +98,9 @@ def _notice(row: str, number: int, seed: int) -> SourceRow:
     line = rng.randrange(len(values))
     canvas = _background(behind)
     boxes = _print(canvas, kind, values, rng)
-    key, value = kind["lines"][line][0], values[line]
-    return SourceRow(
-        row=row,
-        images=(jpeg_bytes(canvas.filter(ImageFilter.BoxBlur(0.3))),),
-        question=f"What does the {kind['name']} in front of {PHOTOGRAPHS[behind].phrase} give as '{key}'?",
-        answer=value,
-        truth=Truth(boxes=(TruthBox(f"line '{key}'", *boxes[line]),)),
-        category="OCR",
-        license=joint_license([PHOTOGRAPHS[behind].license, TEXTURE_LICENSE]),
-    )
+    image = jpeg_bytes(canvas.filter(ImageFilter.BoxBlur(0.3)))
+    keys = [key for key, _ in kind["lines"]]
+    return Notice(image, kind["name"], behind, tuple(zip(keys, values, boxes, strict=True)), line)
 
 
 def _value(told: str | list[int], rng: Random) -> str:

@@ -1,20 +1,24 @@
 """Pages of print with a question about one marked word or line: scikit-image's scan, and prose set on paper here.
 
 The prose is the Zen of Python and scikit-learn's descriptions of its data sets; ``truth.boxes`` holds the word or the
-line that is asked for.
+line that is asked for. A page has one question of its own, and ``page_questions`` about further marks on it.
 """
 
 import codecs
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from importlib.util import find_spec
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFilter
 
+from pipelines.demo import data_beside
+from pipelines.demo.grammar import nth_form
 from pipelines.demo.images.material import (
     PHOTOGRAPHS,
     PUBLIC_DOMAIN,
@@ -78,6 +82,8 @@ class Marked(NamedTuple):
     box: Box
     category: str = "OCR"
     n_words: int | None = None
+    line: tuple[Word, ...] = ()
+    """The words of a marked line."""
 
 
 Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
@@ -86,9 +92,21 @@ Mark = Callable[[ImageDraw.ImageDraw, Sequence[PageLine], Random], Marked]
 def pages(seed: int) -> list[LazyRow]:
     """The pages by name, not set yet."""
     rows = [LazyRow("page/00", _scan)]
-    for number, (texts, mark) in enumerate(SET_PAGES, start=1):
-        rows.append(LazyRow(f"page/{number:02d}", partial(_set_page, f"page/{number:02d}", texts, mark, seed)))
+    rows += [LazyRow(f"page/{number:02d}", partial(_set_page, number, seed)) for number in range(1, len(SET_PAGES) + 1)]
     return rows
+
+
+def page_questions(seed: int) -> list[LazyRow]:
+    """``N_MORE`` further questions about each page that is set here, by name: ``page/01/1``."""
+    return [
+        LazyRow(f"page/{number:02d}/{n}", partial(_another, number, n, seed))
+        for number in range(1, len(SET_PAGES) + 1)
+        for n in range(1, N_MORE + 1)
+    ]
+
+
+N_MORE = 6
+_WORDINGS = data_beside(__file__)
 
 
 def _scan() -> SourceRow:
@@ -121,7 +139,27 @@ def _description(name: str) -> list[str]:
     return [re.sub(r"\s*<[^>]*>|\s*\[\d\]", "", paragraph) for paragraph in flat if len(paragraph) > 90]
 
 
-def _set_page(row: str, texts: Sequence[str], mark: Mark, seed: int) -> SourceRow:
+def _set_page(number: int, seed: int) -> SourceRow:
+    return _drawn(number, seed)[0]
+
+
+def _another(number: int, n: int, seed: int) -> SourceRow:
+    first, more = _drawn(number, seed)
+    marked = more[n - 1]
+    return replace(
+        first,
+        row=f"page/{number:02d}/{n}",
+        question=marked.question,
+        answer=marked.answer,
+        truth=Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words),
+        category=marked.category,
+    )
+
+
+@lru_cache(maxsize=2)
+def _drawn(number: int, seed: int) -> tuple[SourceRow, list[Marked]]:
+    """A page with its own question, and what else can be asked of it: drawn once for all."""
+    row, (texts, mark) = f"page/{number:02d}", SET_PAGES[number - 1]
     rng = Random(f"{seed}/{row}")
     page = _paper(rng)
     draw = ImageDraw.Draw(page)
@@ -129,6 +167,7 @@ def _set_page(row: str, texts: Sequence[str], mark: Mark, seed: int) -> SourceRo
         draw, [paragraph for text in texts for paragraph in (_zen() if text == ZEN else _description(text))]
     )
     marked = mark(draw, lines, rng)
+    more = _more(draw, lines, marked, number, Random(f"{seed}/{row}/more"))
     return SourceRow(
         row=row,
         images=(jpeg_bytes(page.filter(ImageFilter.BoxBlur(0.4))),),
@@ -137,7 +176,44 @@ def _set_page(row: str, texts: Sequence[str], mark: Mark, seed: int) -> SourceRo
         truth=Truth(boxes=(TruthBox(marked.label, *marked.box),), count=marked.n_words),
         category=marked.category,
         license=PUBLIC_DOMAIN if texts == (ZEN,) else "BSD-3-Clause",
-    )
+    ), more
+
+
+def _more(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], own: Marked, number: int, rng: Random) -> list[Marked]:
+    """Marks of other kinds on lines without one, and all that can be asked about them and the page's own mark."""
+    own_line = _questions(own, number) if own.line else []
+    by_mark = [[marked for marked in own_line if marked.answer != own.answer]]
+    boxes = [own.box]
+    for mark in (_arrowed, _crossed, _underlined, _framed, _highlighted):
+        free = [line for line in lines if not any(line.box.grown(12).intersection(box).area for box in boxes)]
+        if own.label == "last word":  # the signs of paragraphs stand where arrows and crosses do
+            free = [line for above, line in pairwise(free) if above.paragraph == line.paragraph]
+        if mark is not SET_PAGES[number - 1][1]:
+            marked = mark(draw, free, rng)
+            boxes.append(marked.box)
+            by_mark.append(_questions(marked, number))
+    return [marked for turn in zip_longest(*by_mark) for marked in turn if marked]
+
+
+def _questions(marked: Marked, number: int) -> list[Marked]:
+    """What can be asked about a mark, in words that no other page has."""
+    says = _WORDINGS[marked.label]
+    n_words = len(marked.line)
+    whole = nth_form(says["whole"], number)
+    if not marked.line:
+        return [marked._replace(question=whole)]
+    counted = marked._replace(question=whole, answer=str(n_words), category="quantity", n_words=n_words)
+    words = [
+        marked._replace(
+            question=nth_form(says["word"], number).format(ordinal=ordinal),
+            answer=word.bare,
+            category="OCR",
+            n_words=None,
+        )
+        for ordinal, word in zip(ORDINALS, marked.line, strict=False)
+        if len(word.bare) > 4 and word.bare.isalpha()
+    ]
+    return [*words, counted]
 
 
 def _paper(rng: Random) -> Image.Image:
@@ -217,7 +293,7 @@ def _arrowed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) 
     draw.line((x - 60, y, x, y), fill=PENCIL, width=4)
     draw.polygon((x + 10, y, x - 8, y - 9, x - 8, y + 9), fill=PENCIL)
     question = f"What is the {ORDINALS[place]} word of the line that the red arrow in the margin points at?"
-    return Marked(question, line.words[place].bare, "line with an arrow", line.box)
+    return Marked(question, line.words[place].bare, "line with an arrow", line.box, line=line.words)
 
 
 def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:
@@ -226,7 +302,7 @@ def _crossed(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) 
     draw.line((x - 11, y - 11, x + 11, y + 11), fill=PENCIL, width=4)
     draw.line((x - 11, y + 11, x + 11, y - 11), fill=PENCIL, width=4)
     question = "How many words are in the line that has a red cross in the margin?"
-    return Marked(question, str(n), "line with a cross", line.box, "quantity", n)
+    return Marked(question, str(n), "line with a cross", line.box, "quantity", n, line.words)
 
 
 def _last_word(draw: ImageDraw.ImageDraw, lines: Sequence[PageLine], rng: Random) -> Marked:

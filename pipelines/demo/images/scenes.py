@@ -3,17 +3,20 @@
 A scene hangs six or eight real photographs on a wall (``walls``), sticks small things beside and on them
 (``targets``), and asks about one, named by the image that it belongs to. ``truth.boxes`` starts with that thing; the
 others of its kind follow. Topic and asked image go through their 9 and 13 values together, so the first 117 scenes
-ask different questions.
+ask different questions. ``scene_questions`` asks about other things on the same walls.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from itertools import zip_longest
 from random import Random
 from typing import Literal, NamedTuple
 
 from PIL import Image
 
 from pipelines.demo import data_beside
+from pipelines.demo.grammar import nth_form
 from pipelines.demo.images.material import (
     PHOTOGRAPHS,
     TEXTURE_LICENSE,
@@ -95,7 +98,19 @@ def scenes(n_scenes: int, seed: int) -> list[LazyRow]:
     return lazy_rows("scene", _scene, range(n_scenes), seed)
 
 
-TOPICS = tuple(Topic(**topic) for topic in data_beside(__file__)["topics"])
+def scene_questions(n_scenes: int, seed: int) -> list[LazyRow]:
+    """``N_MORE`` further questions about each scene, by name: ``scene/00/1``."""
+    return [
+        LazyRow(f"scene/{number:02d}/{n}", partial(_another, number, n, seed))
+        for number in range(n_scenes)
+        for n in range(1, N_MORE + 1)
+    ]
+
+
+_TABLE = data_beside(__file__)
+TOPICS = tuple(Topic(**topic) for topic in _TABLE["topics"])
+MORE = tuple(Topic(**topic) for topic in _TABLE["more"])
+N_MORE = 13
 
 
 def hung(number: int, seed: int) -> Hung:
@@ -111,23 +126,70 @@ def hung(number: int, seed: int) -> Hung:
 
 
 def _scene(name: str, number: int, seed: int) -> SourceRow:
-    scene, photographs, topic, subject, rng = hung(number, seed)
+    return replace(_drawn(number, seed)[1], row=name)
+
+
+@lru_cache(maxsize=2)
+def _drawn(number: int, seed: int) -> tuple[Hung, SourceRow]:
+    """A wall, and its first question with the image: drawn once for all of its questions."""
+    wall = hung(number, seed)
+    scene, photographs, topic, subject, rng = wall
     placed = sorted(scene.placed[topic.kind], key=lambda thing: thing.photograph is not subject)
     choices = _choices(topic.choices, placed[0], photographs, number // len(TOPICS) + number + seed, rng)
     words = topic.wordings[number // len(TOPICS) % len(topic.wordings)]
-    return SourceRow(
-        row=name,
+    return wall, SourceRow(
+        row="",
         images=(jpeg_bytes(lit(scene.canvas, rng)),),
         question=words.format(image=subject.phrase, look=placed[0].target.look),
         answer=choices.answer,
         choices=choices.options,
-        truth=Truth(
-            boxes=tuple(TruthBox(thing.target.label, *thing.box) for thing in placed),
-            count=int(placed[0].target.value) if topic.kind == "dots" else None,
-        ),
+        truth=_truth(topic, placed),
         category=topic.category,
         license=joint_license([TEXTURE_LICENSE, *(photograph.license for photograph in photographs)]),
     )
+
+
+def _truth(topic: Topic, placed: Sequence[Placed]) -> Truth:
+    return Truth(
+        boxes=tuple(TruthBox(thing.target.label, *thing.box) for thing in placed),
+        count=int(placed[0].target.value) if topic.kind == "dots" else None,
+    )
+
+
+def _another(number: int, n: int, seed: int) -> SourceRow:
+    wall, first = _drawn(number, seed)
+    rng = Random(f"{seed}/scene/{number:02d}/{n}")
+    topic, asked, place = list(_asked(wall, Random(f"{seed}/scene/{number:02d}/more")))[n - 1]
+    placed = [asked, *(thing for thing in wall.scene.placed[topic.kind] if thing is not asked)]
+    choices = _choices(topic.choices, asked, wall.photographs, number + n + seed, rng)
+    # no two questions of a topic share a wording, on one wall or on two
+    words = nth_form(topic.wordings, 3 * number + place)
+    target = asked.target
+    return replace(
+        first,
+        row=f"scene/{number:02d}/{n}",
+        question=words.format(image=asked.photograph.phrase, look=target.look, value=target.value),
+        answer=choices.answer,
+        choices=choices.options,
+        truth=_truth(topic, placed),
+        category=topic.category,
+    )
+
+
+def _asked(wall: Hung, rng: Random) -> Iterator[tuple[Topic, Placed, int]]:
+    """What else can be asked, topic by topic in turn, and the how manieth of its topic it is. A thing is asked about
+    once, and only where there is another of its kind on the wall: alone it would need no looking."""
+    things: dict[str, list[Placed]] = {}
+    for kind, placed in wall.scene.placed.items():
+        free = [thing for thing in placed if (kind, thing.photograph) != (wall.topic.kind, wall.subject)]
+        things[kind] = rng.sample(free, len(free)) if len(placed) > 1 else []
+    kinds = [topic.kind for topic in MORE]
+    by_topic = []
+    for place, topic in enumerate(MORE):
+        of_kind = things.get(topic.kind, [])[kinds[:place].count(topic.kind) :: kinds.count(topic.kind)]
+        by_topic.append([(topic, thing) for thing in of_kind])
+    for place, turn in enumerate(zip_longest(*by_topic)):
+        yield from ((*asked, place) for asked in turn if asked)
 
 
 def _choices(kind: str, asked: Placed, photographs: Sequence[Photograph], place: int, rng: Random) -> Choices:

@@ -29,7 +29,7 @@ def _compute_or_answer(turn: CompletionRequest) -> str:
         return Thyme().write_answer(thought, answer, first=not n)
     if n:
         return Thyme().write_round(some_form(_SAYS["verify"], rng).format(seen=solution.seen), codes[n], first=False)
-    return Thyme().write_round(f"{solution.idea} {rng.choice(_SAYS['compute'])}", codes[n], first=True)
+    return Thyme().write_round(f"{solution.idea} {some_form(_SAYS['compute'], rng)}", codes[n], first=True)
 
 
 script = family_script(_compute_or_answer, plan=_solution)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
@@ -25,8 +27,9 @@ from pipelines.models.policies import (
     oracle_script,
 )
 from pipelines.records import Check, Reject, Trajectory
+from pipelines.sources import SourceRow
 from pipelines.storage.stage import StageReport
-from pipelines.storage.tables import TableMissing, TableStale
+from pipelines.storage.tables import TableKey, TableMissing, TableStale
 from pipelines.storage.workspace import Workspace
 
 PARTITION = "small-0000"
@@ -115,6 +118,29 @@ def test_a_sample_without_a_box_is_rejected_as_not_applicable(family: Family) ->
     run_all(family)
     rejects = family.workspace.tables.read(family.key("rejects"), Reject)
     assert [(reject.reason, reject.source_row) for reject in rejects] == [("not_applicable", "row/1")]
+
+
+def test_a_sample_that_its_source_keeps_for_other_families_is_not_paid_for(
+    workspace: Workspace, recipe: Recipe, small_source
+) -> None:
+    def kept(row: SourceRow) -> SourceRow:
+        families = ["direct"] if row.row == "row/2" else ["direct", recipe.family]
+        return replace(row, truth=replace(row.truth, details=json.dumps({"families": families})))
+
+    source = SimpleNamespace(
+        name=small_source.name,
+        fingerprint="kept",
+        n_shards=1,
+        rows=lambda shard: (kept(row) for row in small_source.rows(shard)),
+    )
+    everywhere = Family(workspace, recipe, "all-0000")
+    engine.intake(workspace, small_source, 0, "all-0000")
+    engine.intake(workspace, source, 0, PARTITION)
+    policy = Scripted(lambda turn: Completion(oracle_script(recipe.family)(turn)))
+    report = Family(workspace, recipe, PARTITION).draft(policy)
+    assert report.n_out == policy.n_turns == everywhere.draft(oracle(recipe)).n_out - 1
+    rejects = workspace.tables.read_rejects(TableKey((recipe.family, "drafts"), PARTITION))
+    assert {reject.evidence for reject in rejects if reject.source_row == "row/2"} == {"its source keeps it for direct"}
 
 
 def test_a_second_run_does_nothing_and_changes_no_byte(family: Family) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.records import Truth, VideoRef
-from pipelines.records.samples import TemporalSegment, as_details, temporal_segments
+from pipelines.records.samples import TemporalSegment, as_details, families_of, temporal_segments
 
 VIDEO = VideoRef("v" * 64, "mp4", 160, 120, 24, 8.0)
 
@@ -45,3 +45,19 @@ def test_other_details_are_no_moments(asked, details):
 def test_a_moment_that_no_video_has_is_refused(asked, details):
     with pytest.raises(ValueError, match="moment"):
         temporal_segments(asked(details))
+
+
+@pytest.mark.parametrize(
+    ("details", "families"),
+    [
+        ('{"families": ["crop", "direct"]}', ("crop", "direct")),
+        ('{"families": "crop"}', ("crop",)),
+        ('{"families": []}', ()),
+        ('{"families": null}', None),
+        ('{"other": 1}', None),
+        ("families, and no JSON", None),
+        (None, None),
+    ],
+)
+def test_a_source_may_name_the_families_of_a_sample(asked, details, families):
+    assert families_of(asked(details)) == families

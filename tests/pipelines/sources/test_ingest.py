@@ -53,6 +53,15 @@ def refused(store):
     return take
 
 
+def test_the_image_of_several_questions_is_decoded_once(store, row, monkeypatch):
+    n_decoded = []
+    ingest = store.ingest
+    monkeypatch.setattr(store, "ingest", lambda data: n_decoded.append(1) or ingest(data))
+    rows = tuple(replace(row, row=f"streets.jsonl:{n}", question=f"What is written on sign {n}?") for n in range(5))
+    taken = ingest_shard(Rows(rows), 0, store)
+    assert (len(taken.samples), len(n_decoded)) == (5, 1)
+
+
 @pytest.mark.parametrize("reason", list(Reason))
 def test_a_bad_row_keeps_its_reason_and_evidence(refused, reason):
     rejected = refused(BadRow("streets.jsonl:7", reason, "column 'q': a list", {"q": []}))

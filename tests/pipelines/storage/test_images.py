@@ -38,6 +38,13 @@ def test_the_same_bytes_are_stored_once(store, make_image, encoded):
     assert len(files(store)) == 1
 
 
+def test_who_opens_an_image_may_change_the_pixels(store, make_image, encoded):
+    ref = store.ingest(encoded(make_image(), "PNG"))
+    before = store.open(ref).tobytes()
+    store.open(ref).paste(0, (0, 0, 10, 10))
+    assert store.open(ref).tobytes() == before
+
+
 def test_a_rotated_photograph_is_derived_upright_and_its_original_kept(store, make_image, encoded):
     exif = Image.Exif()
     exif[0x0112] = 6

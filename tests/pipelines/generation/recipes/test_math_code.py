@@ -54,6 +54,11 @@ def test_some_rows_verify_in_a_second_round_and_some_see_an_image(kept: list[Tra
     assert {len(made.images) for made in kept} == {0, 1}
 
 
+def test_no_sentence_shows_the_alternatives_that_it_was_made_of(kept: list[Trajectory]) -> None:
+    thoughts = [text for row in kept for text in (*(turn.thought for turn in row.rounds), row.final_thought)]
+    assert not [thought for thought in thoughts if "|" in thought]
+
+
 def test_a_wrong_answer_of_the_source_is_caught_by_what_the_program_prints(family: Family) -> None:
     # reasoning_gym rounds -9 / -(-9 - 0 + -6) = -0.6 to -1
     failed = family.workspace.tables.read_rejects(family.key("trajectories"))
