@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 
 from pipelines.records import Truth
+from pipelines.vision.visual_tokens import QWEN2_5_VL
 from tests.pipelines.scripted import Scripted
 from tests.train.evaluation.conftest import played
 from tests.train.evaluation.test_rollouts import scored
+from train.evaluation.metrics import accuracy
 from train.evaluation.own_figures import Figure, own_figures
+from train.evaluation.results import Findings, results
 from train.evaluation.scorings import (
     close,
     contains,
@@ -22,6 +25,7 @@ from train.evaluation.scorings import (
     rounded,
     yes_no,
 )
+from train.evaluation.tables import accuracy_table
 
 
 @pytest.mark.parametrize(
@@ -196,3 +200,26 @@ def test_figures_of_several_rollouts_are_means_over_the_runs():
     assert own_figures(runs) == {"mean over categories": Figure(0.5, 1)}
     assert own_figures([played("a")]) == {}
     assert own_figures([]) == {}
+
+
+def test_own_figures_stand_below_the_accuracy_table():
+    rows = [replace(one, question=replace(one.question, benchmark="wemath")) for one in problem(1, True, True, True)]
+    everything = results(Findings([*rows, played("b")], [], None, QWEN2_5_VL, 0.5, 0.8))
+    assert everything["benchmarks"]["wemath"]["own"]["score strict"] == {"value": 1.0, "n": 1}
+    assert everything["benchmarks"]["bench"]["own"] == {}
+    table = accuracy_table(everything)
+    assert "As the benchmarks report:" in table
+    assert "| **wemath** | score strict | 100.0% | 1 |" in table
+    plain = results(Findings([played("b")], [], None, QWEN2_5_VL, 0.5, 0.8))
+    assert "As the benchmarks report" not in accuracy_table(plain)
+
+
+def test_worst_case_accuracy_is_the_share_of_problems_right_in_every_version():
+    def version(name, problem_name, right):
+        one = played(name, right=right)
+        return replace(one, question=replace(one.question, variants=problem_name))
+
+    rows = [version("a", "1", True), version("b", "1", True), version("c", "2", True), version("d", "2", False)]
+    found = accuracy(rows)
+    assert (found.right.mean, found.n_questions) == (0.75, 4)  # average case
+    assert (found.circular.mean, found.circular.n) == (0.5, 2)  # worst case
