@@ -227,6 +227,21 @@ def test_every_rollout_is_asked_in_its_mode(rl_signs, tiny, tmp_path):
     assert made.log[0]["parts/necessity"] == 0.0
 
 
+@pytest.mark.e2e
+def test_a_papers_prompt_is_asked_and_code_opens_the_image_by_the_name_that_it_tells(rl_signs, tiny, tmp_path):
+    code = 'from PIL import Image\nImage.open("image_0.png").crop((56, 28, 112, 84)).save("c.png")\nprint("c.png")'
+    asked = []
+
+    def told(texts):
+        asked.extend(texts)
+        return [f"<think>I look.\n<code>\n```python\n{code}\n```\n</code><|im_end|>"] * len(texts)
+
+    made = trained(rl_signs, tiny, tmp_path, "thyme", told, generations=2, prompt="thyme_paper")
+    assert all("User Image Path: image_0.png" in text for text in asked)
+    assert made.log[0]["executable_rate"] == 1.0
+    assert made.log[0]["images_shown"] == 1.0
+
+
 def test_a_broken_rollout_is_out_of_the_update_and_counted(one_sign, tiny, tmp_path, caplog):
     """PyVision-RL takes a program's error for a broken rollout. TRL's log of it has the row's image and answer."""
     first = [FIRST_TURNS[2], FIRST_TURNS[0], FIRST_TURNS[0], FIRST_TURNS[3]]
