@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from itertools import count
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -112,11 +113,19 @@ def plot(figures: Figures, path: Path) -> None:
 
 def _run(command: Sequence[str]) -> None:
     started = time.monotonic()
-    log = Path(command[1]) / f"{'-'.join(Path(part).name for part in command)}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = _new_log(Path(command[1]), "-".join(Path(part).name for part in command))
     with log.open("w") as file:
-        subprocess.run([sys.executable, "-m", *command], stdout=file, stderr=subprocess.STDOUT, check=True)
+        done = subprocess.run([sys.executable, "-m", *command], stdout=file, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with status {done.returncode}; what it said is in {log}")
     print(f"{' '.join(command)}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def _new_log(folder: Path, name: str) -> Path:
+    """A file that no earlier run wrote: what a failed one said is kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = (f"{name}.{number}.log" if number > 1 else f"{name}.log" for number in count(1))
+    return next(folder / name for name in names if not (folder / name).exists())
 
 
 def _spread(shares: Sequence[float]) -> str:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks.learning_proof import controls, plot, table
+from benchmarks.learning_proof import _run, controls, plot, table
 from benchmarks.proof_rows import LEAST, PIECE, StreetSigns, shipped
 from benchmarks.proof_seed import DIGITS, MODELS
 
@@ -77,3 +77,10 @@ def test_controls_are_counted_over_all_seeds():
 def test_the_figure_is_written(tmp_path):
     plot([figures(0.25), figures(0.75)], tmp_path / "new/figure.png")
     assert (tmp_path / "new/figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_failing_part_names_its_log_and_keeps_the_earlier_ones(tmp_path):
+    for log in ("no.such-seeds.log", "no.such-seeds.2.log"):
+        with pytest.raises(SystemExit, match=rf"ended with status 1; what it said is in .*/{log}$"):
+            _run(["no.such", str(tmp_path / "seeds")])
+        assert "No module named" in (tmp_path / "seeds" / log).read_text()
