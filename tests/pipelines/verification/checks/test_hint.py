@@ -10,7 +10,7 @@ import pytest
 from benchmarks.leaks import PARTS, flagged, read_thoughts
 from pipelines.verification.checks import hint_stays_hidden
 from pipelines.verification.checks.hint import spelled
-from pipelines.verification.checks.hint_phrases import PHRASES
+from pipelines.verification.checks.hint_phrases import PHRASES, unseen_phrase
 
 CASES = json.loads((Path(__file__).parent / "cases" / "hints.json").read_text())
 LEAKS, CLEAN = CASES["leaks"], CASES["clean"]
@@ -105,3 +105,8 @@ def test_a_long_thought_costs_no_more_than_its_length(unit):
     for pattern in PHRASES.values():
         pattern.search(text)
     assert time.process_time() - started < 1
+
+
+def test_a_drawing_yet_to_be_made_may_make_plain_what_it_shows():
+    assert unseen_phrase("The meetings show when both are drawn. A figure will make this plain, so I make one.") is None
+    assert unseen_phrase("The number is 206 451 7000. Cropping the area will make this evident.")
