@@ -30,7 +30,7 @@ from train.rl.rollouts.batched_rollout import ActiveRollout, GeneratedTurn, Mode
 from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
 from train.rl.rollouts.lockstep import Lockstep
-from train.rl.rollouts.prompts import opening
+from train.rl.rollouts.prompts import EpochSampler, opening
 from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, repetition_rule, watched
 from train.rl.rollouts.scoring import Metrics, Scores, scored
 from train.rl.rollouts.update import rows_of_groups, weighted, with_advantages, without_rows
@@ -92,6 +92,11 @@ class SandboxGRPOTrainer(RestoresCheckpoints, MixedGRPOTrainer):
             finally:
                 if policy is not None:
                     self._run(policy.close())
+
+    def _get_train_sampler(self, dataset: Any = None) -> EpochSampler:
+        sampler = super()._get_train_sampler(dataset)
+        names = ("data_source", "mini_repeat_count", "batch_size", "repeat_count", "shuffle", "seed")
+        return EpochSampler(**{name: getattr(sampler, name) for name in names})
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._runner is not None
