@@ -12,6 +12,7 @@ from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_err
 from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT, facts_of_hint
 from pipelines.models.messages import opening_messages
 from pipelines.models.policies import Completion, CompletionRequest, Policy
+from pipelines.models.policies.recorded import RecordedPolicy
 from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
 from pipelines.records.digest import digest, seed_from
@@ -125,8 +126,7 @@ class Drafts(RecipeStage[Sample, Draft]):
         prepared = self.recipe.prepare(sample, self.store)
         seen = visibility_hint(sample, self.store)
         plan = await self._plan(sample, prepared, seen, spent)
-        hint = {**prepared.hint, **seen, **self._as_given(sample, prepared), **plan}
-        task = task_of(self.recipe, sample, prepared.images, hint, prepared.mode, self.writer)
+        recipe, task = await self._task(sample, prepared, {**prepared.hint, **seen, **plan})
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
         parse_turn(completion, self.recipe.protocol)
         return Draft(
@@ -137,9 +137,19 @@ class Drafts(RecipeStage[Sample, Draft]):
             hint=json.dumps(dict(task.hint), sort_keys=True),
             text=completion.text,
             usage=spent.usage,
-            provenance=provenance(self.writer, self.recipe.prompt.digest, seed=task.seed),
+            provenance=provenance(self.writer, recipe.prompt.digest, seed=task.seed),
             mode=task.mode,
         )
+
+    async def _task(self, sample: Sample, prepared: PreparedSample, hint: Mapping[str, Any]) -> tuple[Recipe, Task]:
+        """The rollout to be made; with an earlier version of the prompt where the ledger has what was written to it."""
+        before = {name: fact for name, fact in hint.items() if not name.startswith("told_")}
+        for recipe in self.recipe.earlier if isinstance(self.writer, RecordedPolicy) else ():
+            task = task_of(recipe, sample, prepared.images, before, prepared.mode, self.writer)
+            if await self.writer.has_written(_request(task, recipe.protocol.stop)):
+                return recipe, task
+        now = {**hint, **self._as_given(sample, prepared)}
+        return self.recipe, task_of(self.recipe, sample, prepared.images, now, prepared.mode, self.writer)
 
     def _as_given(self, sample: Sample, prepared: PreparedSample) -> Mapping[str, Any]:
         """What was measured of the image that the recipe made, where it is another than the sample's."""
@@ -162,11 +172,14 @@ class Drafts(RecipeStage[Sample, Draft]):
 async def _written(
     policy: Policy, task: Task, stop: tuple[str, ...], spent: UsageMeter, *, schema: Mapping[str, Any] | None = None
 ) -> Completion:
-    request = CompletionRequest(task.opening, stop, seed_from(task.seed, 0), task, schema=schema)
-    completion = await write_turn(policy, request)
+    completion = await write_turn(policy, _request(task, stop, schema))
     spent.usage += completion.usage
     spent.text = completion.text
     return completion
+
+
+def _request(task: Task, stop: tuple[str, ...], schema: Mapping[str, Any] | None = None) -> CompletionRequest:
+    return CompletionRequest(task.opening, stop, seed_from(task.seed, 0), task, schema=schema)
 
 
 def task_of(

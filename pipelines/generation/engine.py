@@ -160,7 +160,7 @@ class Runs(RecipeStage[Draft, Trajectory]):
         now = provenance(self.writer, self.recipe.prompt.digest, seed=0)
         for _, draft in rows:
             wrote = replace(draft.provenance, seed=0, sandbox_digest=now.sandbox_digest)
-            if wrote != now:
+            if wrote != replace(now, prompt_digest=self._recipe_of(draft).prompt.digest):
                 raise TableStale(
                     f"{shard.key(f'{self.family}/drafts')} was written by {wrote.policy} ({wrote.model}) with "
                     f"another prompt, model or sampling than {now.policy} ({now.model}) has now; materialise the "
@@ -168,12 +168,17 @@ class Runs(RecipeStage[Draft, Trajectory]):
                 )
         return rows
 
+    def _recipe_of(self, draft: Draft) -> Recipe:
+        """With the version of the prompt that the draft was written to."""
+        versions = {recipe.prompt.digest: recipe for recipe in self.recipe.earlier}
+        return versions.get(draft.provenance.prompt_digest, self.recipe)
+
     def paid_before(self, row: Draft) -> Usage:
         return row.usage
 
     async def measure(self, sample: Sample, row: Draft) -> Trajectory | Rejection:
         """The rollout; one without an answer is rejected with its rounds."""
-        recipe = self.recipe
+        recipe = self._recipe_of(row)
         task = task_of(recipe, sample, row.images, json.loads(row.hint), row.mode, self.writer)
         async with self.sandboxes.session(
             task.images, sample.videos, seed=task.seed, names=image_names(sample.question)

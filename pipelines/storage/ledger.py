@@ -134,6 +134,11 @@ class Ledger:
         """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
         return self._write([_Entry(key, kind, spelled(request), act)])[0]
 
+    async def has(self, kind: str, request: Mapping[str, Any]) -> bool:
+        """Whether the act that ``request`` determines was made."""
+        (act,) = await self._line().reads.ask([act_key(kind, request)])
+        return act is not None
+
     async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
         """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
 

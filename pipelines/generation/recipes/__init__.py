@@ -10,12 +10,12 @@ import pkgutil
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT
-from pipelines.models.prompts import Prompt, bundled_prompt
+from pipelines.models.prompts import Prompt, bundled_prompt, earlier_versions
 from pipelines.models.protocols import Protocol, Thyme
 from pipelines.models.tasks import PreparedSample, Task
 from pipelines.records import ImageRef, LossPolicy, Round, Sample, Trajectory
@@ -112,6 +112,11 @@ class Recipe:
         prompts += [FACTS_PROMPT.digest] if SLOT in self.prompt.slots else []
         object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
 
+    @property
+    def earlier(self) -> tuple["Recipe", ...]:
+        """With each version of its prompt that shipped before: what a policy wrote to one is not paid for again."""
+        return tuple(replace(self, prompt=prompt) for prompt in earlier_versions(self.prompt))
+
 
 def load_recipes() -> dict[str, Recipe]:
     """Every recipe by its family. Raises ``RecipeError`` when a file defines none or a family twice."""
@@ -178,6 +183,12 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
         if region.area <= MAX_LOOK_SHARE * image.width * image.height:
             return region
     return exact
+
+
+def region_told(hint: Mapping[str, Any]) -> str:
+    """Where to crop, as the writer was told; drafts of earlier versions were told it exactly."""
+    text: str = hint.get("told_region", hint["region"])
+    return text
 
 
 def told_region(exact: Box, sample: Sample) -> Box:
@@ -264,7 +275,7 @@ def two_crops(
             hint_stays_hidden,
         ),
         max_rounds=2,
-        follow_up=lambda task, rounds: follow_up.format(region=task.hint["told_region"]) if len(rounds) == 1 else "",
+        follow_up=lambda task, rounds: follow_up.format(region=region_told(task.hint)) if len(rounds) == 1 else "",
     )
 
 

@@ -54,6 +54,10 @@ class RecordedPolicy:
         key = {**self._key(request), "seed": request.seed}
         return _completion(await self._ledger.once("policy", key, perform))
 
+    async def has_written(self, request: CompletionRequest) -> bool:
+        """Whether the completion is recorded."""
+        return await self._ledger.has("policy", {**self._key(request), "seed": request.seed})
+
     @property
     def gives_several(self) -> bool:
         """Always: where the inner policy cannot, each answer is a request of its own."""

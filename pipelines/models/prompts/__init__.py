@@ -112,6 +112,15 @@ def bundled_prompt(name: str) -> Prompt:
     return load_prompt(Path(__file__).with_name(f"{name}.md"))
 
 
+def earlier_versions(prompt: Prompt) -> tuple[Prompt, ...]:
+    """What shipped before a bundled prompt, the newest first: ``earlier/<name>.<version>.md``. None of a user's own."""
+    folder = Path(__file__).parent
+    if not (folder / f"{prompt.name}.md").is_file() or bundled_prompt(prompt.name) != prompt:
+        return ()
+    found = map(load_prompt, (folder / "earlier").glob(f"{prompt.name}.*.md"))
+    return tuple(sorted(found, key=lambda earlier: earlier.version, reverse=True))
+
+
 def _front_matter(path: Path, text: str) -> _FrontMatter:
     try:
         return _FrontMatter.model_validate(yaml.safe_load(text))
