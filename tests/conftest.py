@@ -7,6 +7,7 @@ import io
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def textured(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
     return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
 
 
+@cache
 def signed(seed: int, text: str, box: tuple[int, int, int, int]) -> bytes:
     """A textured image with ``text`` on a small sign, as JPEG bytes."""
     image = textured(seed)

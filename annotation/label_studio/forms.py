@@ -16,6 +16,7 @@ upright and without EXIF, so that the browser shows the stored pixels.
 import math
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,12 +66,13 @@ ROUND_FORMS = {
 }
 
 
-def templates(folder: Path) -> jinja2.Environment:
-    """The templates of a folder; texts are escaped, an unknown variable is an error."""
+@cache
+def templates(folder: Path, *, escapes: bool = True) -> jinja2.Environment:
+    """The templates of a folder, compiled once; texts are escaped, an unknown variable is an error."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
-        autoescape=True,
+        autoescape=escapes,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -25,8 +25,7 @@ def service_units(workspace: Workspace, environment: Mapping[str, str] = os.envi
         raise AnnotationError(f"no program `darkroom` in {beside} or on PATH; install the package first")
     settings = {"DARKROOM_HOME": str(workspace.home.absolute())}
     settings |= {name: environment[name] for name in SETTINGS if environment.get(name)}
-    found = templates(Path(__file__).parent / "templates")
-    found.autoescape = False  # not HTML: `quoted` escapes
+    found = templates(Path(__file__).parent / "templates", escapes=False)  # not HTML: `quoted` escapes
     values = {
         "user": getpass.getuser(),
         "settings": [quoted(f"{name}={value}") for name, value in settings.items()],

@@ -231,7 +231,7 @@ def crop_code(region: Box, sample: Sample, *, label: str, rng: Random) -> str:
     scale, image = enlargement(region), sample.images[0]
     codes: list[str] = _SAYS["crop_code" if scale > 1 else "plain_crop_code"]
     if is_named(region, sample):
-        codes = [code for code in codes if "{left}" not in code]
+        codes = [code for code in codes if "{box}" in code]  # the numbers stand in it as the question has them
     code = rng.choice(codes)
     shares = dict(zip(("left", "top", "right", "bottom"), as_fractions(region, image, digits=2), strict=True))
     return code.format(label=label, box=tuple(region), scale=scale, **shares, **region._asdict())

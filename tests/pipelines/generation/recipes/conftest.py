@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,20 +66,27 @@ class FlawedSource:
     fingerprint: str = "flawed"
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
-        box = (80, 60, 128, 84)
-        quarter = Image.Transpose.ROTATE_90
-        large = (80, 60, 220, 124)
-        yield self._row("plain", _signed(0, "A1B", large, (640, 480)), Truth(boxes=(TruthBox("sign", *large),)))
-        yield self._row("turned", _signed(1, "A1B", box, (640, 480)).transpose(quarter), Truth(angle=90))
-        yield self._row("dim", _dim(_signed(2, "A1B", box, (640, 480))), Truth(contrast=0.15))
-        both = _dim(_signed(3, "A1B", box, (640, 480))).transpose(quarter)
-        yield self._row("both", both, Truth(angle=90, contrast=0.15))
-        yield self._row("large", _signed(4, "A1B", box, (1280, 960)), Truth(boxes=(TruthBox("sign", *box),)))
+        yield from _flawed_rows()
 
-    def _row(self, row: str, image: Image.Image, truth: Truth) -> SourceRow:
-        buffer = io.BytesIO()
-        image.save(buffer, "PNG")
-        return SourceRow(row, (buffer.getvalue(),), f"What does the {row} sign say?", "A1B", truth=truth, license="CC0")
+
+@cache
+def _flawed_rows() -> tuple[SourceRow, ...]:
+    box, large = (80, 60, 128, 84), (80, 60, 220, 124)
+    quarter = Image.Transpose.ROTATE_90
+    both = _dim(_signed(3, "A1B", box, (640, 480))).transpose(quarter)
+    return (
+        _flawed("plain", _signed(0, "A1B", large, (640, 480)), Truth(boxes=(TruthBox("sign", *large),))),
+        _flawed("turned", _signed(1, "A1B", box, (640, 480)).transpose(quarter), Truth(angle=90)),
+        _flawed("dim", _dim(_signed(2, "A1B", box, (640, 480))), Truth(contrast=0.15)),
+        _flawed("both", both, Truth(angle=90, contrast=0.15)),
+        _flawed("large", _signed(4, "A1B", box, (1280, 960)), Truth(boxes=(TruthBox("sign", *box),))),
+    )
+
+
+def _flawed(row: str, image: Image.Image, truth: Truth) -> SourceRow:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return SourceRow(row, (buffer.getvalue(),), f"What does the {row} sign say?", "A1B", truth=truth, license="CC0")
 
 
 class Scripted:
