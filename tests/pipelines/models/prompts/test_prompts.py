@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipelines.models.prompts
-from pipelines.models.prompts import PromptError, bundled_prompt, escaped, load_prompt, nonce
+from pipelines.models.prompts import PromptError, bundled_prompt, earlier_versions, escaped, load_prompt, nonce
 
 GOOD = (
     "---\nname: crop\nversion: 1\nslots: [question, box]\n---\n# system\nBe brief.\n# user\n{{ question }} {{ box }}\n"
@@ -135,3 +135,19 @@ def test_a_nonce_is_in_none_of_its_words(one, other):
 def test_the_same_words_have_the_same_nonce_and_other_words_another(words):
     assert nonce(*words) == nonce(*words)
     assert nonce(*words) != nonce(*words, "")
+
+
+def test_what_shipped_before_is_kept_for_the_ledgers_that_were_paid_to_it():
+    folder = Path(pipelines.models.prompts.__file__).parent
+    for path in (folder / "earlier").iterdir():
+        name, version, _ = path.name.split(".")
+        earlier, now = load_prompt(path), bundled_prompt(name)
+        assert (earlier.name, str(earlier.version)) == (name, version)
+        assert earlier.version < now.version
+        assert earlier in earlier_versions(now)
+    assert [prompt.version for prompt in earlier_versions(bundled_prompt("rotation"))] == [2]
+    assert earlier_versions(bundled_prompt("figure")) == ()
+
+
+def test_a_prompt_of_ones_own_has_no_earlier_versions(written):
+    assert earlier_versions(load_prompt(written(GOOD))) == ()
