@@ -144,9 +144,10 @@ class Drafts(RecipeStage[Sample, Draft]):
     async def _task(self, sample: Sample, prepared: PreparedSample, hint: Mapping[str, Any]) -> tuple[Recipe, Task]:
         """The rollout to be made; with an earlier version of the prompt where the ledger has what was written to it."""
         before = {name: fact for name, fact in hint.items() if not name.startswith("told_")}
-        for recipe in self.recipe.earlier if isinstance(self.writer, RecordedPolicy) else ():
-            task = task_of(recipe, sample, prepared.images, before, prepared.mode, self.writer)
-            if await self.writer.has_written(_request(task, recipe.protocol.stop)):
+        writer = self.writer
+        for recipe in self.recipe.earlier:
+            task = task_of(recipe, sample, prepared.images, before, prepared.mode, writer)
+            if isinstance(writer, RecordedPolicy) and await writer.has_written(_request(task, recipe.protocol.stop)):
                 return recipe, task
         now = {**hint, **self._as_given(sample, prepared)}
         return self.recipe, task_of(self.recipe, sample, prepared.images, now, prepared.mode, self.writer)
