@@ -186,7 +186,7 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
 
 
 def region_told(hint: Mapping[str, Any]) -> str:
-    """Where to crop, as the writer was told; drafts of earlier versions were told it exactly."""
+    """Where to crop, as the prompt says it; the prompts of earlier versions said it exactly."""
     text: str = hint.get("told_region", hint["region"])
     return text
 
