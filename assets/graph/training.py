@@ -19,6 +19,7 @@ from assets.graph.training_config import (
     tiny_program,
 )
 from assets.launching import LauncherResource, launch, run_here
+from pipelines.publishing.dataset_reader import dataset_files
 from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.storage.workspace import Workspace
 
@@ -108,7 +109,10 @@ def evaluation(
     output = opened.home / "evaluations" / config.checkpoint
     datasets = [opened.home / "datasets" / name for name in config.datasets or _EVALUATED]
     if not config.datasets:
-        datasets = [] if config.benchmarks else [folder for folder in datasets if folder.exists()]
+        split = None if config.split == "all" else config.split
+        held_out = [folder for folder in datasets if dataset_files(folder, split=split)]
+        existing = [folder for folder in datasets if folder.exists()]
+        datasets = [] if config.benchmarks else held_out or existing
     program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
     return launch(context, program, launcher)
 

@@ -97,7 +97,7 @@ class EvaluationConfig(dg.Config):
     datasets: list[str] = Field(
         default=[],
         description="Datasets with held-out questions, below datasets/: sft/<family>, rl/prompts; none: sft/crop and "
-        "rl/prompts, where they exist.",
+        "rl/prompts, as far as they have rows in the split.",
     )
     split: str = _option(EvaluationSettings, "split", "validation")
     benchmarks: dict[str, str] = Field(

@@ -19,6 +19,7 @@ from typing import Any
 import dagster as dg
 import psutil
 import pytest
+from alembic.util.exc import CommandError
 
 SECONDS = 15.0
 """Within which everything must be gone; the program itself may take ten to end in order."""
@@ -48,8 +49,11 @@ def wait_until(reached: Callable[[], Any], *, seconds: float = 120.0) -> Any:
 
 def observed(home: Path, asset: str) -> bool:
     """Whether a step has reached Dagster, so that the program is at work."""
-    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
-        return bool(instance.fetch_observations(dg.AssetKey(asset), limit=1).records)
+    try:
+        with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+            return bool(instance.fetch_observations(dg.AssetKey(asset), limit=1).records)
+    except CommandError:  # the run is creating the tables
+        return False
 
 
 def all_gone(processes: list[psutil.Process]) -> None:

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -113,7 +113,10 @@ def test_a_model_that_writes_nonsense_gives_a_run_that_ends_with_typed_rejects_o
 
 
 class _OneOfEach(DemoSource):
-    """The demo's first row of each kind: scenes, photographs, films, problems and all."""
+    """The demo's first row of each kind: scenes, photographs, films, problems and all; each for every family."""
+
+    def _families(self, names: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        return {}
 
     def _all(self) -> list[LazyRow]:
         first: dict[str, LazyRow] = {}
