@@ -8,6 +8,7 @@ method of the class a tool, so all others begin with an underscore.
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -132,9 +133,8 @@ class SandboxEnvironment:
         if self._session is None:
             prompt = self._prompt
             images = self._row.get("image_files") or self._row.get("images") or ()
-            asked = self._row.get("asked")
-            names = self._row.get("image_names") or (image_names(asked.sample.question) if asked else ())
-            self._group = PROMPT_GROUPS.acquire(prompt, images, self._row.get("videos") or (), names)
+            names = self._image_names
+            self._group = PROMPT_GROUPS.acquire((prompt, *names), images, self._row.get("videos") or (), names)
             self._session = self._group.session(seed=seed_from(prompt, self._slot))
             setup = self._protocol.setup
             if setup and not (observation := self._session.run(setup)).ok:
@@ -145,6 +145,12 @@ class SandboxEnvironment:
 
     def _shown(self, observation: Observation) -> list[Image.Image]:
         return [self.pixels[image.sha256] for image in observation.images]
+
+    @property
+    def _image_names(self) -> Sequence[str]:
+        """What the prompt calls the images."""
+        asked = self._row.get("asked")
+        return self._row.get("image_names") or (image_names(asked.sample.question) if asked else ())
 
     @property
     def _prompt(self) -> str:
@@ -167,7 +173,7 @@ class SandboxEnvironment:
         if self._session is not None:
             self._session.close()
         if self._group is not None:
-            PROMPT_GROUPS.release(self._prompt)
+            PROMPT_GROUPS.release((self._prompt, *self._image_names))
         self._session = self._group = None
 
 

@@ -4,7 +4,7 @@ The groups belong to the pool of this process (``pipelines.generation.sandbox_se
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ class _Lease:
 
 @dataclass(slots=True)
 class PromptGroups:
-    """The groups that rollouts share, by prompt. Safe to use from several threads.
+    """The groups that rollouts share, by prompt and what it calls the images. Safe to use from several threads.
 
     A group is opened outside of the lock: decoding a large image takes a while, and the thread that generates uses
     ``threads`` for every execution.
@@ -33,7 +33,7 @@ class PromptGroups:
 
     limits: Limits = field(default_factory=Limits)
     _threads: ThreadPoolExecutor | None = None
-    _leases: dict[str, _Lease] = field(default_factory=dict)
+    _leases: dict[Hashable, _Lease] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -46,7 +46,7 @@ class PromptGroups:
 
     def acquire(
         self,
-        prompt: str,
+        prompt: Hashable,
         images: Sequence[bytes | Image.Image],
         videos: Sequence[bytes] = (),
         names: Sequence[str] = (),
@@ -62,7 +62,7 @@ class PromptGroups:
             self._open(prompt, lease, images, videos, names)
         return lease.group.result()
 
-    def release(self, prompt: str) -> None:
+    def release(self, prompt: Hashable) -> None:
         """Closes the group after its last rollout."""
         with self._lock:
             lease = self._leases.get(prompt)
@@ -85,7 +85,7 @@ class PromptGroups:
 
     def _open(
         self,
-        prompt: str,
+        prompt: Hashable,
         lease: _Lease,
         images: Sequence[bytes | Image.Image],
         videos: Sequence[bytes],
