@@ -76,10 +76,20 @@ def test_rollouts_of_one_prompt_share_a_group_that_the_last_one_closes(image):
     for rollout in rollouts:
         rollout.reset(trajectory_id="shared", protocol="thyme", image_files=[image])
         rollout.run_python("print(1)")
-    assert PROMPT_GROUPS._leases["shared"].n_users == 2
+    assert PROMPT_GROUPS._leases["shared",].n_users == 2
     for rollout in rollouts:
         rollout.reset()
-    assert "shared" not in PROMPT_GROUPS._leases
+    assert ("shared",) not in PROMPT_GROUPS._leases
+
+
+def test_a_prompt_that_calls_the_images_otherwise_has_a_group_of_its_own(image):
+    rollouts = [SandboxEnvironment() for _ in range(2)]
+    for rollout, names in zip(rollouts, ([], ["image_0.png"]), strict=True):
+        rollout.reset(trajectory_id="named", protocol="thyme", image_files=[image], image_names=names)
+        opened = rollout.run_python("from PIL import Image\nprint(Image.open('image_0.png').size)")
+        assert ("FileNotFoundError" in str(opened)) == (not names)
+    for rollout in rollouts:
+        rollout.reset()
 
 
 def test_a_rollout_that_writes_no_code_opens_nothing():
