@@ -144,21 +144,51 @@ def test_a_job_that_slurm_refuses_says_so(slurm: str, instance: dg.DagsterInstan
     assert "invalid partition" in failure(run(tmp_path / "out", refused, instance))
 
 
-@pytest.mark.parametrize("state", ["waits or runs", "has run"])
 def test_a_script_that_somebody_has_submitted_is_not_submitted_again(
-    launcher: LauncherResource, instance: dg.DagsterInstance, tmp_path: Path, state: str
+    launcher: LauncherResource, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    by_hand = LauncherResource(kind="slurm", wait_hours=0.0, folder=str(ROOT))
-    assert "the job was not started yet" in failure(run(tmp_path / "out", by_hand, instance))
-    subprocess.run(["sbatch", str(tmp_path / "out.job" / "1" / "job.sbatch")], check=True)
-    if state == "has run":
-        wait_until((tmp_path / "out.job" / "1" / "alive").exists)
-        wait_until(is_idle)
-    found = materialized(run(tmp_path / "out", launcher, instance))
-    assert found["final_loss"] == 1.0
-    assert found["ran_on"].startswith("Slurm job" if state == "waits or runs" else "handed over")
+    script = written_script(tmp_path / "out", instance)
+    job = subprocess.run(["sbatch", "--parsable", "--hold", script], check=True, capture_output=True, text=True).stdout
+    releaser = threading.Thread(target=release, args=(job.strip(), instance))
+    releaser.start()
+    try:
+        found = materialized(run(tmp_path / "out", launcher, instance))
+    finally:
+        releaser.join()
+    assert (found["final_loss"], found["ran_on"]) == (1.0, f"Slurm job {job.strip()}")
     (log,) = (tmp_path / "out.job" / "1").glob("log-*")
     assert log.is_file()
+
+
+def release(job: str, instance: dg.DagsterInstance) -> None:
+    """Lets a held job start as soon as a run says that it follows it; after two minutes also without."""
+    try:
+        wait_until(lambda: f"Slurm job {job}" in said(instance))
+    finally:
+        subprocess.run(["scontrol", "release", job], check=True)
+
+
+def said(instance: dg.DagsterInstance) -> str:
+    """All messages of all runs."""
+    return "\n".join(event.user_message for run in instance.get_runs() for event in instance.all_logs(run.run_id))
+
+
+def test_the_result_of_a_script_that_somebody_ran_is_taken(
+    launcher: LauncherResource, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    subprocess.run(["sbatch", "--wait", written_script(tmp_path / "out", instance)], check=True)
+    found = materialized(run(tmp_path / "out", launcher, instance))
+    assert found["final_loss"] == 1.0
+    assert found["ran_on"].startswith("handed over")
+    (log,) = (tmp_path / "out.job" / "1").glob("log-*")
+    assert log.is_file()
+
+
+def written_script(output: Path, instance: dg.DagsterInstance) -> str:
+    """The script of a run that left its job to be started by hand."""
+    by_hand = LauncherResource(kind="slurm", wait_hours=0.0, folder=str(ROOT))
+    assert "the job was not started yet" in failure(run(output, by_hand, instance))
+    return str(output.with_name(f"{output.name}.job") / "1" / "job.sbatch")
 
 
 @pytest.fixture
