@@ -86,6 +86,7 @@ def _train(
         modes=set(method.modes(settings.generations)),
         max_tokens=settings.max_tokens,
         context=context_length(job.model),
+        wording=settings.prompt,
     )
     trainer = build_trainer(
         rows,

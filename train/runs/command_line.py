@@ -82,7 +82,6 @@ _LATER = {"trainer", "bf16_weights", "loss_policy", "without_comments", "options
     f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")
 }
 
-
 TrainerOptions = Annotated[
     dict[str, Any],
     Flag(type=str, default=""),
@@ -95,7 +94,8 @@ TrainerOptions = Annotated[
 
 def without_unset(record: Values) -> Values:
     """Without options that checkpoints of earlier versions do not name and that are not set: those go on to count."""
-    return {name: value for name, value in record.items() if name not in _LATER or value}
+    unset = {name for name in _LATER & record.keys() if record[name] in (None, "", {}) or record[name] is False}
+    return {name: value for name, value in record.items() if name not in unset}
 
 
 def takes_settings(main: Callable[..., None]) -> Callable[..., None]:
@@ -170,7 +170,12 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
         return None
     if not path.is_file():
         raise typer.BadParameter(f"no file {path}")
-    entries = yaml.safe_load(path.read_text()) or {}
+    try:
+        entries = yaml.safe_load(path.read_text()) or {}
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise typer.BadParameter(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(entries, dict):
+        raise typer.BadParameter(f"{path}: expected `option: value` lines, found {type(entries).__name__}")
     repeatable = {parameter.name for parameter in context.command.params if getattr(parameter, "multiple", False)}
     option_names = {parameter.name for parameter in context.command.params} - {"config"}
     values = {str(name).replace("-", "_"): value for name, value in entries.items()}

@@ -81,11 +81,11 @@ FIXED: Mapping[str, Mapping[str, str]] = {
 def assigned(texts: Any) -> dict[str, Any]:
     """``["trainer.epsilon_high=0.28", …]`` as names and values, a JSON object, or a mapping. Raises ``TrainError``."""
     if isinstance(texts, str):
-        texts = json.loads(texts) if texts else {}
+        texts = _object(texts) if texts else {}
     if isinstance(texts, Mapping):
         return {str(name): value for name, value in texts.items()}
     pairs = [str(text).removeprefix("trainer.").partition("=")[::2] for text in texts or ()]
-    return {name: _value(text) for name, text in pairs}
+    return {name: _value(name, text) for name, text in pairs}
 
 
 def split_options(given: Mapping[str, Any], program: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -138,9 +138,22 @@ def _configuration(program: str) -> Any:
     return GRPOConfig
 
 
-def _value(text: str) -> Any:
+def _object(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise TrainError(f"trainer: expected a JSON object; {error}; found {text}") from error
+    if not isinstance(value, dict):
+        raise TrainError(f'trainer: expected a JSON object, as in {{"weight_decay": 0.1}}; found {text}')
+    return value
+
+
+def _value(name: str, text: str) -> Any:
     """As YAML reads it, but 1e-5 is a number."""
-    value = yaml.safe_load(text)
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise TrainError(f"trainer.{name}: {' '.join(str(error).split())}; found {text!r}") from error
     if isinstance(value, str):
         try:
             return float(value)

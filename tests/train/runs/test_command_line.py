@@ -96,3 +96,11 @@ def test_the_tiny_model_is_built_once(signs, tmp_path):
     flags = [str(tmp_path / "tiny"), "--dataset", str(signs)]
     assert "built" in CliRunner().invoke(program, flags).output
     assert "nothing to do" in CliRunner().invoke(program, flags).output
+
+
+@pytest.mark.parametrize(("text", "said"), [("limit: [", "cannot be read"), ("- limit", "option: value")])
+def test_a_file_without_options_is_one_message(tmp_path, text, said):
+    (tmp_path / "wrong.yaml").write_text(text)
+    result = run(tmp_path, "--config", str(tmp_path / "wrong.yaml"))[0]
+    assert result.exit_code == 2
+    assert said in result.output

@@ -9,7 +9,7 @@ from train.finetuning.settings import SftSettings
 from train.models.loading import load_model
 from train.rl.methods import settings_of
 from train.runs import TrainError
-from train.runs.trainer_options import FIXED, split_options
+from train.runs.trainer_options import FIXED, assigned, split_options
 
 CONFIGURATIONS = {"sft": SFTConfig, "grpo": GRPOConfig}
 
@@ -50,6 +50,24 @@ def test_what_cannot_be_passed_on_is_one_line_with_the_reason(program, name, mes
     with pytest.raises(TrainError, match=message) as raised:
         split_options({name: 1}, program)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["{bad", "[1, 2]", '"a"'])
+def test_an_object_that_is_none_is_one_line(text):
+    with pytest.raises(TrainError, match="trainer: expected a JSON object") as raised:
+        assigned(text)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_value_that_is_not_yaml_is_one_line():
+    with pytest.raises(TrainError, match=r"trainer\.delta: .*found '\['") as raised:
+        settings_of("codev", options=["trainer.delta=["])
+    assert "\n" not in str(raised.value)
+
+
+def test_a_zero_that_is_set_is_part_of_a_checkpoints_inputs():
+    assert settings_of("codev", repetition_min_chars=0).record["repetition_min_chars"] == 0
+    assert "repetition_min_chars" not in settings_of("codev").record
 
 
 def test_a_value_of_another_type_is_one_line():

@@ -28,7 +28,14 @@ class PromptsTooLong(TrainError):
 
 
 def check_lengths(
-    folder: Path, processor: Any, *, protocol: str, modes: Iterable[str], max_tokens: int, context: int
+    folder: Path,
+    processor: Any,
+    *,
+    protocol: str,
+    modes: Iterable[str],
+    max_tokens: int,
+    context: int,
+    wording: str | None = None,
 ) -> None:
     """Every question of a dataset in every mode, as ``processor`` renders it. Raises ``PromptsTooLong``."""
     lengths: dict[str, int] = {}
@@ -36,15 +43,19 @@ def check_lengths(
     for row in read_files(dataset_files(folder), without=("images", "videos")):
         if row["sample_id"] not in lengths:
             question, spoken = question_of(row), row.get("protocol") or protocol
-            lengths[row["sample_id"]] = max(prompt_length(question, processor, spoken, mode) for mode in named)
+            lengths[row["sample_id"]] = max(
+                prompt_length(question, processor, spoken, mode, wording=wording) for mode in named
+            )
     long = [length for length in lengths.values() if length + max_tokens > context]
     if long:
         raise PromptsTooLong(len(long), len(lengths), max(long), max_tokens=max_tokens, context=context)
 
 
-def prompt_length(question: GradedQuestion, processor: Any, protocol: str, mode: str = "free") -> int:
+def prompt_length(
+    question: GradedQuestion, processor: Any, protocol: str, mode: str = "free", *, wording: str | None = None
+) -> int:
     """Tokens of a prompt with its images."""
-    messages = opening(question, protocol=protocol, mode=mode)
+    messages = opening(question, protocol=protocol, mode=mode, wording=wording)
     text = processor.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     images = processor.image_processor
     n_patches = (

@@ -11,13 +11,14 @@ def read_with(model, **size):
     return processor
 
 
-def test_a_prompt_is_as_long_as_the_processor_makes_it(dataset, model):
+@pytest.mark.parametrize("wording", [None, "thyme_paper"])
+def test_a_prompt_is_as_long_as_the_processor_makes_it(dataset, model, wording):
     processor = read_with(model)
     for row in open_prompts(dataset):
-        asked = prompt(row, protocol="thyme")
+        asked = prompt(row, protocol="thyme", wording=wording)
         text = processor.apply_chat_template(asked["prompt"], add_generation_prompt=True, tokenize=False)
         read = processor(text=[text], images=asked["images"] or None)["input_ids"][0]
-        assert prompt_length(asked["asked"], processor, "thyme") == len(read)
+        assert prompt_length(asked["asked"], processor, "thyme", wording=wording) == len(read)
 
 
 def test_prompts_that_leave_no_room_are_counted_with_the_way_out(dataset, tiny):
@@ -33,6 +34,17 @@ def test_prompts_that_leave_no_room_are_counted_with_the_way_out(dataset, tiny):
     assert 1 <= raised.value.n_long < 8
     with pytest.raises(PromptsTooLong, match="lower --max-pixels, or leave these rows out"):
         check_lengths(dataset, processor, **given, context=20)
+
+
+def test_the_check_asks_in_the_words_that_are_trained(dataset, tiny):
+    processor = read_with(tiny)
+    questions = [prompt(row, protocol="thyme")["asked"] for row in open_prompts(dataset)]
+    longest = max(prompt_length(one, processor, "thyme", wording="thyme_paper") for one in questions)
+    with pytest.raises(PromptsTooLong) as raised:
+        check_lengths(
+            dataset, processor, protocol="thyme", modes=["free"], max_tokens=9, context=20, wording="thyme_paper"
+        )
+    assert raised.value.longest == longest
 
 
 def test_a_checkpoint_hands_its_limit_of_pixels_on(tiny, tmp_path):
