@@ -13,6 +13,7 @@ from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT, facts_of_h
 from pipelines.models.messages import opening_messages
 from pipelines.models.policies import Completion, CompletionRequest, Policy
 from pipelines.models.policies.recorded import RecordedPolicy
+from pipelines.models.prompts import Prompt, earlier_versions
 from pipelines.models.tasks import PreparedSample, Task, image_sizes, question_text, video_info
 from pipelines.records import Draft, ImageRef, Provenance, Sample, Usage, to_row
 from pipelines.records.digest import digest, seed_from
@@ -126,7 +127,7 @@ class Drafts(RecipeStage[Sample, Draft]):
         prepared = self.recipe.prepare(sample, self.store)
         seen = visibility_hint(sample, self.store)
         plan = await self._plan(sample, prepared, seen, spent)
-        recipe, task = await self._task(sample, prepared, {**prepared.hint, **seen, **plan})
+        prompt, task = await self._task(sample, prepared, {**prepared.hint, **seen, **plan})
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)
         parse_turn(completion, self.recipe.protocol)
         return Draft(
@@ -137,20 +138,21 @@ class Drafts(RecipeStage[Sample, Draft]):
             hint=json.dumps(dict(task.hint), sort_keys=True),
             text=completion.text,
             usage=spent.usage,
-            provenance=provenance(self.writer, recipe.prompt.digest, seed=task.seed),
+            provenance=provenance(self.writer, prompt.digest, seed=task.seed),
             mode=task.mode,
         )
 
-    async def _task(self, sample: Sample, prepared: PreparedSample, hint: Mapping[str, Any]) -> tuple[Recipe, Task]:
+    async def _task(self, sample: Sample, prepared: PreparedSample, hint: Mapping[str, Any]) -> tuple[Prompt, Task]:
         """The rollout to be made; with an earlier version of the prompt where the ledger has what was written to it."""
-        before = {name: fact for name, fact in hint.items() if not name.startswith("told_")}
-        writer = self.writer
-        for recipe in self.recipe.earlier:
-            task = task_of(recipe, sample, prepared.images, before, prepared.mode, writer)
-            if isinstance(writer, RecordedPolicy) and await writer.has_written(_request(task, recipe.protocol.stop)):
-                return recipe, task
+        recipe, writer = self.recipe, self.writer
+        if isinstance(writer, RecordedPolicy):
+            before = {name: fact for name, fact in hint.items() if not name.startswith("told_")}
+            for prompt in earlier_versions(recipe.prompt):
+                task = task_of(recipe, sample, prepared.images, before, prepared.mode, writer, prompt=prompt)
+                if await writer.has_written(_request(task, recipe.protocol.stop)):
+                    return prompt, task
         now = {**hint, **self._as_given(sample, prepared)}
-        return self.recipe, task_of(self.recipe, sample, prepared.images, now, prepared.mode, self.writer)
+        return recipe.prompt, task_of(recipe, sample, prepared.images, now, prepared.mode, writer, prompt=recipe.prompt)
 
     def _as_given(self, sample: Sample, prepared: PreparedSample) -> Mapping[str, Any]:
         """What was measured of the image that the recipe made, where it is another than the sample's."""
@@ -184,16 +186,24 @@ def _request(task: Task, stop: tuple[str, ...], schema: Mapping[str, Any] | None
 
 
 def task_of(
-    recipe: Recipe, sample: Sample, images: Sequence[ImageRef], hint: Mapping[str, Any], mode: str, writer: Policy
+    recipe: Recipe,
+    sample: Sample,
+    images: Sequence[ImageRef],
+    hint: Mapping[str, Any],
+    mode: str,
+    writer: Policy,
+    *,
+    prompt: Prompt,
 ) -> Task:
-    """The rollout to be made of a prepared sample; the same sample and policy give the same task."""
+    """The rollout to be made of a prepared sample; the same sample, ``prompt`` (a version of the recipe's) and policy
+    give the same task."""
     seed = seed_from(recipe.family, sample.sample_id)
     others = [recipe.plan.prompt.digest] if recipe.plan else []
-    others += [FACTS_PROMPT.digest] if SLOT in recipe.prompt.slots else []
+    others += [FACTS_PROMPT.digest] if SLOT in prompt.slots else []
     slots = {"question": question_text(sample), "sizes": image_sizes(tuple(images)), **hint}
     slots |= {"videos": video_info(sample.videos), SLOT: facts_of_hint(hint)}
-    system, user = recipe.prompt.render(**{name: slots[name] for name in recipe.prompt.slots & slots.keys()})
-    determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), recipe.prompt.digest, seed, *others]
+    system, user = prompt.render(**{name: slots[name] for name in prompt.slots & slots.keys()})
+    determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), prompt.digest, seed, *others]
     return Task(
         trajectory_id=digest(determinants),
         family=recipe.family,

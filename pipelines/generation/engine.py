@@ -23,6 +23,7 @@ from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.generation.stage import RUNNER_CODE, SAMPLES, Rejection, Shard
 from pipelines.generation.verdicts import Verdicts
 from pipelines.models.policies import Completion, Policy
+from pipelines.models.prompts import Prompt, earlier_versions
 from pipelines.models.tasks import image_names
 from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
 from pipelines.records.digest import digest
@@ -160,7 +161,7 @@ class Runs(RecipeStage[Draft, Trajectory]):
         now = provenance(self.writer, self.recipe.prompt.digest, seed=0)
         for _, draft in rows:
             wrote = replace(draft.provenance, seed=0, sandbox_digest=now.sandbox_digest)
-            if wrote != replace(now, prompt_digest=self._recipe_of(draft).prompt.digest):
+            if wrote != replace(now, prompt_digest=self._prompt_of(draft).digest):
                 raise TableStale(
                     f"{shard.key(f'{self.family}/drafts')} was written by {wrote.policy} ({wrote.model}) with "
                     f"another prompt, model or sampling than {now.policy} ({now.model}) has now; materialise the "
@@ -168,18 +169,19 @@ class Runs(RecipeStage[Draft, Trajectory]):
                 )
         return rows
 
-    def _recipe_of(self, draft: Draft) -> Recipe:
-        """With the version of the prompt that the draft was written to."""
-        versions = {recipe.prompt.digest: recipe for recipe in self.recipe.earlier}
-        return versions.get(draft.provenance.prompt_digest, self.recipe)
+    def _prompt_of(self, draft: Draft) -> Prompt:
+        """The version of the recipe's prompt that the draft was written to."""
+        written_to = draft.provenance.prompt_digest
+        earlier = (prompt for prompt in earlier_versions(self.recipe.prompt) if prompt.digest == written_to)
+        return next(earlier, self.recipe.prompt)
 
     def paid_before(self, row: Draft) -> Usage:
         return row.usage
 
     async def measure(self, sample: Sample, row: Draft) -> Trajectory | Rejection:
         """The rollout; one without an answer is rejected with its rounds."""
-        recipe = self._recipe_of(row)
-        task = task_of(recipe, sample, row.images, json.loads(row.hint), row.mode, self.writer)
+        recipe, prompt = self.recipe, self._prompt_of(row)
+        task = task_of(recipe, sample, row.images, json.loads(row.hint), row.mode, self.writer, prompt=prompt)
         async with self.sandboxes.session(
             task.images, sample.videos, seed=task.seed, names=image_names(sample.question)
         ) as session:

@@ -59,7 +59,15 @@ def dataset_files(folder: Path, *, split: str | None = None, nested: bool = Fals
 
 
 def marker_facts(folder: Path) -> dict[str, Any]:
-    """What the marker of a dataset or an export says; empty without one. Raises ``ValueError`` for a broken one."""
+    """What the marker of a dataset or an export says; empty without one that can be read: the folder is incomplete."""
+    try:
+        return read_marker(folder)
+    except ValueError:
+        return {}
+
+
+def read_marker(folder: Path) -> dict[str, Any]:
+    """``marker_facts`` that raises ``ValueError`` for a broken marker."""
     marker = folder / MARKER
     facts = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
     if not isinstance(facts, dict):

@@ -180,6 +180,6 @@ def _read_marker(folder: Path, inputs: str) -> Shipped | None:
     facts, card = marker_facts(folder), folder / _CARD
     if facts.get("inputs") != inputs or not any(folder.glob("*.parquet")) or not card.exists():
         return None
-    if digest_bytes(card.read_bytes()) != facts["card"]:
+    if digest_bytes(card.read_bytes()) != facts.get("card"):
         return None
     return Shipped(folder, facts["n_rows"], facts["n_images"], facts["n_bytes"])

@@ -25,6 +25,9 @@ SEEN_SIDE = 2 * SMALL_SIDE
 SEEN_LEVELS = 2 * FAINT_LEVELS
 """What spreads over so many grey levels is neither too faint nor too dark."""
 
+SMALL_SHARE = 0.05
+"""Of the image: Thyme's bound on small targets in its high-resolution data (§4.1)."""
+
 DETAIL_SHARE, DETAIL_SIDE = 0.01, 1000
 """A thing below this share of an image with a longer side over ``DETAIL_SIDE`` pixels is a detail of it."""
 

@@ -4,9 +4,7 @@ CodeV (§4.3) keeps the tool reward near 0 elsewhere, and gives no rule for whic
 """
 
 from pipelines.records import Sample
-
-MAX_SHARE = 0.05
-"""Of the image; Thyme's bound on small targets (§4.1)."""
+from pipelines.records.visibility import SMALL_SHARE
 
 
 def asks_visual_search(sample: Sample, stated: bool | None = None) -> bool | None:
@@ -15,4 +13,4 @@ def asks_visual_search(sample: Sample, stated: bool | None = None) -> bool | Non
         return False
     areas = [image.width * image.height for image in sample.images]
     shares = [target.box.area / areas[target.image] for target in sample.truth.boxes if target.image < len(areas)]
-    return min(shares) <= MAX_SHARE if shares else stated
+    return min(shares) <= SMALL_SHARE if shares else stated

@@ -28,6 +28,8 @@ THRESHOLDS = tuple(Fraction(n, 20) for n in range(10, 20))
 """VSI-Bench's confidence thresholds: 0.5, 0.55, …, 0.95."""
 RELAXED_CHANGE = Fraction(1, 20)
 CLOSE = Fraction(1, 1000)
+MAX_PRECISION = 20
+"""Decimal places. A row that asks for more, or for none that is a number, says nothing about rounding."""
 MAX_CHARS = 4000
 """A longer answer is no answer."""
 _LETTERS = "ABCDEFGHIJ"
@@ -189,4 +191,4 @@ def _letters_in(answer: str) -> set[str]:
 
 def _precision(sample: Sample) -> int | None:
     precision = details_of(sample).get("precision")
-    return int(precision) if isinstance(precision, int | float) else None
+    return int(precision) if isinstance(precision, int | float) and 0 <= precision <= MAX_PRECISION else None

@@ -10,19 +10,19 @@ import pkgutil
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT
-from pipelines.models.prompts import Prompt, bundled_prompt, earlier_versions
+from pipelines.models.prompts import Prompt, bundled_prompt
 from pipelines.models.protocols import Protocol, Thyme
 from pipelines.models.tasks import PreparedSample, Task
 from pipelines.records import ImageRef, LossPolicy, Round, Sample, Trajectory
 from pipelines.records.digest import digest, digest_bytes, seed_from
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.records.visibility import LARGE_SIDE
+from pipelines.records.visibility import LARGE_SIDE, SMALL_SHARE
 from pipelines.selection.stratified import mixture
 from pipelines.storage.images import ImageStore
 from pipelines.storage.user_files import added_files, imported
@@ -112,11 +112,6 @@ class Recipe:
         prompts += [FACTS_PROMPT.digest] if SLOT in self.prompt.slots else []
         object.__setattr__(self, "digest", digest([digest_bytes(self.file.read_bytes()), *prompts]))
 
-    @property
-    def earlier(self) -> tuple["Recipe", ...]:
-        """With each version of its prompt that shipped before: what a policy wrote to one is not paid for again."""
-        return tuple(replace(self, prompt=prompt) for prompt in earlier_versions(self.prompt))
-
 
 def load_recipes() -> dict[str, Recipe]:
     """Every recipe by its family. Raises ``RecipeError`` when a file defines none or a family twice."""
@@ -140,9 +135,6 @@ def quotas(recipes: Sequence[Recipe], *, n_rows: int | None) -> dict[str, int]:
     return mixture({recipe.family: recipe.n_wanted for recipe in recipes if recipe.n_wanted}, n_rows)
 
 
-MAX_TARGET_SHARE = 0.05
-"""Thyme's bound on small targets in its high-resolution data (§4.1)."""
-
 MAX_LOOK_SHARE = 0.2
 """How much of the image a region may fill that is not known to the pixel; ``crop_is_tight`` allows 0.25."""
 
@@ -154,12 +146,12 @@ def target_region(sample: Sample) -> Box:
     """The region to crop: the target with a margin.
 
     Raises ``RowError``: not_applicable without a target's box, unsuitable where the target fills more than
-    ``MAX_TARGET_SHARE`` of the image or is large as the model sees it, because cropping it would be lazy.
+    ``SMALL_SHARE`` of the image or is large as the model sees it, because cropping it would be lazy.
     """
     if not sample.images or not sample.truth.boxes:
         raise RowError(Reason.NOT_APPLICABLE, "the sample has no image with a target's box")
     image, target = sample.images[0], sample.truth.boxes[0].box
-    require_small(target, image, MAX_TARGET_SHARE)
+    require_small(target, image, SMALL_SHARE)
     if (side := shown_side(target, image.width, image.height)) >= LARGE_SIDE:
         raise RowError(Reason.UNSUITABLE, f"the target can be seen as it is: {side:g} pixels of the model")
     return with_margin(target, image)
@@ -183,12 +175,6 @@ def as_looked_up(exact: Box, image: ImageRef, rng: random.Random) -> Box:
         if region.area <= MAX_LOOK_SHARE * image.width * image.height:
             return region
     return exact
-
-
-def region_told(hint: Mapping[str, Any]) -> str:
-    """Where to crop, as the prompt says it; the prompts of earlier versions said it exactly."""
-    text: str = hint.get("told_region", hint["region"])
-    return text
 
 
 def told_region(exact: Box, sample: Sample) -> Box:
@@ -256,6 +242,11 @@ def two_crops(
         regions = {"first_region": first, "region": exact, "told_first_region": told_first, "told_region": told}
         return PreparedSample(sample.images, {name: as_text(region) for name, region in regions.items()})
 
+    def second_turn(task: Task, rounds: tuple[Round, ...]) -> str:
+        if len(rounds) != 1:
+            return ""
+        return follow_up.format(region=task.hint.get("told_region", task.hint["region"]))  # earlier prompts: exact
+
     return Recipe(
         family=family,
         description=description,
@@ -275,7 +266,7 @@ def two_crops(
             hint_stays_hidden,
         ),
         max_rounds=2,
-        follow_up=lambda task, rounds: follow_up.format(region=region_told(task.hint)) if len(rounds) == 1 else "",
+        follow_up=second_turn,
     )
 
 

@@ -2,7 +2,7 @@
 
 The policy receives the target's place in round numbers, writes why a closer look helps and code that crops and
 enlarges, sees the crop, and answers. The numbers may show in the code only. Samples without a box are not applicable;
-a target that fills more than ``MAX_TARGET_SHARE`` of the image, or is large as a model sees it, is unsuitable, because
+a target that fills more than ``SMALL_SHARE`` of the image, or is large as a model sees it, is unsuitable, because
 cropping it would be lazy. Rows whose question is always answered without tools ship on request only
 (``max_without_tools=1``).
 """

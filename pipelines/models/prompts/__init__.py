@@ -112,6 +112,7 @@ def bundled_prompt(name: str) -> Prompt:
     return load_prompt(Path(__file__).with_name(f"{name}.md"))
 
 
+@cache
 def earlier_versions(prompt: Prompt) -> tuple[Prompt, ...]:
     """What shipped before a bundled prompt, the newest first: ``earlier/<name>.<version>.md``. None of a user's own."""
     folder = Path(__file__).parent

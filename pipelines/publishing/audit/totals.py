@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.publishing.audit.findings import AuditFinding, shortened
 from pipelines.publishing.audit.row_case import Row
-from pipelines.publishing.dataset_reader import MARKER, Kind, marker_facts
+from pipelines.publishing.dataset_reader import MARKER, Kind, read_marker
 from pipelines.records.digest import digest
 
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader):? (.+?) \| (\d+) \|$", re.MULTILINE)
@@ -49,7 +49,7 @@ class DatasetTotals:
         """The marker and the card against what was counted."""
         card = self._folder / "README.md"
         try:
-            stated = marker_facts(self._folder)
+            stated = read_marker(self._folder)
         except ValueError as error:
             stated = {}
             yield self._finding(f"{MARKER}: {error}")

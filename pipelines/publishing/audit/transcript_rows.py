@@ -16,7 +16,7 @@ from PIL import Image
 
 from pipelines.models.protocols import PROTOCOLS, ParsedTurn
 from pipelines.publishing.audit.plain import NotComparable
-from pipelines.publishing.dataset_reader import MARKER, marker_facts
+from pipelines.publishing.dataset_reader import MARKER, read_marker
 from pipelines.publishing.layouts.text import unescaped
 from pipelines.publishing.replay import Execute
 from pipelines.records import ImageRef, Observation, to_row
@@ -65,7 +65,7 @@ def find_conversations(path: Path, mapping: str | None) -> Conversations | None:
         source = _mapped(path, mapping).open("release")
         return Conversations(path.name, source.rows(0), 0, MAX_DIFFERENCE, is_escaped=False)
     try:
-        facts = marker_facts(path)
+        facts = read_marker(path)
     except ValueError as error:
         raise UnauditableError(f"{path / MARKER} cannot be read: {error}") from error
     if "layout" not in facts:

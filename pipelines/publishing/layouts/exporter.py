@@ -174,7 +174,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 def _existing(out: Path, inputs: str) -> Exported | None:
     """The complete folder that was made from the same inputs."""
     facts = marker_facts(out)
-    if facts.get("inputs") != inputs or "layout" not in facts or facts["files"] != _sizes(out):
+    if facts.get("inputs") != inputs or "layout" not in facts or facts.get("files") != _sizes(out):
         return None
     return _exported(out, facts, reused=True)
 

@@ -101,6 +101,9 @@ def test_a_folder_that_was_lost_or_half_written_is_written_again_with_the_same_b
     (shipped.folder / "README.md").write_text("half")
     SftDataset(made, recipe, PARTITIONS).publish()
     assert folder_bytes(shipped.folder) == whole
+    (shipped.folder / ".darkroom.json").write_text('{"inp')
+    SftDataset(made, recipe, PARTITIONS).publish()
+    assert folder_bytes(shipped.folder) == whole
 
 
 def test_a_quota_ships_exactly_so_many_and_the_others_are_rejects(made: Workspace, recipe: Recipe) -> None:

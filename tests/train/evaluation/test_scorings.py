@@ -14,6 +14,7 @@ from train.evaluation.metrics import accuracy
 from train.evaluation.own_figures import Figure, own_figures
 from train.evaluation.results import Findings, results
 from train.evaluation.scorings import (
+    SCORINGS,
     close,
     contains,
     letters,
@@ -72,6 +73,12 @@ def test_numbers_are_rounded_to_the_rows_precision():
     assert [rounded(answer, "1.2", 1) for answer in ("1.15001", "1.249", "1.25001", "x")] == [1, 1, 0, 0]
     assert [rounded(answer, "-3", None) for answer in ("-3.9", "-4")] == [1, 0]
     assert rounded("red", "red", None) is None
+
+
+@pytest.mark.parametrize("precision", [float("nan"), float("inf"), 1e9, -1, "2", None])
+def test_a_precision_that_no_number_has_rounds_nothing(precision):
+    sample = replace(played("a").question.sample, answer="4", truth=Truth(details=json.dumps({"precision": precision})))
+    assert SCORINGS["rounded"]("4.4", ("4",), sample) == 1.0
 
 
 def test_close_is_a_thousandth():

@@ -34,12 +34,12 @@ from pipelines.verification.judges.policy import SCHEMA, judge_turn, last_vote, 
 from train.rl.settings import Rubric
 from train.runs import JudgeDown, TrainError
 
-CONCLUSION, PROCESS, EVIDENCE, TARGET, SHARE = (
-    bundled_prompt(f"judge_{name}") for name in ("conclusion", "process", "evidence", "target", "share")
+CONCLUSION, PROCESS, EVIDENCE, EVIDENCE_TEXT, TARGET, SHARE = (
+    bundled_prompt(f"judge_{name}")
+    for name in ("conclusion", "process", "evidence", "evidence_text", "target", "share")
 )
 CONCLUSION_CHARS = 500
 """Length of the end of the thinking that Thyme's consistency judge reads (appendix C.5.2)."""
-EVIDENCE_TEXT = bundled_prompt("judge_evidence_text")
 OUTPUT_CHARS = 4_000
 """Of what code printed, as the judge of evidence reads it."""
 PROCESS_CHARS = 30_000

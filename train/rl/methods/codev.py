@@ -45,7 +45,7 @@ class CodeVMethod(Method):
         "batch": "256, 200 steps (§5.1)",
     }
     wants_judge: ClassVar[str] = (
-        "whether a picture is evidence for the question (without: redlines alone, where an answer is right)"
+        "whether an output is evidence for the question (without: redlines alone, where an answer is right)"
     )
 
     def __post_init__(self) -> None:

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import earlier_versions
+
 LOOK = (
     "<think>Let me look closer.\n<code>\n```python\nfrom PIL import Image\nimage = Image.open(image_path)\n"
     "image.crop((40, 60, 90, 90)).save('/mnt/data/temp_processed_images/a.png')\n```\n</code>"
@@ -13,10 +16,16 @@ LOOK = (
 ANSWER = "It is there.</think>\n<answer>S0X</answer>"
 
 
+def before_this(recipe: Recipe) -> Recipe:
+    """As the version before had it."""
+    [prompt] = earlier_versions(recipe.prompt)
+    return replace(recipe, prompt=prompt)
+
+
 @pytest.mark.parametrize("name", ["crop", "direct", "error_correction", "further_enhancement"])
 def test_a_draft_that_was_paid_to_an_earlier_prompt_is_not_paid_again(signs, scripted, name) -> None:
     family = signs(name)
-    [earlier] = family.recipe.earlier
+    earlier = before_this(family.recipe)
     plan = '{"issue": "fine as it is", "operation": -1}'
     paid, asked = (scripted(lambda turn: plan if turn.task.stage == "plan" else LOOK) for _ in range(2))
     before = replace(family, recipe=earlier).draft(paid)
@@ -29,7 +38,7 @@ def test_a_draft_that_was_paid_to_an_earlier_prompt_is_not_paid_again(signs, scr
 def test_a_second_turn_is_told_what_the_first_one_was(signs, scripted) -> None:
     """Drafts of earlier versions knew the exact region; a request that says it otherwise would be paid for again."""
     family = signs("error_correction")
-    [earlier] = family.recipe.earlier
+    earlier = before_this(family.recipe)
     replace(family, recipe=earlier).draft(scripted(lambda turn: LOOK))
     family.draft(scripted(lambda turn: ""))
     policy = scripted(lambda turn: ANSWER)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipelines.models.messages import ImagePart, Text
+from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import Malformed, ParsedTurn, PyVision
 from pipelines.records import ImageRef, Observation, VideoRef
+from pipelines.records.digest import digest
 
 PYVISION = PyVision()
 IMAGE = ImageRef("a" * 64, 2400, 1600, "RGB", "PNG")
@@ -151,3 +153,17 @@ def test_an_image_is_a_frame_only_of_a_video_that_is_there():
     assert "image_clue_1, 2400x1600 pixels:" in texts[1]
     assert "but for the frames that are shown" in str(PYVISION.opening("Q?", (frame,), (VIDEO,))[0].parts)
     assert PYVISION.opening("Q?", (frame,), ())[1].parts[0].text.startswith("image_clue_0, 1280x720")
+
+
+@pytest.mark.parametrize(
+    ("has_images", "videos", "expected"),
+    [
+        (True, "", "4123cf9a6d7a284233b1ec47d300eab8204b0f75e4e2ed851d81386e42af87e0"),
+        (False, "one, 10 s", "ee66dfd46a3af458d49ee88d41055348aa98e08ec3653ad275cd6057fd09e227"),
+        (True, "one, 10 s", "de9ef03d1bc5f869c18d486513c05f027c7315c5e1c8f4a3d09f0f5225360419"),
+    ],
+)
+def test_the_free_prompt_is_the_one_that_checkpoints_were_trained_with(has_images, videos, expected):
+    """Version 1 has gained slots for other modes since; without them it reads as it did, to the byte."""
+    slots = {"question": "What?", "has_images": has_images, "videos": videos, "has_frames": False, "mode": "free"}
+    assert digest(list(bundled_prompt("pyvision").render(**slots))) == expected

@@ -181,6 +181,14 @@ def test_the_marker_is_hidden_and_names_every_file(mixed: ExportSource, tmp_path
     assert set(facts["files"]) == {path.name for path in made.folder.iterdir()} - {MARKER}
 
 
+@pytest.mark.parametrize("broken", ["{", "[]", "\udcff"])
+def test_a_folder_with_a_broken_marker_is_nobodys(mixed: ExportSource, tmp_path: Path, broken: str) -> None:
+    made = export(mixed, LAYOUTS["verl_sft"], tmp_path / "out")
+    (made.folder / MARKER).write_text(broken, errors="surrogateescape")
+    with pytest.raises(LayoutError, match="holds something that no export made"):
+        export(mixed, LAYOUTS["verl_sft"], tmp_path / "out")
+
+
 def test_all_is_every_family_in_order(datasets: Path) -> None:
     assert find_source("all", datasets, split="train").files == find_source("mixed", datasets, split="train").files
 
