@@ -33,7 +33,7 @@ from pipelines.publishing.gallery import write_gallery
 from pipelines.storage.workspace import Workspace
 
 Call = Callable[..., Awaitable[Any]]
-START_SECONDS = 90
+START_SECONDS = 300
 GRAPH = "/asset-groups"
 """With every group closed: a family is one box."""
 ASSET = "/assets/crop/trajectories?view=partitions&partition={partition}"

@@ -98,7 +98,7 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> str:
     name, *arguments = command.split()
     assert name == "darkroom"
     program = [str(Path(sys.executable).with_name("darkroom")), *arguments]
-    ended = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+    ended = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, timeout=800)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
 

@@ -21,7 +21,7 @@ from annotation.rounds.campaign import Campaign as Rules
 from annotation.rounds.journal import Journal
 from annotation.rounds.sync import Sync
 from pipelines.records import ImageRef, PoolImage
-from tests.e2e.annotators import boxes, choice, text
+from tests.e2e.annotators import boxes, choice, http_client, text
 
 SIZE = (4000, 3000)
 PASSWORD = "a secret of theirs 1"
@@ -131,7 +131,7 @@ class Campaign:
         self._post(self.tokens[email], f"/darkroom/tasks/{task['id']}/answer", {"answer": answer})
         headers = {"Authorization": f"Token {self.tokens[email]}"}
         path = f"{self.studio.url}/api/tasks/{task['id']}/"
-        read: dict[str, Any] = httpx.get(path, headers=headers, timeout=60, trust_env=False).json()
+        read: dict[str, Any] = httpx.get(path, headers=headers, timeout=300, trust_env=False).json()
         self._shown(email, read)
         return read
 
@@ -145,7 +145,7 @@ class Campaign:
         headers = {"Authorization": f"Token {self.admin_token}"}
         number = next(person.person_id for person in self.studio.people() if person.email == email)
         path = f"/api/tasks?project={self.project('cross_check')}&fields=all&page_size=100"
-        tasks = httpx.get(self.studio.url + path, headers=headers, timeout=60, trust_env=False).json()["tasks"]
+        tasks = httpx.get(self.studio.url + path, headers=headers, timeout=300, trust_env=False).json()["tasks"]
         own = [one for task in tasks for one in task["annotations"] if one["completed_by"] == number]
         return Annotations(
             next(one["id"] for one in own if one["result"]), next(one["id"] for one in own if not one["result"])
@@ -179,14 +179,14 @@ class Campaign:
 
     def _post(self, token: str, path: str, body: Any) -> Any:
         headers = {"Authorization": f"Token {token}"}
-        said = httpx.post(self.studio.url + path, json=body, headers=headers, timeout=60, trust_env=False)
+        said = httpx.post(self.studio.url + path, json=body, headers=headers, timeout=300, trust_env=False)
         assert said.status_code in (200, 201), (path, said.status_code, said.text[:300])
         return said.json()
 
 
 def log_in(url: str, email: str) -> httpx.Client:
     """A browser's session; without an address, nobody's."""
-    client = httpx.Client(base_url=url, timeout=60, trust_env=False)
+    client = http_client(url)
     if email:
         client.get("/user/login/")
         body = {"email": email, "password": PASSWORD, "csrfmiddlewaretoken": client.cookies["csrftoken"]}

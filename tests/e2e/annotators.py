@@ -79,6 +79,16 @@ class Room:
             self.tallies[what] += 1
 
 
+NO_IDLE_CONNECTION = httpx.Limits(max_keepalive_connections=0)
+"""The server closes those after two seconds, perhaps in the very moment in which a request goes out on one."""
+
+
+def http_client(url: str, token: str = "") -> httpx.Client:
+    """For whom the token is, or nobody."""
+    headers = {"Authorization": f"Token {token}"} if token else {}
+    return httpx.Client(base_url=url, headers=headers, timeout=300, limits=NO_IDLE_CONNECTION, trust_env=False)
+
+
 class PatientClient(httpx.Client):
     """As people are when the server is down or the line is cut: they try the same thing again."""
 
@@ -126,7 +136,7 @@ class Person:
         rounds = ("accept",) if self.role == "expert" else ("annotate", "rework", "cross_check")
         headers = {"Authorization": f"Token {self.token}"}
         limits = httpx.Limits(keepalive_expiry=1.0)  # gunicorn closes idle connections after two seconds
-        options: dict[str, Any] = {"headers": headers, "timeout": 120, "limits": limits, "trust_env": False}
+        options: dict[str, Any] = {"headers": headers, "timeout": 300, "limits": limits, "trust_env": False}
         with PatientClient(self.room, leaves=self.leaves, **options) as client:
             try:
                 while not self.room.go_home.is_set():

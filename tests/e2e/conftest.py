@@ -73,7 +73,7 @@ def run(root: Path, clean_environment: dict[str, str]) -> Callable[..., subproce
             env={**clean_environment, **environment},
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1800,
             check=False,
         )
         if check and done.returncode:

@@ -32,7 +32,7 @@ def demo(root: Path, home: Path, *arguments: str) -> str:
         start_new_session=True,
     ) as process:
         try:
-            said, _ = process.communicate(timeout=1500)
+            said, _ = process.communicate(timeout=3000)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise

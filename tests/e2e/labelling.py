@@ -16,7 +16,7 @@ from pipelines.records import ImageRef, PoolImage
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
-from tests.e2e.visitor import Point, Visitor
+from tests.e2e.visitor import PATIENCE_SECONDS, Point, Visitor, next_frame
 
 CAMPAIGN = "name: streets\nimages: [{path: images, source: ours, license: CC0-1.0}]\ngold_share: 0\n"
 FRAME = (
@@ -24,6 +24,7 @@ FRAME = (
     "(document.querySelector('.lsf-image')?.getBoundingClientRect())"
 )
 SHOWN = "window.Htx?.annotationStore?.selected && document.querySelector('.lsf-image img')?.naturalWidth > 0"
+CHOSEN = "[...document.querySelectorAll('.dr-side input:checked')].map(node => node.name)"
 REGIONS = "Htx.annotationStore.selected.regionStore.regions.filter(one => one.type === 'rectangleregion')"
 
 
@@ -96,7 +97,7 @@ class Labelling:
         """Where the image is in the window (x, y, width, height), once it has stopped moving."""
         readings: list[Any] = []
         while len(readings) < 4 or len(set(readings[-4:])) > 1:
-            readings.append(tuple(self.visitor.until(FRAME)))
+            readings.append(tuple(self.visitor.until(next_frame(FRAME))))
             assert len(readings) < 400, f"the image does not lie still: {readings[-4:]}"
             time.sleep(0.15)
         found: tuple[float, float, float, float] = readings[-1]
@@ -149,8 +150,20 @@ class Labelling:
 
     def chosen(self) -> list[str]:
         """The titles of what is chosen, in the order of the page."""
-        found: list[str] = self.visitor.run("[...document.querySelectorAll('.dr-side input:checked')].map(n => n.name)")
+        found: list[str] = self.visitor.run(CHOSEN)
         return found
+
+    def until_chosen(self, *titles: str) -> None:
+        """Waits until just these are; the page draws them after it has their values."""
+        self.visitor.until(f"JSON.stringify({CHOSEN}) === {json.dumps(json.dumps(titles, separators=(',', ':')))}")
+
+    def until_drafted(self, word: str) -> None:
+        """Waits until the server has said that it holds a draft with this word."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not any(word in draft.body for draft in self.visitor.answers("/drafts")):
+            assert time.monotonic() < deadline, f"no draft with {word!r}"
+            self.visitor.run("0")  # what came meanwhile is noted with it
+            time.sleep(0.1)
 
     def submit(self) -> None:
         """Presses the button."""

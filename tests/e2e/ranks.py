@@ -30,7 +30,7 @@ FSDP = {
     "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
     "FSDP_SYNC_MODULE_STATES": "true",
 }
-DEADLINE_SECONDS = 120
+DEADLINE_SECONDS = 900
 
 
 def main(runs):

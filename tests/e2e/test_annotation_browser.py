@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -27,7 +26,7 @@ from pipelines.records import PoolImage
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
-from tests.e2e.annotators import SMALL, boxes, choice, settled, text
+from tests.e2e.annotators import SMALL, boxes, choice, http_client, settled, text
 from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of, write_campaign
 from tests.e2e.visitor import visitor
 
@@ -183,11 +182,11 @@ def test_what_was_begun_is_there_again_after_a_reload(page: Labelling, campaign:
     item = campaign.item(page)
     page.draw(campaign.target(item).grown(20), item.image)
     page.choose("Attribute")
-    page.visitor.until("performance.getEntriesByType('resource').some(one => one.name.includes('/drafts'))")
+    page.until_drafted("attribute")
     page.reopen_round(campaign.project("annotate"))
     assert campaign.item(page) == item
     page.visitor.until(f"{REGIONS}.length === 1")
-    assert page.chosen() == ["Attribute"]
+    page.until_chosen("Attribute")
 
 
 def test_a_record_is_written_checked_and_accepted_by_hand(campaign: Campaigning, port: int) -> None:
@@ -279,7 +278,7 @@ def check(page: Labelling, campaign: Campaigning, item: PoolImage) -> None:
     assert page.written("Your own answer") == ANSWER
     page.choose("Fix")
     assert (page.written("Question"), page.written("Answer")) == (QUESTION, ANSWER)
-    assert page.chosen() == ["Fix", "OCR"]
+    page.until_chosen("Fix", "OCR")
     page.choose("Accept")
     page.submit()
     page.until_saved()
@@ -345,8 +344,7 @@ def send_back(campaign: Campaigning) -> None:
         (CHECKER, "cross_check", [*verdict, text("comment", "two signs")]),
     ):
         account = campaign.studio.add_person(email, role="annotator", password=PASSWORD)
-        headers = {"Authorization": f"Token {account['token']}"}
-        with httpx.Client(base_url=campaign.studio.url, headers=headers, trust_env=False, timeout=60) as client:
+        with http_client(campaign.studio.url, account["token"]) as client:
             query = {"id": "next_task", "project": campaign.project(round)}
             task = client.post("/api/dm/actions", params=query, json={}).json()
             if round == "cross_check":

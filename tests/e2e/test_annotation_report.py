@@ -30,11 +30,11 @@ def seen(port: int, page: Path, *scripts: str, size: tuple[int, int] = (1280, 10
     async def look() -> list[Any]:
         async with tab(port, size) as call:
             await call("Page.navigate", url=page.as_uri())
-            for _ in range(300):
+            for _ in range(1200):
                 if await evaluated(call, "document.readyState === 'complete' && !!document.querySelector('main')"):
                     return [await evaluated(call, script) for script in scripts]
                 await asyncio.sleep(0.1)
-            raise TimeoutError("the page was not there in 30 s")
+            raise TimeoutError("the page was not there in 120 s")
 
     return asyncio.run(look())
 

@@ -32,11 +32,11 @@ def seen(port: int, page: Path, *scripts: str) -> list[Any]:
 
 
 async def until_drawn(call: Any) -> None:
-    for _ in range(300):
+    for _ in range(1200):
         if await evaluated(call, "document.readyState === 'complete' && !!document.querySelector('article')"):
             return
         await asyncio.sleep(0.1)
-    raise TimeoutError("the page drew no entry in 30 s")
+    raise TimeoutError("the page drew no entry in 120 s")
 
 
 async def evaluated(call: Any, script: str) -> Any:

@@ -35,11 +35,12 @@ def n_acts(home: Path, kind: str) -> int:
         return 0
 
 
-MOMENTS: dict[str, Callable[[Path], bool]] = {
-    "while_images_are_stored": lambda home: any((home / "images").glob("*/*")),
-    "when_the_first_turns_are_written": lambda home: n_acts(home, "policy") >= 3,
-    "in_the_middle_of_the_executions": lambda home: n_acts(home, "sandbox") >= 8,
+MOMENTS: dict[str, tuple[Callable[[Path], int], int]] = {
+    "while_images_are_stored": (lambda home: len(list((home / "images").glob("*/*"))), 1),
+    "when_the_first_turns_are_written": (lambda home: n_acts(home, "policy"), 3),
+    "in_the_middle_of_the_executions": (lambda home: n_acts(home, "sandbox"), 8),
 }
+"""What there is so many more of than when the demo was started: the kill before may have come late."""
 
 
 def test_a_run_killed_at_every_moment_goes_on_where_it_was_and_ends_with_the_same_bytes(
@@ -47,8 +48,8 @@ def test_a_run_killed_at_every_moment_goes_on_where_it_was_and_ends_with_the_sam
 ) -> None:
     whole, home = uninterrupted, tmp_path / "killed"
     durable: dict[str, str] = {}
-    for n_killed, (moment, reached) in enumerate(MOMENTS.items()):
-        kill_when(reached, root, home)
+    for n_killed, (moment, (count, n_more)) in enumerate(MOMENTS.items()):
+        kill_after(count, n_more, root, home)
         assert len(runs(home, dg.DagsterRunStatus.STARTED)) == 1, moment
         assert len(runs(home, dg.DagsterRunStatus.FAILURE)) == n_killed, moment
         durable = kept(durable, ledger(home))
@@ -65,8 +66,9 @@ def kept(before: dict[str, str], after: dict[str, str]) -> dict[str, str]:
     return after
 
 
-def kill_when(reached: Callable[[Path], bool], root: Path, home: Path) -> None:
-    """Starts a demo and kills its whole process group as soon as ``reached`` says so."""
+def kill_after(count: Callable[[Path], int], n_more: int, root: Path, home: Path) -> None:
+    """Starts a demo and kills its whole process group as soon as so many more are counted."""
+    n_before = count(home)
     process = subprocess.Popen(
         command(*KILLED),
         cwd=root,
@@ -75,8 +77,8 @@ def kill_when(reached: Callable[[Path], bool], root: Path, home: Path) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 300
-    while not reached(home):
+    deadline = time.monotonic() + 1200
+    while count(home) < n_before + n_more:
         assert process.poll() is None, "the demo ended before the moment came"
         assert time.monotonic() < deadline
         time.sleep(0.02)

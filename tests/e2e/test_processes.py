@@ -21,7 +21,7 @@ PHASES = [{"name": "first", "max_steps": 2}, {"name": "second", "max_steps": 2, 
 def program(*words, processes=0):
     launcher = ["-m", "torch.distributed.run", f"--nproc_per_node={processes}"] if processes else []
     command = [sys.executable, *launcher, "-m", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=1500)
 
 
 def test_two_processes_train_the_steps_of_one(tmp_path):

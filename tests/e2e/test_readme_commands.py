@@ -80,7 +80,7 @@ def test_make_ui_serves_the_graph(root: Path, clean_environment: dict[str, str])
 def asset_names(url: str, process: subprocess.Popen[bytes]) -> set[str]:
     query = json.dumps({"query": "{ assetNodes { assetKey { path } } }"}).encode()
     request = urllib.request.Request(url, query, {"Content-Type": "application/json"})
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while True:
         assert process.poll() is None, "`make ui` ended"
         try:
@@ -90,5 +90,5 @@ def asset_names(url: str, process: subprocess.Popen[bytes]) -> set[str]:
                 return {"/".join(node["assetKey"]["path"]) for node in nodes}
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             pass  # not up yet; the deadline speaks
-        assert time.monotonic() < deadline, "the UI did not come up in 120 s"
+        assert time.monotonic() < deadline, "the UI did not come up in 600 s"
         time.sleep(1)

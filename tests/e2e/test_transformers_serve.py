@@ -44,7 +44,7 @@ PARTITION = "small-0000"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model") / "tiny"
-    subprocess.run([sys.executable, "-m", "train.tiny", str(folder)], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "train.tiny", str(folder)], check=True, timeout=900)
     return folder
 
 
@@ -77,7 +77,7 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 def wait_until_healthy(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 900
     while True:
         try:
             with urllib.request.urlopen(url, timeout=5):

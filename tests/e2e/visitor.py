@@ -11,13 +11,13 @@ import json
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from PIL import Image
 from websockets.sync.client import ClientConnection, connect
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 300.0
 MODIFIERS = {"Control": 2}
 KEYS = {"Enter": 13, "Escape": 27, "Backspace": 8, "Tab": 9}
 
@@ -35,6 +35,13 @@ class Answer(NamedTuple):
     url: str
     status: int
     body: str
+
+
+class PageGone(Exception):
+    """The page changed before the browser had answered."""
+
+
+GONE = ("Inspected target navigated or closed", "Cannot find context", "Execution context was destroyed", "Promise was")
 
 
 class Visitor:
@@ -55,6 +62,8 @@ class Visitor:
         while True:
             said = json.loads(self._connection.recv(PATIENCE_SECONDS))
             if said.get("id") == self._number:
+                if "error" in said and said["error"]["message"].startswith(GONE):
+                    raise PageGone(method, said["error"])
                 assert "error" not in said, (method, said["error"])
                 return said["result"]
             self._note(said)
@@ -73,9 +82,10 @@ class Visitor:
         """Waits until an expression gives something true, also over a change of page; returns that."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            said = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-            if "exceptionDetails" not in said and (found := said["result"].get("value")):
-                return found
+            with suppress(PageGone):
+                said = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+                if "exceptionDetails" not in said and (found := said["result"].get("value")):
+                    return found
             time.sleep(0.1)
         raise TimeoutError(f"not in {PATIENCE_SECONDS:.0f} s: {script}; the page shows {self.text()[:1500]!r}")
 
@@ -90,7 +100,7 @@ class Visitor:
     def find(self, element: str) -> Point:
         """The middle of an element (an expression, or a CSS selector), once it lies still and nothing covers it."""
         node = element if element.startswith("(") else f"document.querySelector({json.dumps(element)})"
-        script = f"""(() => {{
+        script = next_frame(f"""(() => {{
             const node = {node};
             if (!node) return null;
             node.scrollIntoView({{block: 'nearest', inline: 'nearest'}});
@@ -99,7 +109,7 @@ class Visitor:
             const top = document.elementFromPoint(x, y);
             const free = top && (node.contains(top) || top.contains(node)) && !node.disabled;
             return box.width && box.height && free ? [x, y] : null;
-        }})()"""
+        }})()""")
         self.point(Point(1, 1))  # hints that a hovering mouse shows would cover it
         before = None
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -189,6 +199,12 @@ class Visitor:
     def _mouse(self, kind: str, at: Point, buttons: int) -> None:
         pressed = {"button": "none"} if kind == "mouseMoved" and not buttons else {"button": "left", "clickCount": 1}
         self.call("Input.dispatchMouseEvent", type=kind, x=at.x, y=at.y, buttons=buttons, **pressed)
+
+
+def next_frame(expression: str) -> str:
+    """The expression's value when the page has been drawn anew: on a busy machine what moves may stand for a while."""
+    drawn = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    return f"{drawn}.then(() => {expression})"
 
 
 @contextmanager

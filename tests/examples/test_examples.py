@@ -40,7 +40,7 @@ def run(name: str, *arguments: Path | str, cwd: Path) -> str:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -100,7 +100,7 @@ def test_rollouts_of_an_event_loop_end_as_broken_when_their_pool_closes(narrow: 
             await asyncio.sleep(0.02)
         await asyncio.to_thread(narrow.close)
         calls.append(asyncio.ensure_future(sessions[0].arun("print(1)")))
-        return await asyncio.wait_for(asyncio.gather(*calls), 60)
+        return await asyncio.wait_for(asyncio.gather(*calls), 300)
 
     with narrow.group(rollouts=80) as group:
         observations = asyncio.run(roll_out([group.session() for _ in range(80)]))

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -264,7 +263,7 @@ def real_parent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield parent
     (parent / "cgroup.kill").write_text("1")
     for folder in sorted(parent.glob("**/"), reverse=True):  # innermost first; a test that failed leaves some
-        assert cgroups._remove_folder(folder, seconds=5)
+        assert cgroups._remove_folder(folder, seconds=60)
 
 
 @pytest.fixture
@@ -280,7 +279,7 @@ def test_a_process_is_moved_and_killed_with_its_cgroup(real_parent: Path, sleepe
     session = tree.add(sleeper.pid, **LIMITS)
     assert f"/{tree.folder.name}/session-1\n" in Path(f"/proc/{sleeper.pid}/cgroup").read_text()
     (session.folder / "cgroup.kill").write_text("1")
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(60) == -signal.SIGKILL
     session.close()
     assert not session.folder.exists()
     tree.close()
@@ -290,7 +289,7 @@ def test_a_closed_tree_takes_its_processes_along(real_parent: Path, sleeper: "su
     tree = TreeCgroup(real_parent)
     session = tree.add(sleeper.pid, **LIMITS)
     tree.close()
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(60) == -signal.SIGKILL
     assert not list(real_parent.glob("*/"))
     session.close()
     tree.close()
@@ -339,7 +338,7 @@ def test_the_tree_of_a_killed_host_is_removed_by_the_next(
     after = TreeCgroup(real_parent)
     assert not folder.exists()
     assert beside.folder.is_dir()
-    assert sleeper.wait(10) == -signal.SIGKILL
+    assert sleeper.wait(60) == -signal.SIGKILL
     beside.close()
     after.close()
 
@@ -349,13 +348,11 @@ def test_pools_of_one_moment_do_not_take_each_other_for_abandoned(real_parent: P
     threads = [
         threading.Thread(target=lambda: trees.extend(TreeCgroup(real_parent) for _ in range(10))) for _ in range(4)
     ]
-    started = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len({tree.folder for tree in trees}) == 40
     assert all(tree.folder.is_dir() for tree in trees)
-    assert time.monotonic() - started < 20
     for tree in trees:
         tree.close()

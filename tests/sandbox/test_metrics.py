@@ -14,7 +14,7 @@ def test_a_scrape_tells_what_the_pool_did(full_tier: None) -> None:
         session.run("1 / 0")
         server = serve_metrics(pool, port=0)
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=60) as answer:
                 text = answer.read().decode()
         finally:
             server.close()

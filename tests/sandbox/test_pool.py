@@ -78,7 +78,7 @@ def test_a_spare_that_died_is_not_handed_out(pool: SandboxPool) -> None:
         before = descendants(pool.pid)
         with pool.group(rollouts=1) as other:
             wait_until(lambda: other.n_sessions == 1)
-            spare = max(descendants(pool.pid) - before)
+            (spare,) = {pid for pid in descendants(pool.pid) - before if not children_of(pid)}
             time.sleep(0.2)
             os.kill(spare, signal.SIGKILL)
             wait_until(lambda: not Path(f"/proc/{spare}").exists())
@@ -150,7 +150,7 @@ def test_a_crash_breaks_the_rollouts_that_it_takes_and_none_hangs(full_tier: Non
             calls = [asyncio.ensure_future(s.arun("import time; time.sleep(60)")) for s in sessions]
             await asyncio.sleep(0.3)
             os.kill(victim, signal.SIGKILL)
-            return await asyncio.wait_for(asyncio.gather(*calls), 30)
+            return await asyncio.wait_for(asyncio.gather(*calls), 120)
 
         observations = asyncio.run(roll_out())
         assert {(o.status, o.broken) for o in observations} == {("killed", True)}
@@ -205,7 +205,7 @@ def test_a_pool_made_in_a_thread_outlives_the_thread(full_tier: None) -> None:
         thread.start(); thread.join()
         print(made[0].run("print(6 * 7)").text, flush=True)
     """)
-    assert host.communicate(timeout=60)[0].strip() == "42"
+    assert host.communicate(timeout=300)[0].strip() == "42"
 
 
 @pytest.mark.parametrize("data", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + b"\0" * 100])
@@ -285,7 +285,7 @@ def test_a_tier_that_the_kernel_refuses_is_an_error_that_says_what_to_do() -> No
                 print(error)
     """)
     )
-    said = host.communicate(timeout=60)[0]
+    said = host.communicate(timeout=300)[0]
     assert "the full tier of the sandbox needs" in said
     assert "namespaces, which failed" in said
     assert "Operation not permitted" in said
@@ -306,7 +306,7 @@ def test_tmp_is_writable_where_the_library_lies_below_it(full_tier: None) -> Non
                 print(observation.text, observation.error, [file.name for file in observation.artefacts])
                 print(session.run("open('/tmp/" + {os.path.basename(folder)!r} + "/a.txt', 'w')").error)
         """)
-        out, errors = host.communicate(timeout=120)
+        out, errors = host.communicate(timeout=300)
     assert errors == ""
     assert out.startswith("kept [")
     assert os.path.basename(folder) in out
@@ -329,7 +329,7 @@ def test_where_namespaces_are_forbidden_the_lite_tier_runs_when_it_is_chosen() -
     """),
         DARKROOM_SANDBOX_TIER="lite",
     )
-    out, errors = host.communicate(timeout=60)
+    out, errors = host.communicate(timeout=300)
     assert errors == ""
     assert out.split() == [
         *("ok", "/mnt/data/temp_processed_images/a.png", "/mnt/data/input_images/image_0.png"),
@@ -346,7 +346,7 @@ def children_of(pid: int) -> set[int]:
     return {int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()}
 
 
-def wait_until(condition: object, seconds: float = 30.0) -> None:
+def wait_until(condition: object, seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -72,7 +72,7 @@ def test_signals_of_a_terminal_or_a_scheduler_reach_the_host_alone(full_tier: No
                 assert int(host.stdout.readline()) == number
             else:
                 os.kill(int(launcher), number)
-        out, _ = host.communicate("go on\n", timeout=60)
+        out, _ = host.communicate("go on\n", timeout=300)
     assert (out, host.returncode) == ("ok None lives\n", 0)
 
 
@@ -82,6 +82,6 @@ def test_ctrl_c_interrupts_the_host_and_is_never_the_codes_own_error(full_tier: 
         launcher = int(host.stdout.readline().split()[1])
         assert host.stdout.readline() == "calls\n"
         os.killpg(host.pid, signal.SIGINT)
-        out, _ = host.communicate(timeout=60)
+        out, _ = host.communicate(timeout=300)
     assert out.splitlines() == ["interrupted False False", "killed", "lives"]
     assert not Path(f"/proc/{launcher}").exists()

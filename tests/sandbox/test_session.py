@@ -94,10 +94,8 @@ def test_a_timeout_keeps_the_state(pool: SandboxPool) -> None:
 
 def test_code_that_swallows_the_interruption_is_killed_and_the_session_has_ended(pool: SandboxPool) -> None:
     code = "import signal\nfor n in range(34, 65): signal.signal(n, signal.SIG_IGN)\nwhile True: pass"
-    with pool.group(limits=Limits(seconds=0.5, grace=0.3)) as group, group.session() as session:
-        started = time.monotonic()
+    with pool.group(limits=Limits(seconds=0.5, grace=0.3, wall_seconds=60)) as group, group.session() as session:
         observation = session.run(code)
-        assert time.monotonic() - started < 10
         assert (observation.status, observation.broken, session.alive) == ("timeout", True, False)
         later = session.run("print(1)")
         assert later.status == "killed"
@@ -105,8 +103,10 @@ def test_code_that_swallows_the_interruption_is_killed_and_the_session_has_ended
 
 
 def test_a_late_answer_is_never_taken_for_the_next_one(pool: SandboxPool) -> None:
+    code = "import time\ntry: time.sleep(60)\nexcept BaseException: print('slow result')"
     with pool.group(limits=Limits(seconds=0.3)) as group, group.session() as session:
-        assert session.run("import time\ntime.sleep(0.5)\nprint('slow result')").status == "timeout"
+        late = session.run(code)
+        assert (late.status, late.text) == ("timeout", "slow result\n")
         assert session.run("print('second')").text == "second\n"
 
 
@@ -287,7 +287,7 @@ def test_waiting_for_a_cpu_is_not_charged_and_sleeping_is(pool: SandboxPool) -> 
     busy = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\nprint('done')"
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * (os.cpu_count() or 1))]
     try:
-        with pool.group(limits=Limits(seconds=1)) as group, group.session() as session:
+        with pool.group(limits=Limits(seconds=1, wall_seconds=300)) as group, group.session() as session:
             assert session.run(busy).text == "done\n"
             assert session.run("import time\ntime.sleep(30)").status == "timeout"
     finally:
@@ -299,7 +299,7 @@ def test_waiting_for_a_cpu_is_not_charged_and_sleeping_is(pool: SandboxPool) -> 
 def test_threads_are_charged_for_all_the_time_they_take(pool: SandboxPool) -> None:
     code = "import hashlib, threading\ndata = bytes(1 << 24)\ndef work():\n    while True: hashlib.sha256(data)\n"
     code += "for _ in range(2): threading.Thread(target=work, daemon=True).start()\nwork()"
-    with pool.group(limits=Limits(seconds=1)) as group, group.session() as session:
+    with pool.group(limits=Limits(seconds=1, wall_seconds=300)) as group, group.session() as session:
         assert session.run(code).status == "timeout"
 
 
@@ -315,7 +315,7 @@ def test_sessions_that_wait_for_a_cpu_are_not_timed_out(pool: SandboxPool) -> No
     async def run_all(sessions: list[Session]) -> set[str]:
         return {observation.text for observation in await asyncio.gather(*(s.arun(code) for s in sessions))}
 
-    with pool.group(limits=Limits(seconds=1)) as group:
+    with pool.group(limits=Limits(seconds=1, wall_seconds=300)) as group:
         assert asyncio.run(run_all([group.session() for _ in range(10)])) == {"done\n"}
 
 
@@ -326,7 +326,7 @@ def test_closing_a_session_ends_the_call_that_runs_in_it(pool: SandboxPool) -> N
         while not pool.stats().running:
             await asyncio.sleep(0.02)
         await asyncio.to_thread(session.close)
-        return (await asyncio.wait_for(call, 30)).status
+        return (await asyncio.wait_for(call, 120)).status
 
     with pool.group(limits=Limits(seconds=60)) as group:
         assert asyncio.run(close_early(group)) == "killed"

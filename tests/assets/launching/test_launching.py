@@ -296,7 +296,7 @@ def started_by_hand(output: Path) -> threading.Thread:
 
     def start() -> None:
         path = output.with_name("out.job") / "1" / "job.sbatch"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not (path.exists() and path.read_text().endswith("\n")):
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -364,7 +364,7 @@ def test_a_job_that_starts_when_another_one_has_its_place_ends_and_is_not_heard(
     for words in ("another", "dataset"), ():
         assert "the job was not started yet" in failure(run(tmp_path / "out", at_once, instance, *words))
     late, wanted = (tmp_path / "out.job" / number / "job.sbatch" for number in ("1", "2"))
-    assert subprocess.run(["bash", str(late)], check=False, capture_output=True, timeout=120).returncode == 128 + 15
+    assert subprocess.run(["bash", str(late)], check=False, capture_output=True, timeout=300).returncode == 128 + 15
     assert "the job was not started yet" in failure(run(tmp_path / "out", at_once, instance))
     subprocess.run(["bash", str(wanted)], check=True, capture_output=True)
     assert materialized(run(tmp_path / "out", at_once, instance))["final_loss"] == 1.0

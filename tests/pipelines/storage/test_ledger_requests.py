@@ -81,7 +81,7 @@ def test_what_is_asked_while_a_batch_is_answered_is_the_next_batch(threads):
 
     def double(numbers):
         sizes.append(len(numbers))
-        go_on.wait(10)
+        go_on.wait(120)
         return [2 * number for number in numbers]
 
     async def run():

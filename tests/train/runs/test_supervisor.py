@@ -43,7 +43,7 @@ def lifeline(parent: int, code: str, note: Path) -> list[str]:
 
 def written(note: Path) -> list[psutil.Process]:
     """The processes whose ids the program wrote down."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (note.exists() and note.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -67,15 +67,15 @@ def test_a_command_is_asked_to_end_and_may_do_so_in_order(tmp_path: Path, number
     with subprocess.Popen(lifeline(os.getpid(), ORDERLY, tmp_path / "note")) as process:
         written(tmp_path / "note")
         process.send_signal(number)
-        assert process.wait(9) == 7
+        assert process.wait(120) == 7
 
 
 def test_what_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
     with subprocess.Popen(lifeline(os.getpid(), STUBBORN, tmp_path / "note")) as process:
         started = written(tmp_path / "note")
         process.terminate()
-        assert process.wait(20) == 128 + signal.SIGKILL
-        assert not psutil.wait_procs(started, timeout=3)[1]
+        assert process.wait(120) == 128 + signal.SIGKILL
+        assert not psutil.wait_procs(started, timeout=60)[1]
 
 
 def test_a_killed_parent_takes_the_command_with_it(tmp_path: Path) -> None:
@@ -88,19 +88,19 @@ def test_a_killed_parent_takes_the_command_with_it(tmp_path: Path) -> None:
     with subprocess.Popen(command) as parent:
         started = written(note)
         parent.kill()
-        assert not psutil.wait_procs(started, timeout=9)[1]
+        assert not psutil.wait_procs(started, timeout=60)[1]
 
 
 def test_a_killed_lifeline_takes_the_command_with_it(tmp_path: Path) -> None:
     with subprocess.Popen(lifeline(os.getpid(), ORDERLY, tmp_path / "note")) as process:
         started = written(tmp_path / "note")
         process.kill()
-        assert not psutil.wait_procs(started, timeout=9)[1]
+        assert not psutil.wait_procs(started, timeout=60)[1]
 
 
 def test_a_command_whose_parent_is_gone_already_does_not_stay(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         pass
     note = tmp_path / "note"
-    done = subprocess.run(lifeline(ended.pid, ORDERLY, note), check=False, timeout=30)
+    done = subprocess.run(lifeline(ended.pid, ORDERLY, note), check=False, timeout=120)
     assert done.returncode in (7, 128 + signal.SIGTERM)

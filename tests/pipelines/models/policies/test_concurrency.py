@@ -147,7 +147,7 @@ def test_the_gate_never_closes_for_good():
     async def work():
         limiter = ConcurrencyLimiter(256)
         for _ in range(50):
-            await asyncio.wait_for(limiter.enter(), 1)
+            await asyncio.wait_for(limiter.enter(), 60)
             limiter.leave(limiter._n_cuts, "busy")
         assert limiter.limit == 1
 
@@ -163,7 +163,7 @@ def test_who_is_cancelled_while_waiting_takes_no_place():
         waiting[0].cancel()
         limiter.leave(began, "served")
         waiting[1].cancel()  # it was given the place in this very turn of the loop
-        assert await asyncio.wait_for(waiting[2], 1) == 0
+        assert await asyncio.wait_for(waiting[2], 60) == 0
         assert limiter.n_in_flight == 1
 
     in_loop(work)

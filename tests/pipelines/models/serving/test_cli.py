@@ -143,7 +143,7 @@ def test_a_server_in_the_foreground_ends_with_its_starter(
     with foreground() as starter:
         (server,) = servers.all()
         starter.send_signal(number)
-        _, said = starter.communicate(timeout=60)
+        _, said = starter.communicate(timeout=300)
     assert starter.returncode == 0, said
     assert b"stopping" in said
     assert server.process.members() == []
@@ -155,7 +155,7 @@ def test_a_starter_in_the_foreground_ends_well_when_its_server_is_stopped_elsewh
 ) -> None:
     with foreground() as starter:
         runner.invoke(app, [MODEL.name, "--stop"])
-        _, said = starter.communicate(timeout=60)
+        _, said = starter.communicate(timeout=300)
     assert starter.returncode == 0, said
 
 
@@ -165,7 +165,7 @@ def test_a_starter_in_the_foreground_fails_when_its_server_dies_and_ends_the_wor
     with foreground() as starter:
         (server,) = servers.all()
         os.kill(server.process.pid, signal.SIGKILL)
-        _, said = starter.communicate(timeout=60)
+        _, said = starter.communicate(timeout=300)
     assert starter.returncode == 1
     assert b"has ended" in said
     assert server.process.members() == []

@@ -40,7 +40,7 @@ def silent(progress: object) -> None:
 
 def started(servers: ServerRegistry, engine: VllmEngine) -> ModelServer:
     server = start(servers, MODEL, engine).server
-    wait_until_ready(server, report=silent, patience_seconds=60)
+    wait_until_ready(server, report=silent, patience_seconds=300)
     return server
 
 
@@ -69,7 +69,7 @@ def test_two_starters_at_once_make_one_server(servers: ServerRegistry, engine: E
 def test_two_models_have_two_servers_on_two_ports(servers: ServerRegistry, engine: EngineOf) -> None:
     first = started(servers, engine())
     other = start(servers, ServedModel("Qwen/Qwen3-8B"), engine()).server
-    wait_until_ready(other, report=silent, patience_seconds=60)
+    wait_until_ready(other, report=silent, patience_seconds=300)
     assert first.port != other.port
     assert [server.model for server in servers.all()] == ["Qwen/Qwen3-8B", MODEL.name]
 
@@ -97,7 +97,7 @@ def test_a_folder_that_was_trained_on_is_not_served_from_what_was_loaded_before(
 def test_a_server_that_dies_while_it_loads_says_why_at_once(servers: ServerRegistry, engine: EngineOf) -> None:
     server = start(servers, MODEL, engine("--die")).server
     with pytest.raises(ServingError, match=r"died .* into its start(.|\n)*no memory left for the KV cache"):
-        wait_until_ready(server, report=silent, patience_seconds=60)
+        wait_until_ready(server, report=silent, patience_seconds=300)
     assert state(server) == "gone"
 
 
@@ -197,7 +197,7 @@ def test_a_starter_that_dies_before_it_wrote_the_record_leaves_no_process(tmp_pa
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     stat = Path(f"/proc/{int(done.stdout)}/stat")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while stat.exists() and " Z " not in stat.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.05)

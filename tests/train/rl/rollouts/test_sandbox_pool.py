@@ -31,7 +31,7 @@ def opening(monkeypatch):
     def slow(pool, images=(), **given):
         if len(images) == 2:
             begun.set()
-            assert let.wait(30)
+            assert let.wait(120)
         return group(pool, images=images, **given)
 
     monkeypatch.setattr(SandboxPool, "group", slow)
@@ -43,21 +43,21 @@ def test_nobody_waits_for_the_group_of_another_prompt(groups, opening, image):
     begun, let = opening
     with ThreadPoolExecutor(1) as other:
         slow = other.submit(groups.acquire, "slow", [image, image])
-        assert begun.wait(30)
-        assert groups.threads.submit(int).result(30) == 0
+        assert begun.wait(120)
+        assert groups.threads.submit(int).result(120) == 0
         assert groups.acquire("quick", [image]).session().run("print(1)").text.strip() == "1"
         assert not slow.done()
         let.set()
-        assert slow.result(30).session().run("print(2)").text.strip() == "2"
+        assert slow.result(120).session().run("print(2)").text.strip() == "2"
 
 
 def test_rollouts_that_come_while_a_group_is_opened_get_the_same(groups, opening, image):
     begun, let = opening
     with ThreadPoolExecutor(3) as others:
         futures = [others.submit(groups.acquire, "shared", [image, image]) for _ in range(3)]
-        assert begun.wait(30)
+        assert begun.wait(120)
         let.set()
-        first, second, third = [future.result(30) for future in futures]
+        first, second, third = [future.result(120) for future in futures]
     assert first is second is third
     assert groups._leases["shared"].n_users == 3
 
