@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from importlib.metadata import requires
 from pathlib import Path
 from typing import get_args
 
 import pytest
 import typer.main
+from packaging.requirements import Requirement
 
 from assets.cli import app
 from assets.launching import LauncherResource
@@ -71,11 +73,23 @@ def test_make_help_lists_every_target() -> None:
         assert f"make {target} " in said, target
 
 
+def locked(name: str) -> dict[str, str]:
+    """Versions by package; nothing else stands in a lock file."""
+    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
+    return dict(line.split("==") for line in lines)
+
+
 def test_the_lock_holds_versions_only() -> None:
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    pinned = [line for line in lines if not line.startswith("#")]
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in pinned)
-    assert any(line.startswith("torch==2.13.0") for line in pinned)
+    assert locked("requirements.lock")["torch"] == "2.13.0"
+
+
+def test_the_environment_with_vllm_computes_with_our_versions() -> None:
+    """Else the same code in the sandbox, or the same seed in training, could give something else."""
+    ours, with_vllm = locked("requirements.lock"), locked("train/launch/vllm.lock")
+    assert {name for name in ours.keys() & with_vllm.keys() if ours[name] != with_vllm[name]} == {"fastapi"}
+    [bounds] = [Requirement(text) for text in requires("trl") or () if text.startswith("vllm")]
+    assert bounds.specifier.contains(with_vllm["vllm"]), "the versions that TRL says it supports"
 
 
 def test_every_direct_dependency_has_its_line_in_the_docs() -> None:

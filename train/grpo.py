@@ -48,7 +48,7 @@ def reinforce(
 
     method = named_method(settings.method, settings.options)
     model_type(model)  # raises for no model
-    check_launch(lora=settings.lora)
+    check_launch(lora=settings.lora, engine=settings.engine)
     split_options(settings.trainer, "grpo")  # raises for what cannot be passed on
     rows = open_prompts(dataset)
     modes = sorted(set(method.modes(settings.generations)))
@@ -113,7 +113,7 @@ def _train(
         report.line(f"step {trainer.state.global_step} is saved")
         raise
     processor.tokenizer.response_template = None
-    save_checkpoint(trainer, processor, staging.final, chat_template=own_template)
+    save_checkpoint(trainer, processor, staging.final, base=job.model, chat_template=own_template)
     if is_first_process() and samples.is_dir():
         samples.rename(staging.final / samples.name)
     trainer.accelerator.wait_for_everyone()

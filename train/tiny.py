@@ -21,6 +21,7 @@ from pipelines.records.digest import digest
 from pipelines.storage.atomic_write import replace_folder
 from train.examples.encoding import conversation
 from train.models.loading import VISION_TOKENS
+from train.models.processor_files import save_processor
 from train.runs.command_line import guarded
 
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
@@ -69,7 +70,7 @@ def build(
     part = out.with_name(f".{out.name}.{uuid4().hex}")
     tokenizer = _tokenizer(corpus, split)
     _model(tokenizer, seed, arch, spread).save_pretrained(part)
-    _processor(tokenizer, arch).save_pretrained(part)
+    save_processor(_processor(tokenizer, arch), part, model_type=arch)
     (part / MARKER).write_text(json.dumps({"recipe": recipe, "seed": seed}))
     replace_folder(out, part)
     return True

@@ -116,7 +116,7 @@ class SftRun:
             self.report.line(note)
         trainer.train(resume_from_checkpoint=self.staging.last_step(folder))
         trainer.accelerator.wait_for_everyone()
-        save_checkpoint(trainer, processor, into, chat_template=own_template)
+        save_checkpoint(trainer, processor, into, base=self.model, chat_template=own_template)
         processor.chat_template = own_template
         trainer.accelerator.wait_for_everyone()
         steps = read_steps(trainer.state.log_history, "sft")

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
 from pipelines.records import Observation
+from train.models.processor_files import save_processor
 from train.runs import TrainError
 
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
@@ -136,10 +137,11 @@ def context_length(folder: Path) -> int:
     return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
 
 
-def save_checkpoint(trainer: Any, processor: Any, folder: Path, *, chat_template: str) -> None:
+def save_checkpoint(trainer: Any, processor: Any, folder: Path, *, base: Path, chat_template: str) -> None:
     """Writes model and processor as one loadable folder; LoRA weights are merged into the model.
 
-    Called by every process; the first one writes. ``chat_template`` is the one the model came with.
+    Called by every process; the first one writes. ``base`` is the model that training began with, ``chat_template`` the
+    one it came with.
     """
     if hasattr(trainer.model, "merge_and_unload") and trainer.args.should_save:
         trainer.model.merge_and_unload().save_pretrained(folder)
@@ -147,7 +149,7 @@ def save_checkpoint(trainer: Any, processor: Any, folder: Path, *, chat_template
         trainer.save_model(str(folder))
     if trainer.args.should_save:
         processor.chat_template = chat_template
-        processor.save_pretrained(folder)
+        save_processor(processor, folder, model_type=model_type(base), base=base)
         (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; training.json says it in the open
 
 

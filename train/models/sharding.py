@@ -10,6 +10,7 @@ FSDP needs GPUs: on a CPU (``use_cpu: true``) accelerate 1.15 ignores an FSDP co
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -26,8 +27,14 @@ def is_sharded(trainer: Any) -> bool:
     return bool(trainer.is_fsdp_enabled) or (deepspeed is not None and deepspeed.zero_stage == 3)
 
 
-def check_launch(*, lora: int) -> None:
-    """Raises ``TrainError`` for a launch by ``accelerate`` whose end could not be a checkpoint."""
+def check_launch(*, lora: int, engine: str = "transformers") -> None:
+    """Raises ``TrainError`` for an ``engine`` that is not installed, and for a launch by ``accelerate`` whose end could
+    not be a checkpoint."""
+    if engine != "transformers" and find_spec("vllm") is None:
+        raise TrainError(
+            f"--engine {engine} needs vLLM in the environment that trains, for a server, too (TRL imports it): "
+            f"{CONFIGURATIONS}/vllm.lock is such an environment, and docs/grpo.md says how it is made"
+        )
     if _is_set("ACCELERATE_USE_FSDP"):
         kind = "fsdp"
         if os.environ.get("FSDP_VERSION", "1") != "2":
