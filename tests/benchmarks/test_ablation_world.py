@@ -1,12 +1,12 @@
-"""The pieces of the learning proof, at toy scale."""
+"""The rows of the ablations' world."""
 
 import re
 
 import pytest
 
-from benchmarks.learning_proof import _run, controls, plot, table
-from benchmarks.proof_rows import LEAST, PIECE, StreetSigns, shipped
-from benchmarks.proof_seed import DIGITS, MODELS
+from benchmarks.ablations.models import DIGITS
+from benchmarks.ablations.world import LEAST, PIECE, StreetSigns, named_region, shipped
+from pipelines.records.geometry import Box
 
 NUMBERS = re.compile(r"\d+, \d+, \d+, \d+")
 
@@ -15,11 +15,7 @@ NUMBERS = re.compile(r"\d+, \d+, \d+, \d+")
 def rows(tmp_path_factory):
     from train.examples.datasets import open_dataset
 
-    return open_dataset(shipped(tmp_path_factory.mktemp("rows"), StreetSigns(1, seed=5)))
-
-
-def figures(right):
-    return {model: {"n": 4, "executed": 0.5, "right": right, "unanswered": 0.0, "controls": {}} for model in MODELS}
+    return open_dataset(shipped(tmp_path_factory.mktemp("rows"), StreetSigns(1, seed=5), "crop"))
 
 
 def test_every_sign_passes_the_crop_familys_checks_in_two_pieces(rows):
@@ -42,7 +38,7 @@ def test_a_closeup_is_answered_at_once(tmp_path):
     from train.examples.datasets import open_dataset
 
     source = StreetSigns(1, seed=5, closeups=True)
-    rows = open_dataset(shipped(tmp_path, source))
+    rows = open_dataset(shipped(tmp_path, source, "direct"))
     assert [row["family"] for row in rows] == ["direct"] * len(list(source.rows(0)))
     assert not any(row["rounds"] for row in rows)
     assert {row["answer"] for row in rows} <= {"red", "green", "blue", "brown", "grey"}
@@ -63,24 +59,7 @@ def test_coordinates_are_tokens_digit_by_digit(tmp_path, rows):
     assert [tokenizer.decode([token]) for token in tokenizer("214, 250")["input_ids"]] == [*"214", ", ", *"250"]
 
 
-def test_the_table_shows_means_and_spreads():
-    said = table([figures(0.25), figures(0.75)])
-    assert "| SFT, then GRPO | 50% | 50% (25% – 75%) | 0% |" in said
-
-
-def test_controls_are_counted_over_all_seeds():
-    one = figures(1.0)
-    one["grpo"]["controls"] = {"blank": {"n": 3, "changed": {"mean": 0.5}, "changed_right": {"mean": 0.25}}}
-    assert "| blank | 6 | 50% | 25% |" in controls([one, one])
-
-
-def test_the_figure_is_written(tmp_path):
-    plot([figures(0.25), figures(0.75)], tmp_path / "new/figure.png")
-    assert (tmp_path / "new/figure.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_failing_part_names_its_log_and_keeps_the_earlier_ones(tmp_path):
-    for log in ("no.such-seeds.log", "no.such-seeds.2.log"):
-        with pytest.raises(SystemExit, match=rf"ended with status 1; what it said is in .*/{log}$"):
-            _run(["no.such", str(tmp_path / "seeds")])
-        assert "No module named" in (tmp_path / "seeds" / log).read_text()
+def test_the_region_is_read_from_the_question():
+    assert named_region("What colour is the street sign in the region 214, 250, 381, 325?") == Box(214, 250, 381, 325)
+    with pytest.raises(ValueError, match="no region in 'What colour'"):
+        named_region("What colour")

@@ -1,26 +1,24 @@
-"""The rows of the learning proof: pieces of the demo's walls, each with one question about the colour of a street sign.
-
-    python -m benchmarks.proof_rows data/learning_proof/train --walls 60 --seed 1000
-    python -m benchmarks.proof_rows data/learning_proof/closeups --walls 60 --seed 1000 --closeups
+"""The world of the experiments: pieces of the demo's walls, each with one question about the colour of a street sign.
 
 The walls, what hangs on them and where it hangs are the embedded source's (``pipelines/demo/images/scenes.py``). A
 question names the region, in pixels of the piece, because a model of a quarter of a million weights cannot search a
-wall. What is left to learn: copy four numbers into a program, run it, and tell one of five colours from what it shows.
+wall. What is left to learn: copy four numbers into code, run it, and tell one of five colours from what it shows.
 
-``--closeups`` makes rows that teach the colours alone, as every model knows them that one would start from: the region
-is the image, and nothing has to be looked up in it.
+``closeups`` are rows that teach the colours alone, as every model knows them that one would start from: the region is
+the image, and nothing has to be looked up in it. ``second_looks`` look at a wrong place first, and then at the right
+one.
 
-Rows go the way of all rows: intake, the family ``crop`` (prepared, drafted, executed, checked, kept), ``publish``;
-closeups go through the family ``direct``.
+Rows go the way of all rows: intake, a family (prepared, drafted, executed, checked, kept), ``publish``.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from PIL import Image
 
@@ -43,6 +41,7 @@ VIEWS = 2
 """Pieces per sign, cut at different places."""
 LEAST = 100
 """No coordinate is smaller: numbers of three digits are all alike to a reader that counts tokens."""
+_NAMED = re.compile(r"region (\d+), (\d+), (\d+), (\d+)\?")
 _SIGNS = next(number for number, topic in enumerate(TOPICS) if topic.kind == "sign")
 
 
@@ -87,22 +86,59 @@ class StreetSigns:
                     yield _row(f"wall/{self.seed}/{number}/{place}/{view}", image, sign, region, license)
 
 
-def shipped(home: Path, source: StreetSigns) -> Path:
-    """The folder of the shipped dataset of ``source``, made below ``home`` where it is not there yet."""
-    recipe = load_recipes()["direct" if source.closeups else "crop"]
+class Rows(NamedTuple):
+    """A dataset of the world: the walls, and the family that writes its rows."""
+
+    n_walls: int
+    seed: int
+    family: str
+
+
+ROWS: Mapping[str, Rows] = {
+    "train": Rows(50, 1000, "crop"),
+    "closeups": Rows(50, 1000, "direct"),
+    "second_looks": Rows(50, 1000, "error_correction"),
+    "held_out": Rows(16, 6000, "crop"),
+}
+"""By the name of the folder. Held-out rows are of other walls."""
+
+
+def rows_below(root: Path, name: str) -> Path:
+    """Where ``ship`` puts the dataset ``name``."""
+    return root / name / "datasets/sft" / ROWS[name].family
+
+
+def ship(root: Path, name: str) -> Path:
+    """The folder of the dataset ``name`` of ``ROWS``, made where it is not there yet."""
+    n_walls, seed, family = ROWS[name]
+    source = StreetSigns(n_walls, seed, closeups=family == "direct")
+    return shipped(root / name, source, family)
+
+
+def shipped(home: Path, source: StreetSigns, family: str) -> Path:
+    """The rows of ``family`` on ``source``, as a dataset below ``home``."""
+    recipe = load_recipes()[family]
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         intake(workspace, source, 0, source.shard)
-        family, oracle = (
+        rows, oracle = (
             Family(workspace, recipe, source.shard),
             oracle_policy(recipe.family, revision=recipe.digest),
         )
-        family.draft(oracle)
-        family.run(oracle)
-        family.check()
-        family.keep()
-        family.collect_rejects()
+        rows.draft(oracle)
+        rows.run(oracle)
+        rows.check()
+        rows.keep()
+        rows.collect_rejects()
         _, made = SftDataset(workspace, recipe, [source.shard]).publish()
     return made.folder
+
+
+def named_region(question: str) -> Box:
+    """The region that a question names, in pixels of its image. Raises ``ValueError`` for a question without one."""
+    found = _NAMED.search(question)
+    if found is None:
+        raise ValueError(f"no region in {question!r}")
+    return Box(*map(int, found.groups()))
 
 
 def _region(sign: Placed) -> Box:
@@ -146,17 +182,3 @@ def _corner(region: Box, wall: tuple[int, int], chance: Random) -> tuple[int, in
 
 def _moved(box: Box, x: int, y: int) -> Box:
     return Box(box.x1 - x, box.y1 - y, box.x2 - x, box.y2 - y)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("home", type=Path, help="the workspace; what is there already is not made again")
-    parser.add_argument("--walls", type=int, required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--closeups", action="store_true", help="the regions themselves, for the colours alone")
-    options = parser.parse_args()
-    print(shipped(options.home, StreetSigns(options.walls, options.seed, options.closeups)))
-
-
-if __name__ == "__main__":
-    main()

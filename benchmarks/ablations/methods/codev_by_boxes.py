@@ -1,0 +1,49 @@
+"""CodeV whose judge is the truth: an image is evidence where it is a part that shows the region of the question."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from PIL import Image
+
+from benchmarks.ablations.world import named_region
+from pipelines.records import Round
+from pipelines.vision.image_transform import measure_transform
+from train.evaluation.crop_boxes import crop_boxes
+from train.evaluation.settings import COVER, WHOLE_SHARE
+from train.rl.judging.judges import MATCHES, Judges
+from train.rl.methods.base import RolloutOutcome
+from train.rl.methods.codev import CodeVMethod
+
+
+@dataclass(frozen=True, slots=True)
+class CodeVByBoxes(CodeVMethod):
+    """Of the region, clear: half or more; partial: some of it; none: nothing, or an image that is almost the whole."""
+
+    only_visual_search: bool = False
+    """Every question of this world is visual search; its rows do not say so."""
+
+    name: ClassVar[str] = "codev_by_boxes"
+    says: ClassVar[str] = "answer and, block by block, whether its image shows the region of the question"
+
+    async def _evidence(self, judges: Judges, outcome: RolloutOutcome, turn: Round | None) -> float | None:
+        if turn is None or turn.observation.status != "ok" or not turn.observation.images:
+            return None
+        whole = outcome.question_images[0]
+        return max(
+            evidence_of(outcome.pixels[image.sha256], whole, turn.code, outcome.question.sample.question)
+            for image in turn.observation.images
+        )
+
+
+def evidence_of(shown: Image.Image, whole: Image.Image, code: str, question: str) -> float:
+    """The score of an image, 0..1, by the part of ``whole`` that it shows."""
+    change = measure_transform(shown, whole, crop_boxes(code, *whole.size)[::-1])
+    if change is None or change.share > WHOLE_SHARE:
+        return MATCHES["strict"]["none"]
+    region = named_region(question)
+    covered = change.box.intersection(region).area
+    match = "clear" if covered >= COVER * region.area else "partial" if covered else "none"
+    return MATCHES["strict"][match]
+
+
+method = CodeVByBoxes()

@@ -1,0 +1,152 @@
+"""Tables and figures of experiments, and the page ``docs/reproductions.md``."""
+
+import math
+from pathlib import Path
+from statistics import fmean
+
+from benchmarks.ablations.experiment import MEASURES, Comparison, Experiment
+from benchmarks.ablations.results import Figures
+from benchmarks.ablations.statistics import Paired, paired
+
+PAGE = "reproductions.md"
+COMMAND = "python -m benchmarks.ablations"
+COLOURS = ("#999999", "#c2703d", "#4c78a8", "#2f6f4f")
+_INTRODUCTION = f"""# The papers' ablations in miniature
+
+Do the papers' effects show in a model of a quarter of a million weights? `{COMMAND} NAME data/ablations` trains
+and evaluates every arm of an experiment; `{COMMAND} --docs docs data/ablations` writes this page. The model, its
+questions and its training are told in [learning proof](learning_proof.md).
+
+The seed is the unit: arms are compared within a seed, the interval is Student's 95 % interval of the mean difference
+over seeds, and the sign test counts seeds. *Shown* means that the whole interval lies on the side that the paper says.
+All seeds are fresh: nothing was tuned on them. With three seeds only large effects can be shown, and the sign test
+cannot be below 0.25. A miniature that shows nothing says nothing against a paper.
+"""
+
+
+def page(found: dict[str, Figures], experiments: dict[str, Experiment]) -> str:
+    """The whole page. Experiments without a complete seed are listed at its end, with their commands."""
+    run = [name for name in experiments if _n_seeds(found[name])]
+    sections = [_INTRODUCTION, _summary([experiments[name] for name in run], found)]
+    sections += [section(experiments[name], found[name]) for name in run]
+    missing = [name for name in experiments if name not in run]
+    if missing:
+        lines = [
+            f"- {experiments[name].title} ({_where(experiments[name])}): `{COMMAND} {name} OUT`" for name in missing
+        ]
+        sections.append("## Not run\n\nImplemented, and tested at minimal size only:\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(sections)
+
+
+def section(experiment: Experiment, figures: Figures) -> str:
+    """Title, the paper's row, table, comparisons."""
+    lines = [
+        f"## {experiment.title}",
+        "",
+        f"{_where(experiment)}: {experiment.row.figures}.",
+        *([experiment.note] if experiment.note else []),
+        f"`{COMMAND} {experiment.name} data/ablations`",
+        "",
+        table(experiment, figures),
+        "",
+        *(comparison_line(one, compared(one, figures), experiment) for one in experiment.comparisons),
+        "",
+        f"![{experiment.title}: a point per seed, the bar their mean](images/{experiment.name}.png)",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def table(experiment: Experiment, figures: Figures) -> str:
+    """Markdown: a line per arm, each measure as the mean over seeds with the least and the greatest."""
+    lines = [
+        f"| arm, {_n_seeds(figures)} seeds | {' | '.join(MEASURES[name].label for name in experiment.measures)} |",
+        "| --- |" + " --- |" * len(experiment.measures),
+    ]
+    for arm in experiment.arms:
+        seeds = figures[arm.name].values()
+        cells = (
+            _spread([one[name] for one in seeds], is_share=MEASURES[name].is_share) for name in experiment.measures
+        )
+        lines.append(f"| {arm.name}: {arm.says} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def compared(comparison: Comparison, figures: Figures) -> Paired:
+    """Of one measure, within each seed. Raises ``ValueError`` where no seed is complete."""
+    arm, against = (
+        {seed: measured[comparison.measure] for seed, measured in figures[name].items()}
+        for name in (comparison.arm, comparison.against)
+    )
+    return paired(arm, against)
+
+
+def comparison_line(comparison: Comparison, result: Paired, experiment: Experiment) -> str:
+    """One list item: the difference, its interval, by seed, the sign test, and what follows."""
+    measure = MEASURES[comparison.measure]
+    says = {arm.name: arm.name for arm in experiment.arms}
+    differences = ", ".join(_difference(value, is_share=measure.is_share) for value in result.differences.values())
+    ends = [_difference(end, is_share=measure.is_share) for end in (result.low, result.high)]
+    interval = f"; 95 % {ends[0]} to {ends[1]}" if math.isfinite(result.low) else ""
+    unit = " points" if measure.is_share else ""
+    return (
+        f"- **{result.verdict(comparison.expected)}:** {says[comparison.arm]} has {comparison.expected} than "
+        f"{says[comparison.against]} of *{measure.label}*: {_difference(result.mean, is_share=measure.is_share)}{unit} "
+        f"(by seed {differences}{interval}; sign test p = {result.p_sign:.2g})"
+    )
+
+
+def plot(experiment: Experiment, figures: Figures, path: Path) -> None:
+    """A panel per measure: bars are means, points are seeds, a line joins the arms of a seed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    names = [arm.name for arm in experiment.arms]
+    figure = Figure(figsize=(2.9 * len(experiment.measures), 2.9), dpi=100, layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, len(experiment.measures), squeeze=False)[0]
+    for axes, key in zip(panels, experiment.measures, strict=True):
+        for place, name in enumerate(names):
+            values = [measured[key] for measured in figures[name].values()]
+            axes.bar(place, fmean(values), color=COLOURS[place % len(COLOURS)], width=0.62, alpha=0.8)
+        for seed in figures[names[0]]:
+            values = [figures[name][seed][key] for name in names]
+            axes.plot(range(len(names)), values, "o-", color="#1d2127", markersize=3, linewidth=0.6, alpha=0.7)
+        axes.set_title(MEASURES[key].label, fontsize=9)
+        axes.set_ylim(0, 1.02 if MEASURES[key].is_share else None)
+        axes.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names], fontsize=8)
+        axes.tick_params(axis="y", labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Software": None})
+
+
+def _summary(experiments: list[Experiment], found: dict[str, Figures]) -> str:
+    lines = ["| experiment | paper | seeds | what the paper leads one to expect |", "| --- | --- | --- | --- |"]
+    for one in experiments:
+        verdicts = [
+            f"{comparison.arm} {comparison.expected} than {comparison.against} ({MEASURES[comparison.measure].label}): "
+            f"**{compared(comparison, found[one.name]).verdict(comparison.expected)}**"
+            for comparison in one.comparisons
+        ]
+        lines.append(f"| `{one.name}` | {_where(one)} | {_n_seeds(found[one.name])} | {'; '.join(verdicts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _where(experiment: Experiment) -> str:
+    return f"{experiment.row.paper}, {experiment.row.where}"
+
+
+def _n_seeds(figures: Figures) -> int:
+    return len(next(iter(figures.values())))
+
+
+def _difference(value: float, *, is_share: bool) -> str:
+    return f"{100 * value:+.0f}" if is_share else f"{value:+.2f}"
+
+
+def _spread(values: list[float], *, is_share: bool) -> str:
+    least, mean, most = (
+        f"{value:.0%}" if is_share else f"{value:.2f}" for value in (min(values), fmean(values), max(values))
+    )
+    return mean + (f" ({least} – {most})" if least != most else "")
