@@ -1,4 +1,4 @@
-"""The command line of the experiments; what they are is told in ``benchmarks/ablations/__init__.py``."""
+"""The command line of the experiments (``benchmarks/ablations/__init__.py``)."""
 
 import argparse
 import signal

@@ -15,7 +15,7 @@ _INTRODUCTION = f"""# The papers' ablations in miniature
 
 Do the papers' effects show in a model of a quarter of a million weights? `{COMMAND} NAME data/ablations` trains
 and evaluates every arm of an experiment; `{COMMAND} --docs docs data/ablations` writes this page. The model, its
-questions and its training are told in [learning proof](learning_proof.md).
+questions and its training are described in [learning proof](learning_proof.md).
 
 The seed is the unit: arms are compared within a seed, the interval is Student's 95 % interval of the mean difference
 over seeds, and the sign test counts seeds. *Shown* means that the whole interval lies on the side that the paper says.
@@ -59,8 +59,9 @@ def section(experiment: Experiment, figures: Figures) -> str:
 
 def table(experiment: Experiment, figures: Figures) -> str:
     """Markdown: a line per arm, each measure as the mean over seeds with the least and the greatest."""
+    labels = " | ".join(MEASURES[name].label for name in experiment.measures)
     lines = [
-        f"| arm, {_n_seeds(figures)} seeds | {' | '.join(MEASURES[name].label for name in experiment.measures)} |",
+        f"| arm, {_n_seeds(figures)} of {len(experiment.seeds)} seeds | {labels} |",
         "| --- |" + " --- |" * len(experiment.measures),
     ]
     for arm in experiment.arms:
@@ -129,7 +130,8 @@ def _summary(experiments: list[Experiment], found: dict[str, Figures]) -> str:
             f"**{compared(comparison, found[one.name]).verdict(comparison.expected)}**"
             for comparison in one.comparisons
         ]
-        lines.append(f"| `{one.name}` | {_where(one)} | {_n_seeds(found[one.name])} | {'; '.join(verdicts)} |")
+        n_seeds = f"{_n_seeds(found[one.name])} of {len(one.seeds)}"
+        lines.append(f"| `{one.name}` | {_where(one)} | {n_seeds} | {'; '.join(verdicts)} |")
     return "\n".join(lines) + "\n"
 
 
