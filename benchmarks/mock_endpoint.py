@@ -26,7 +26,14 @@ class MockEndpoint:
         return f"{self._root}/v1"
 
     def reset(self, **settings: Any) -> None:
-        request = urllib.request.Request(f"{self._root}/reset", json.dumps(settings).encode(), method="POST")
+        self._post("reset", settings)
+
+    def hold(self, n_more: int | None) -> None:
+        """Lets calls wait after so many more answers; None: no longer."""
+        self._post("hold", {"n_more": n_more})
+
+    def _post(self, path: str, body: dict[str, Any]) -> None:
+        request = urllib.request.Request(f"{self._root}/{path}", json.dumps(body).encode(), method="POST")
         urllib.request.urlopen(request).close()
 
     def counts(self) -> dict[str, Any]:

@@ -4,8 +4,8 @@
 
 Answers depend on the conversation and the seed alone: the ``i``-th of ``n`` is that of the request with the seed
 ``i`` higher, as with vLLM. A conversation with the word REFUSED gets 400, whoever is one too many while a cap is set
-gets 429, at once. ``POST /reset {"cap": 32, "seconds": 0.05}`` forgets all counts, ``GET /counts`` tells them. A call
-whose client is gone is not finished, as with vLLM.
+gets 429, at once. ``POST /reset {"cap": 32, "seconds": 0.05}`` forgets all counts, ``GET /counts`` tells them, ``POST
+/hold {"n_more": 8}`` lets later calls wait. A call whose client is gone is not finished, as with vLLM.
 
 It reads HTTP by itself and knows as much of it as clients of this repository send (a length, no chunks): a framework
 would take as much CPU time per call as the client that is measured.
@@ -35,6 +35,8 @@ class Counts:
     """What is answered to a conversation that asks for JSON by a schema; a vote where it is empty."""
     takes_n: bool = True
     """Whether a request gets as many answers as it asks for; else it gets one."""
+    most_served: int | None = None
+    """After so many answers calls wait, until this is changed or their client is gone."""
     in_flight: int = 0
     most_in_flight: int = 0
     n_calls: int = 0
@@ -83,6 +85,10 @@ class Connection(asyncio.Protocol):
         elif path == "/reset":
             vars(self._counts).update(vars(Counts(**json.loads(body), in_flight=self._counts.in_flight)))
             self._send("200 OK", {})
+        elif path == "/hold":
+            n_more = json.loads(body)["n_more"]
+            self._counts.most_served = None if n_more is None else self._counts.served.total() + n_more
+            self._send("200 OK", {})
         elif path == "/counts":
             self._send("200 OK", vars(self._counts))
         else:
@@ -104,6 +110,9 @@ class Connection(asyncio.Protocol):
             self._answering = self._loop.call_later(counts.seconds, self._answer, names, body)
 
     def _answer(self, names: list[str], body: bytes) -> None:
+        if self._counts.most_served is not None and self._counts.served.total() >= self._counts.most_served:
+            self._answering = self._loop.call_later(self._counts.seconds, self._answer, names, body)
+            return
         self._leave()
         if b"REFUSED" in body:
             self._send("400 Bad Request", {"error": {"message": "this request is wrong in itself"}})

@@ -18,6 +18,8 @@ from pipelines.storage.ledger import Ledger
 
 SEED = 20261121
 KILLS_PER_DRAFT = 5
+_MOST_LATE = 32
+"""Answers that may come between the moment and the kill: on a busy machine all of them might."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,14 @@ def _killed(
     endpoint.reset(plan=DECISION)
     kills, before = [], State(0, 0, 0)
     for share in sorted(chance.uniform(0.02, 0.98) for _ in range(KILLS_PER_DRAFT)):
-        _draft_until(endpoint, home, before.n_durable + share * (n_calls - before.n_durable))
+        n_more = share * (n_calls - before.n_durable)
+        endpoint.hold(int(n_more) + _MOST_LATE)
+        _draft_until(endpoint, home, before.n_durable + n_more)
         after = _state(endpoint, home)
         n_in_flight = after.n_received - before.n_received - (after.n_durable - before.n_durable)
         kills.append(Kill(n_in_flight, after.n_lost - before.n_lost))
         before = after
+    endpoint.hold(None)
     draft(endpoint.url, home)
     return Draft(kills, _state(endpoint, home).n_lost, _tables(home) == expected)
 

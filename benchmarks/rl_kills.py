@@ -36,6 +36,8 @@ CONCURRENCY = 8
 _SECONDS = 0.05
 ROWS_AT_WORK = 10
 """A quarter more than calls, as the policy says."""
+_MOST_LATE = CONCURRENCY * N_VOTES
+"""Answers that may come between the moment and the kill: on a busy machine all of them might."""
 _NAME = re.compile(r"[0-9a-f]{16}")
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(["benchmarks.rl_kills"])
@@ -91,6 +93,7 @@ def killed(endpoint: MockEndpoint, folder: Path, way: Way, *, n_rows: int, n_kil
     for share in sorted(chance.uniform(0.01, 0.9) for _ in range(n_kills)):
         _live_until(endpoint, home, way, share * n_answers)
         states.append(_state(endpoint, home))
+    endpoint.hold(None)
     _finish(endpoint, home, way)
     states.append(_state(endpoint, home))
     return Killed(states, _tables(home) == _tables(undisturbed), n_answers)
@@ -122,8 +125,10 @@ def _finish(endpoint: MockEndpoint, home: Path, way: Way) -> None:
 def _live_until(endpoint: MockEndpoint, home: Path, way: Way, n_durable: float) -> None:
     """Kills the stages and all that they started as soon as so many answers are on record, and one more than before."""
     n_before = _n_durable(home)
+    moment = max(n_before, n_durable)
+    endpoint.hold(int(moment) - n_before + _MOST_LATE)
     process = _begin(endpoint, home, way)
-    while _n_durable(home) <= max(n_before, n_durable) and process.is_alive():
+    while _n_durable(home) <= moment and process.is_alive():
         time.sleep(0.005)
     assert process.pid is not None
     os.killpg(process.pid, signal.SIGKILL)

@@ -4,7 +4,8 @@
 
 RUNS is a list of {"program": "grpo", "words": […], "processes": 2, "sharded": true, "killed_at": "**/checkpoint-1"}.
 Prints one JSON object per run: {"statuses": [0, 0], "seconds": 3.2}. ``killed_at`` is a pattern below the folder that
-the output is in: when a file of that name appears, rank 1 gets SIGKILL and the others are terminated, as torchrun does.
+the output is in: rank 1 waits after its first checkpoint (an evaluation: before its first turn) for a file of that name
+and then gets SIGKILL; the others are terminated, as torchrun does.
 
 ``sharded`` is FSDP 2 over gloo on a CPU. accelerate itself shards on GPUs only: it is told here that the CPU is one.
 """
@@ -59,15 +60,13 @@ def launched(run):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    n, folder = run.get("processes", 1), Path(run["words"][run["words"].index("--output") + 1]).parent
+    n = run.get("processes", 1)
     children = [forked(run, rank, n, port) for rank in range(n)]
     statuses, deadline, told = {}, time.monotonic() + DEADLINE_SECONDS, False
     while len(statuses) < n:
         for rank, child in enumerate(children):
             if rank not in statuses and (done := os.waitpid(child, os.WNOHANG))[0]:
                 statuses[rank] = os.waitstatus_to_exitcode(done[1])
-        if "killed_at" in run and 1 not in statuses and any(folder.glob(run["killed_at"])):
-            os.kill(children[1], signal.SIGKILL)
         if time.monotonic() > deadline or (not told and any(statuses.values())):
             late, told, deadline = time.monotonic() > deadline, True, time.monotonic() + 10
             for rank, child in enumerate(children):
@@ -90,6 +89,8 @@ def forked(run, rank, n, port):
             shard_on_cpu()
         if "turns" in run:
             follow_script(run["turns"][rank])
+        if "killed_at" in run and rank == 1:
+            die_at(run)
         status = run_program(run)
     finally:
         os._exit(status)
@@ -129,6 +130,23 @@ def shard_on_cpu():
     PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_XPU)
     arguments = loading.device_arguments
     loading.device_arguments = lambda: {**arguments(), "use_cpu": False}
+
+
+def die_at(run):
+    from transformers.generation import GenerationMixin
+    from transformers.trainer_callback import CallbackHandler
+
+    folder = Path(run["words"][run["words"].index("--output") + 1]).parent
+
+    def die(*_, **__):
+        while not any(folder.glob(run["killed_at"])):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if run["program"] == "evaluate":
+        GenerationMixin.generate = die
+    else:
+        CallbackHandler.on_save = die
 
 
 def follow_script(turns):

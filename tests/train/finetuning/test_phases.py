@@ -1,12 +1,10 @@
 """Recipes and phases: what is trained on what, in which order, and what a kill leaves behind."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -150,14 +148,22 @@ def test_steps_are_counted_through_and_say_their_phase(whole):
     assert whole[1]["inputs"]["arguments"]["phases"][1]["families"] == ["math_code"]
 
 
-def killed_at(found, command):
-    """Runs a program until a file is there, then kills it with SIGKILL."""
-    program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ})
-    while not list(found()) and program.poll() is None:
-        time.sleep(0.02)
-    assert program.poll() is None, program.stderr.read().decode()
-    program.send_signal(signal.SIGKILL)
-    program.communicate()
+KILLED = """
+import os, runpy, signal, sys
+from pathlib import Path
+from transformers.trainer_callback import CallbackHandler
+
+on_save = CallbackHandler.on_save
+
+def die_in_the_second_phase(handler, arguments, *rest):
+    if Path(arguments.output_dir).name == "1-maths":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return on_save(handler, arguments, *rest)
+
+CallbackHandler.on_save = die_in_the_second_phase
+runpy.run_module("train.sft", run_name="__main__", alter_sys=True)
+"""
+"""The program, which gets SIGKILL as soon as it has written a checkpoint of its second phase."""
 
 
 @pytest.mark.e2e
@@ -192,9 +198,11 @@ def test_a_program_that_is_killed_in_any_phase_goes_on_where_it_was(families, ti
         with pytest.raises(KeyboardInterrupt):
             finetune(families, tiny, output, arguments, save_steps=3)
     assert [path.name for path in part.glob("0-images/checkpoint-*")] == ["checkpoint-3"]
-    command = [sys.executable, "-m", "train.sft", "--dataset", str(families), "--model", str(tiny)]
-    command += ["--output", str(output), "--batch-size", "2", "--save-steps", "3"]
-    killed_at(lambda: part.glob("1-maths/checkpoint-*/trainer_state.json"), [*command, "--phases", _json(phases)])
+    command = [sys.executable, "-c", KILLED, "--dataset", str(families), "--model", str(tiny)]
+    command += ["--output", str(output), "--batch-size", "2", "--save-steps", "3", "--phases", _json(phases)]
+    killed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert list(part.glob("1-maths/checkpoint-*/trainer_state.json"))
     assert not output.exists()
     assert not list(part.glob("0-images/checkpoint-*"))
     lines = []
