@@ -21,6 +21,8 @@ PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between attempts of idempotent requests."""
 IMPORT_SECONDS = 600.0
 """Long, because an import that timed out here may still be running on the server."""
+_LIMITS = httpx.Limits(keepalive_expiry=1.0)
+"""The server closes an idle connection after two seconds: a request that goes out in that moment would fail."""
 ONCE: Any = {"max_retries": 0}
 
 
@@ -34,7 +36,9 @@ class LabelStudioClient:
         self._pauses = pauses
         local = httpx.URL(self.url).host in ("127.0.0.1", "::1", "localhost")  # no proxy reaches this machine's servers
         headers = {"Authorization": f"Token {token}"}
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=seconds, trust_env=not local)
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=seconds, limits=_LIMITS, trust_env=not local
+        )
         # the SDK has no types here
         self._sdk: Any = LabelStudio(base_url=self.url, api_key=token, timeout=seconds, httpx_client=self._http)  # type: ignore[no-untyped-call]
 

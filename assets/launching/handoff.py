@@ -40,7 +40,8 @@ class HandedOverJob:
         words = self._exchange.last_words()
         if closed or words:
             return Ending(not words, words)
-        sign, now = _text(self._exchange.alive), time.monotonic()
+        # empty in the moment in which it is written
+        sign, now = _text(self._exchange.alive) or self._sign, time.monotonic()
         if sign != self._sign:
             self._sign, self._sign_at = sign, now
         if not sign and now >= self._deadline:

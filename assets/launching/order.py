@@ -24,6 +24,8 @@ from train.runs.supervisor import SECONDS, JobDirectory
 
 _ORDER, _OVER = "order.json", "over"
 _SECONDS = 0.2
+_SIGN_SECONDS = 15 * SECONDS
+"""Within which a living job gives a sign, on a busy machine and a shared file system too."""
 MOST_OBSERVATIONS = 100
 """Maximum per run: each is a row in Dagster's event log and a point of its plots."""
 _STEP = "step"
@@ -90,9 +92,12 @@ def _open_order(exchange: JobDirectory) -> Order | None:
 def _is_alive(exchange: JobDirectory) -> bool:
     if not exchange.alive.is_file():
         return False
-    sign = exchange.alive.read_text()
-    time.sleep(2 * SECONDS)
-    return exchange.alive.read_text() != sign
+    sign, deadline = exchange.alive.read_text(), time.monotonic() + _SIGN_SECONDS
+    while time.monotonic() < deadline:
+        if exchange.alive.read_text() not in ("", sign):
+            return True
+        time.sleep(_SECONDS)
+    return False
 
 
 class FolderMessages(dg.PipesMessageReader):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -117,6 +119,34 @@ def test_a_server_that_is_down_says_where_to_look(call: Callable[[LabelStudioCli
     scripted.close()
     with studio_at(scripted.url) as studio, pytest.raises(ServerUnreachable, match="darkroom annotate status"):
         call(studio)
+
+
+def test_no_request_goes_out_on_a_connection_that_the_server_may_be_closing() -> None:
+    """It closes one that was idle for two seconds; here in the worst moment: when the next request is on its way."""
+    body = json.dumps({"people": [PERSON]}).encode()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            while connection.recv(65_536):
+                connection.sendall(answer)
+                if connection.recv(1, socket.MSG_PEEK):  # another request: it is lost
+                    return
+
+    def accept() -> None:
+        for _ in range(2):
+            serve(listener.accept()[0])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        with LabelStudioClient(
+            f"http://127.0.0.1:{listener.getsockname()[1]}", "token", seconds=60, pauses=()
+        ) as studio:
+            for pause in (1.2, 0):
+                assert len(studio.people()) == 1
+                time.sleep(pause)
+        accepting.join(60)
 
 
 def test_an_import_is_never_tried_twice(server: Scripted) -> None:

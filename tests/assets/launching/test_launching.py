@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -30,9 +31,9 @@ from assets.graph.training_config import (
     sft_program,
 )
 from assets.launching import LauncherResource, Program, launch
-from assets.launching.handoff import kubernetes_manifest, slurm_script
+from assets.launching.handoff import HandedOverJob, kubernetes_manifest, slurm_script
 from assets.launching.jobs import LaunchError, submission
-from assets.launching.order import MOST_OBSERVATIONS, _is_observed
+from assets.launching.order import MOST_OBSERVATIONS, _is_alive, _is_observed
 from train.runs.supervisor import JobDirectory
 
 pytestmark = pytest.mark.e2e
@@ -355,6 +356,29 @@ def test_a_job_of_another_command_at_work_on_the_output_is_left_alone(
         alive.join()
     assert "another job writes to" in said
     assert str(exchange.stop) in said
+
+
+def test_a_sign_of_life_that_is_late_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange, clock = JobDirectory(tmp_path), [0.0]
+    exchange.alive.write_text("1")
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        if clock[0] > 20:
+            exchange.alive.write_text("2")
+
+    monkeypatch.setattr("assets.launching.order.time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    assert _is_alive(exchange)
+    assert 20 < clock[0] < 21
+
+
+def test_a_sign_of_life_that_is_being_written_is_the_last_one(tmp_path: Path) -> None:
+    exchange = JobDirectory(tmp_path)
+    job = HandedOverJob(exchange, start_with="sbatch job", wait_hours=0.0)
+    exchange.alive.write_text("1")
+    assert job.ended(closed=False) is None
+    exchange.alive.write_text("")
+    assert job.ended(closed=False) is None
 
 
 def test_a_job_that_starts_when_another_one_has_its_place_ends_and_is_not_heard(
