@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from scripts.ports import free_port
 
 USER = "darkroom"
 
@@ -41,7 +42,7 @@ class Postgres:
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._as_user, self._binaries = folder, _own_user(folder), programs()
-        self._port = _free_port()
+        self._port = free_port()
         self._data = str(folder / "data")
         self.url = f"postgresql://{USER}:x@127.0.0.1:{self._port}/{name}"
         self._run("initdb", "-D", self._data, "-A", "trust", "-U", USER, "--no-sync")
@@ -111,12 +112,6 @@ def _own_user(folder: Path) -> list[str]:
     folder.chmod(0o755)
     shutil.chown(folder, "postgres", "postgres")
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

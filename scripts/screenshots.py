@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,7 @@ import websockets
 from assets.runs.instance import prepare_dagster_home
 from pipelines.publishing.gallery import write_gallery
 from pipelines.storage.workspace import Workspace
+from scripts.ports import free_port
 
 Call = Callable[..., Awaitable[Any]]
 START_SECONDS = 300
@@ -200,13 +200,6 @@ def wait_for(url: str) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no answer at {url} in {START_SECONDS} s") from error
             time.sleep(0.3)
-
-
-def free_port() -> int:
-    """A free port of the loopback interface."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -56,7 +56,6 @@ from benchmarks.annotation_faults import at_work, audit
 from benchmarks.cutting_proxy import cutting_proxy
 from pipelines.generation.recipes import load_recipes
 from pipelines.generation.stage import SAMPLES
-from pipelines.models.serving.servers import free_port
 from pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.publishing.sft_dataset import SftDataset
@@ -64,6 +63,7 @@ from pipelines.records import Annotated, ImageRef, PoolImage, Sample, Trajectory
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.judges.labels import read_labels
+from scripts.ports import free_port
 from scripts.postgres import postgres
 from tests.e2e.annotators import SMALL, Person, Room, answer_of, boxes, choice, http_client, plan_of, question_of, text
 
@@ -97,7 +97,7 @@ def server(home: Path, environments: Path) -> Iterator[LabelStudioServer]:
     environment = {"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": str(environments)}
     studio = server_of(Workspace.from_environment(environment))
     with database() as url:
-        started = studio.start(postgres=url)
+        started = studio.start(port=free_port(), postgres=url)
         try:
             wait_until_ready(started, report=lambda seconds: None)
             yield studio
@@ -411,7 +411,7 @@ def test_a_backup_of_a_running_server_goes_on_elsewhere(
             environment, "annotate", "restore", str(tmp_path / "backup"), *(["--postgres", url] if url else [])
         )
         restored = LabelStudioServer(workspace.annotation, server.environments, server.images_url)
-        started = restored.start(port=free_port("127.0.0.1"))
+        started = restored.start(port=free_port())
         try:
             wait_until_ready(started, report=lambda seconds: None)
             with Journal(workspace.annotation) as journal, connect(workspace, {}) as studio:

@@ -20,6 +20,7 @@ from annotation._plugin.darkroom_studio.access import AccessTable
 from annotation.label_studio.server import PLUGIN, LabelStudioServer, connect, server_of, wait_until_ready
 from annotation.rounds.journal import Journal
 from pipelines.storage.workspace import Workspace
+from scripts.ports import free_port
 from tests.e2e.access_walk import (
     ANN,
     BOB,
@@ -55,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Lab
     environments = os.environ.get("DARKROOM_ENVIRONMENTS") or str(data / "environments")
     studio = server_of(Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}))
     try:
-        wait_until_ready(studio.start(), report=lambda seconds: None)
+        wait_until_ready(studio.start(port=free_port()), report=lambda seconds: None)
         yield studio
     finally:
         studio.stop()

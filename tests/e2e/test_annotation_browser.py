@@ -26,6 +26,7 @@ from pipelines.records import PoolImage
 from pipelines.records.geometry import Box
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
+from scripts.ports import free_port
 from tests.e2e.annotators import SMALL, boxes, choice, http_client, settled, text
 from tests.e2e.labelling import REGIONS, SHOWN, Labelling, field, pool_of, write_campaign
 from tests.e2e.visitor import visitor
@@ -80,7 +81,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[C
     with Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_ENVIRONMENTS": environments}) as workspace:
         server = server_of(workspace)
         try:
-            wait_until_ready(server.start(), report=lambda seconds: None)
+            wait_until_ready(server.start(port=free_port()), report=lambda seconds: None)
             studio = connect(workspace, {})
             studio.add_person(AUTHOR, role="annotator", password=PASSWORD, name=AUTHORS_NAME)
             for email, role in ((CHECKER, "annotator"), (THIRD, "annotator"), (EXPERT, "expert")):

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,8 @@ import dagster as dg
 import psutil
 import pytest
 from alembic.util.exc import CommandError
+
+from scripts.ports import free_port
 
 SECONDS = 120.0
 """Within which everything must be gone; the program itself may take ten to end in order, on an idle machine."""
@@ -116,9 +117,7 @@ def test_a_training_that_is_terminated_in_the_ui_ends(
 ) -> None:
     home = tmp_path / "home"
     shutil.copytree(crop_home, home, dirs_exist_ok=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).with_name("dg")), "dev", "--host", "127.0.0.1", "--port", str(port)]
     with started(command, root, environment) as ui:
         wait_until(lambda: answers(port))

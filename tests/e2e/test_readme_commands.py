@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -17,6 +16,8 @@ from pathlib import Path
 
 import datasets
 import pytest
+
+from scripts.ports import free_port
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -58,9 +59,7 @@ def test_a_command_that_shows_something(run: Run, root: Path, beginning: str) ->
 
 
 def test_make_ui_serves_the_graph(root: Path, clean_environment: dict[str, str]) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     process = subprocess.Popen(
         [*readme_line(root, "make ui"), f"PORT={port}"],
         cwd=root,

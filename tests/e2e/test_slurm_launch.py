@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from assets.launching import LauncherResource
+from scripts.ports import free_port
 from tests.assets.launching.test_launching import failure, losses, materialized, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,12 +49,6 @@ ReturnToService=2
 NodeName={host} NodeAddr=127.0.0.1 CPUs={n_cpus} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

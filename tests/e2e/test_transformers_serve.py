@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -37,6 +36,7 @@ from pipelines.rl.pass_rates import PassRates
 from pipelines.rl.suitability import Suitability
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.workspace import Workspace
+from scripts.ports import free_port
 
 PARTITION = "small-0000"
 
@@ -50,9 +50,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     cache = tmp_path_factory.mktemp("cache")
     log = (cache / "serve.log").open("wb")
     program = str(Path(sys.executable).with_name("transformers"))
