@@ -75,9 +75,9 @@ class _Script:
 
 def of_darkroom(rows: Any, model: Path, steps: Path) -> tuple[Any, Any]:
     """``train.grpo``'s trainer."""
-    from train.grpo import build_trainer
     from train.models.loading import load_processor
     from train.rl.methods import named_method, settings_of
+    from train.rl.rollouts.training import build_trainer
 
     processor = load_processor(model)
     arguments = settings_of(

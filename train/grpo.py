@@ -18,10 +18,10 @@ import typer
 import yaml
 
 from train.rl.settings import GrpoSettings, JudgeOptions, added_names
-from train.runs import JudgeDown
 from train.runs.command_line import Values, config_option, guarded, takes_settings
 
 if TYPE_CHECKING:
+    from train.examples.datasets import HeldOut
     from train.rl.methods import Judges, Method
     from train.runs.checkpoints import Staging
     from train.runs.job import TrainingJob
@@ -39,160 +39,43 @@ def reinforce(
     force: bool = False,
 ) -> dict[str, Any]:
     """Trains, writes ``output`` and returns its history. Raises ``TrainError`` for inputs that cannot be trained on."""
+    from train.examples.datasets import held_out
     from train.models.loading import model_type
     from train.models.sharding import check_launch
     from train.rl.methods import named_method
     from train.rl.rollouts.prompts import check_prompts, open_prompts
-    from train.runs.job import TrainingJob, run_job
+    from train.runs.job import TrainingJob, run_job, with_rows
     from train.runs.trainer_options import split_options
 
     method = named_method(settings.method, settings.options)
     model_type(model)  # raises for no model
     check_launch(lora=settings.lora, engine=settings.engine)
     split_options(settings.trainer, "grpo")  # raises for what cannot be passed on
-    rows = open_prompts(dataset)
-    modes = sorted(set(method.modes(settings.generations)))
-    check_prompts(dataset, protocol=settings.protocol, modes=modes, wording=settings.prompt)
-    job = TrainingJob("grpo", dataset, model, output, settings.record, column="reward")
-    train = partial(_train, job, rows, settings, method, judges, save_steps)
+    open_prompts(dataset)  # raises for what is no dataset
+    asked: dict[str, Any] = {"protocol": settings.protocol, "wording": settings.prompt}
+    check_prompts(dataset, modes=sorted(set(method.modes(settings.generations))), **asked)
+    evaluated = None
+    if settings.eval_every:
+        evaluated = held_out([dataset], settings.eval_dataset, trained=[dataset])
+        check_prompts(*evaluated.folders, part=evaluated.part, **asked)
+    job = TrainingJob("grpo", dataset, model, output, with_rows(settings.record), column="reward")
+    train = partial(_train, job, settings, method, judges, evaluated, save_steps)
     return run_job(job, train, force=force)
 
 
 def _train(
     job: TrainingJob,
-    rows: Any,
     settings: GrpoSettings,
     method: Method,
     judges: Judges | None,
+    evaluated: HeldOut | None,
     save_steps: int,
     staging: Staging,
     report: RunReporter,
 ) -> list[dict[str, Any]]:
-    from train.models.loading import context_length, load_processor, model_type, save_checkpoint, template
-    from train.models.sharding import note_on_launch
-    from train.rl.rollouts.prompt_lengths import check_lengths
-    from train.rl.rollouts.sample_log import SampleLog
-    from train.runs.command_line import is_first_process
-    from train.runs.history import read_steps
-    from train.runs.job import report_steps
+    from train.rl.rollouts.training import GrpoRun
 
-    samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
-    processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
-    own_template, processor.chat_template = processor.chat_template, template("grpo", model_type(job.model))
-    check_lengths(
-        job.dataset,
-        processor,
-        protocol=settings.protocol,
-        modes=set(method.modes(settings.generations)),
-        max_tokens=settings.max_tokens,
-        context=context_length(job.model),
-        wording=settings.prompt,
-    )
-    trainer = build_trainer(
-        rows,
-        job.model,
-        processor,
-        settings,
-        method=method,
-        judges=judges,
-        steps=staging.steps,
-        save_steps=save_steps,
-        sample_log=SampleLog(samples) if is_first_process() else None,
-    )
-    report_steps(trainer, report, "grpo")
-    if note := note_on_launch(trainer):
-        report.line(note)
-    report.line(f"{len(trainer.train_dataset)} prompts, {settings.generations} rollouts each: {method.says}")
-    if judges is None or judges.policy is None:
-        report.line(f"no judge (--judge-url); one would be asked {method.wants_judge}")
-    trainer.accelerator.wait_for_everyone()  # the first process may still be clearing the folder
-    try:
-        trainer.train(resume_from_checkpoint=staging.last_step())
-    except JudgeDown:
-        trainer._save_checkpoint(trainer.model, trial=None)
-        report.line(f"step {trainer.state.global_step} is saved")
-        raise
-    processor.tokenizer.response_template = None
-    save_checkpoint(trainer, processor, staging.final, base=job.model, chat_template=own_template)
-    if is_first_process() and samples.is_dir():
-        samples.rename(staging.final / samples.name)
-    trainer.accelerator.wait_for_everyone()
-    return read_steps(trainer.state.log_history, "grpo")
-
-
-def build_trainer(
-    rows: Any,
-    model: Path,
-    processor: Any,
-    settings: GrpoSettings,
-    *,
-    method: Method,
-    steps: Path,
-    judges: Judges | None = None,
-    save_steps: int = 0,
-    sample_log: Any = None,
-) -> Any:
-    """A trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
-    from train.models.loading import load_model, lora_config, model_type, template
-    from train.rl.methods import Judges
-    from train.rl.rollouts.environment import PLAIN_RESPONSE
-    from train.rl.rollouts.prompts import prompts
-    from train.rl.rollouts.trainer import SandboxGRPOTrainer
-    from train.runs.trainer_options import split_options
-
-    processor.chat_template = template("grpo", model_type(model))
-    processor.tokenizer.response_template = PLAIN_RESPONSE
-    arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
-    return SandboxGRPOTrainer(
-        load_model(
-            model,
-            keeps_float32=not settings.lora and not settings.bf16_weights,
-            **split_options(settings.trainer, "grpo")[1],
-        ),
-        settings=settings,
-        method=method,
-        judges=judges or Judges(),
-        watch=sample_log,
-        args=arguments,
-        train_dataset=prompts(rows, protocol=settings.protocol, wording=settings.prompt),
-        processing_class=processor,
-        peft_config=lora_config(settings.lora),
-    )
-
-
-_SAME_NAMES = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}
-"""Settings that TRL calls as we do."""
-
-
-def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int) -> Any:
-    from trl.trainer.grpo_config import GRPOConfig
-
-    from train.models.loading import suppressed_tokens, trainer_arguments
-    from train.runs.trainer_options import configured, split_options
-
-    suppressed = suppressed_tokens(processor)
-    with_vllm = settings.engine != "transformers"
-    # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
-    forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
-    arguments = {
-        **settings.model_dump(include=_SAME_NAMES),
-        **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
-        "loss_type": "dapo",  # over a mask that weighs the tokens: train.rl.rollouts.update.weighted
-        "max_steps": settings.max_steps,
-        "num_train_epochs": settings.epochs,
-        "per_device_train_batch_size": round(settings.batch_size * settings.oversample),
-        "num_generations": settings.generations,
-        "gradient_accumulation_steps": settings.accumulation,
-        "lr_scheduler_type": settings.schedule,
-        "scale_rewards": settings.scale,
-        "max_completion_length": settings.max_tokens,
-        "max_tool_calling_iterations": settings.max_rounds,
-        "generation_kwargs": forbidden,
-        "use_vllm": with_vllm,
-        "vllm_mode": "server" if settings.engine == "vllm_server" else "colocate",
-        "log_multimodal": False,  # TRL gathers images from all processes, and hangs where one has none
-    }
-    return configured(GRPOConfig, arguments, split_options(settings.trainer, "grpo")[0])
+    return GrpoRun(job, settings, method, judges, evaluated, staging, report, save_steps).train()
 
 
 def _print_config(context: typer.Context, wanted: bool) -> None:

@@ -45,7 +45,7 @@ def finetune(
     from train.examples.datasets import count_rows, open_dataset
     from train.models.loading import model_type
     from train.models.sharding import check_launch
-    from train.runs.job import TrainingJob, run_job
+    from train.runs.job import TrainingJob, run_job, with_rows
     from train.runs.trainer_options import split_options
 
     folders_of_datasets = [datasets] if isinstance(datasets, Path) else list(datasets)
@@ -62,7 +62,7 @@ def finetune(
             open_dataset(*folders)  # raises with the reason
     read = tuple(dict.fromkeys(folder for _, folders in planned for folder in folders))
     common = Path(os.path.commonpath(read)) if len(read) > 1 else read[0]
-    job = TrainingJob("sft", common, model, output, settings.record, column="loss", folders=read)
+    job = TrainingJob("sft", common, model, output, with_rows(settings.record), column="loss", folders=read)
     return run_job(job, partial(_train, job, planned, settings, save_steps), force=force)
 
 

@@ -61,6 +61,9 @@ class SftConfig(dg.Config):
     max_pixels: int = Field(default=0, description="Scale larger images down to this many pixels; 0: the model's own.")
     save_steps: int = Field(default=0, description=_SAVE_STEPS)
     seed: int | None = _option(SftSettings, "seed")
+    eval_every: int | None = _option(SftSettings, "eval_every")
+    early_stop: int | None = _option(SftSettings, "early_stop")
+    keep_best: bool = _option(SftSettings, "keep_best", False)
     flags: dict[str, str] = _flags("train.sft", "warmup: 0.1")
 
 
@@ -85,6 +88,9 @@ class GrpoConfig(dg.Config):
     max_tokens: int | None = _option(GrpoSettings, "max_tokens")
     save_steps: int = Field(default=0, description=_SAVE_STEPS)
     seed: int = _option(GrpoSettings, "seed", 0)
+    eval_every: int | None = _option(GrpoSettings, "eval_every")
+    early_stop: int | None = _option(GrpoSettings, "early_stop")
+    keep_best: bool = _option(GrpoSettings, "keep_best", False)
     flags: dict[str, str] = _flags("train.grpo", "beta: 0.01")
 
 

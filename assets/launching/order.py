@@ -152,15 +152,17 @@ class StepLog:
         self._context, self._n_logged = context, 0
 
     def update(self, session: dg.PipesSession) -> None:
-        """Logs a line for every step since the last call, and observations of at most ``MOST_OBSERVATIONS``."""
+        """Logs a line for every step since the last call, and observations of at most ``MOST_OBSERVATIONS`` and of
+        every evaluation."""
         messages = session.get_custom_messages()[self._n_logged :]
         for message in messages:
             self._n_logged += 1
             if message.get("kind") == _STEP:
                 step, n_steps = message["step"], message["n_steps"]
                 self._context.log.info(message["said"])
-                if _is_observed(step, n_steps):
-                    metrics = {name: dg.MetadataValue.float(float(value)) for name, value in message["metrics"].items()}
+                values: dict[str, float] = message["metrics"]
+                if _is_observed(step, n_steps) or any(name.startswith("eval_") for name in values):
+                    metrics = {name: dg.MetadataValue.float(float(value)) for name, value in values.items()}
                     metadata = {"step": dg.MetadataValue.int(step), **metrics}
                     self._context.log_event(dg.AssetObservation(self._context.asset_key, metadata=metadata))
 

@@ -8,13 +8,14 @@ from typer.testing import CliRunner
 from pipelines.publishing.parquet_shards import write_trajectories
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, SECOND_TURN, rollout_segments, scripted_step
-from train.grpo import build_trainer, main, reinforce
+from train.grpo import main, reinforce
 from train.models.loading import load_processor
 from train.rl.methods import METHODS, RolloutScore, named_method, settings_of
 from train.rl.rollouts.prompts import open_prompts
 from train.rl.rollouts.sample_log import SampleLog
 from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
+from train.rl.rollouts.training import build_trainer
 from train.runs import JudgeDown, TrainError
 
 pytestmark = [

@@ -11,12 +11,12 @@ from pipelines.publishing.parquet_shards import write_trajectories
 from tests.pipelines.models.policies.conftest import completion, refusal, serving
 from tests.train.conftest import CROP, sign
 from tests.train.scripted import FIRST_TURNS, scripted_step
-from train.grpo import build_trainer
 from train.models.loading import load_processor
 from train.rl.judging.judge_config import judges_of
 from train.rl.methods import named_method, settings_of
 from train.rl.rollouts.prompts import open_prompts
 from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+from train.rl.rollouts.training import build_trainer
 from train.runs import JudgeDown, TrainError
 
 pytestmark = [

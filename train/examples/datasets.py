@@ -1,9 +1,10 @@
 """The datasets that training reads: their files, checked before anything is loaded, opened with ``datasets``."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+import pyarrow.parquet as pq
 from datasets import Dataset, load_dataset
 
 from pipelines.publishing import dataset_reader
@@ -11,26 +12,68 @@ from pipelines.publishing.dataset_reader import DatasetError, Kind
 from pipelines.publishing.features import TRAJECTORIES
 from train.runs import TrainError
 
-
-def dataset_files(*folders: Path) -> list[Path]:
-    """The parquet files of dataset folders but their validation splits'. Raises ``TrainError`` for a folder without."""
-    return [file for folder in folders for file in _files_of(folder)]
+Part = Literal["train", "held_out"]
+"""``held_out`` is the split ``validation``, ``train`` all others."""
 
 
-def open_dataset(*folders: Path) -> Dataset:
+def dataset_files(*folders: Path, part: Part = "train") -> list[Path]:
+    """The parquet files of a part of dataset folders. Raises ``TrainError`` for a folder without."""
+    return [file for folder in folders for file in _files_of(folder, part)]
+
+
+def open_dataset(*folders: Path, part: Part = "train") -> Dataset:
     """The rows of dataset folders, memory-mapped. Raises ``TrainError`` for wrong columns and for no rows."""
-    if not count_rows(*folders):
+    if not count_rows(*folders, part=part):
         names = ", ".join(map(str, folders))
         raise TrainError(f"{names} has no rows: every trajectory was rejected; look at the rejects of its recipes")
-    files = [str(file) for file in dataset_files(*folders)]
+    files = [str(file) for file in dataset_files(*folders, part=part)]
     return load_dataset("parquet", data_files={"train": files}, split="train", features=TRAJECTORIES)
 
 
-def count_rows(*folders: Path) -> int:
+def count_rows(*folders: Path, part: Part = "train") -> int:
     """How many rows there are, from the files' footers. Raises ``TrainError`` for wrong columns."""
-    files = dataset_files(*folders)
+    files = dataset_files(*folders, part=part)
     require_columns(files, "trajectories")
     return dataset_reader.n_rows_of(files)
+
+
+class HeldOut(NamedTuple):
+    """The rows of an evaluation during training."""
+
+    folders: tuple[Path, ...]
+    part: Part
+
+
+def held_out(datasets: Sequence[Path], chosen: str, *, trained: Sequence[Path]) -> HeldOut:
+    """The held-out rows of ``datasets``; or those of the folder ``chosen``, all where it has none held out.
+
+    Raises ``TrainError`` where there are none, and for questions that ``trained`` datasets train on.
+    """
+    folders = (Path(chosen),) if chosen else tuple(datasets)
+    having = tuple(folder for folder in folders if _has_rows(folder))
+    if having:
+        rows = HeldOut(having, "held_out")
+    elif chosen:
+        rows = HeldOut(folders, "train")
+    else:
+        names = ", ".join(map(str, folders))
+        raise TrainError(f"{names} has no held-out rows (validation-*.parquet): name others with --eval-dataset")
+    asked = _questions(dataset_files(*rows.folders, part=rows.part))
+    if both := asked & _questions(dataset_files(*trained)):
+        raise TrainError(
+            f"{len(both)} of {len(asked)} questions to evaluate on are trained on, {min(both)} for one: name others "
+            "with --eval-dataset"
+        )
+    return rows
+
+
+def _has_rows(folder: Path) -> bool:
+    files = [file for file in _parquet_files(folder) if dataset_reader.split_of(file) == "validation"]
+    return dataset_reader.n_rows_of(files) > 0
+
+
+def _questions(files: Sequence[Path]) -> set[str]:
+    return {name for file in files for name in pq.read_table(file, columns=["sample_id"])["sample_id"].to_pylist()}
 
 
 def require_columns(files: Iterable[Path], kind: Kind) -> None:
@@ -57,11 +100,15 @@ def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, An
     return dataset.with_transform(transform)
 
 
-def _files_of(folder: Path) -> list[Path]:
+def _files_of(folder: Path, part: Part) -> list[Path]:
+    is_held_out = part == "held_out"
+    files = [file for file in _parquet_files(folder) if (dataset_reader.split_of(file) == "validation") == is_held_out]
+    if not files:
+        raise TrainError(f"{folder} holds no parquet file: materialise `sft_dataset` again")
+    return files
+
+
+def _parquet_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise TrainError(f"no dataset folder {folder}: materialise `sft_dataset`, or point --dataset at its folder")
-    files = dataset_reader.dataset_files(folder, nested=True)
-    training = [file for file in files if dataset_reader.split_of(file) != "validation"]
-    if not training:
-        raise TrainError(f"{folder} holds no parquet file: materialise `sft_dataset` again")
-    return training
+    return dataset_reader.dataset_files(folder, nested=True)

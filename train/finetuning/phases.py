@@ -9,30 +9,35 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import PartialState
+from datasets import Dataset
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from pipelines.storage.atomic_write import write_whole
 from train.examples.conformance import ConformanceGate, examine, explanation, summary
-from train.examples.datasets import open_dataset, presented
+from train.examples.datasets import HeldOut, held_out, open_dataset, presented
 from train.examples.encoding import RowReader
+from train.finetuning.held_out_loss import held_out_loss
 from train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
 from train.models.loading import context_length, load_model, lora_config, save_checkpoint, trainer_arguments
 from train.models.sharding import always_sees, note_on_launch
 from train.runs import TrainError
 from train.runs.checkpoints import RestoresCheckpoints, Staging
+from train.runs.held_out import METRICS, spread
 from train.runs.history import read_steps
 from train.runs.job import report_steps
+from train.runs.periodic_evaluation import EvaluatesPeriodically
 from train.runs.reporting import RunReporter
 from train.runs.trainer_options import configured, split_options
 
 
-class StepwiseSFTTrainer(RestoresCheckpoints, SFTTrainer):
+class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer):
     """The loss of a step is the mean over all its trained tokens, whatever the size of its forward passes.
 
     TRL 1.16 does so only for models that declare the loss argument ``num_items_in_batch``, which the Qwen-VL models do
@@ -59,6 +64,8 @@ class PreparedPhase:
     phase: PlannedPhase
     folders: tuple[Path, ...]
     rows: Sequence[int]
+    held_out: Dataset | None = None
+    """The rows that it is evaluated on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +81,32 @@ class SftRun:
 
     def check_rows(self, planned: Plan, reports: Path) -> list[PreparedPhase]:
         """The phases with their conforming rows. Raises ``TrainError`` for others, unless the settings drop them."""
+        trained = tuple(dict.fromkeys(folder for _, folders in planned for folder in folders))
         prepared: list[PreparedPhase] = []
-        max_tokens = self.settings.max_tokens or context_length(self.model)
         for phase, folders in planned:
-            gate = ConformanceGate(folders, self.model, self.reader, max_tokens)
-            conformance = examine(gate, reports, writes=self.staging.writes, progress=_progress(self.report))
-            self.report.line(f"{phase.name}: {summary(conformance)}")
-            rows = conformance.conforming()
-            if conformance.n_refused and (not self.settings.drop_nonconforming or not rows):
-                raise TrainError(
-                    f"{explanation(conformance)}\n--drop-nonconforming trains on the others, if there are any"
-                )
-            prepared.append(PreparedPhase(phase, folders, rows))
+            rows = self._conforming(phase.name, HeldOut(folders, "train"), reports)
+            prepared.append(PreparedPhase(phase, folders, rows, self._held_out(phase.name, folders, trained, reports)))
         return prepared
+
+    def _conforming(self, name: str, part: HeldOut, reports: Path) -> Sequence[int]:
+        max_tokens = self.settings.max_tokens or context_length(self.model)
+        gate = ConformanceGate(part.folders, self.model, self.reader, max_tokens, part.part)
+        conformance = examine(gate, reports, writes=self.staging.writes, progress=_progress(self.report))
+        self.report.line(f"{name}: {summary(conformance)}")
+        rows = conformance.conforming()
+        if conformance.n_refused and (not self.settings.drop_nonconforming or not rows):
+            raise TrainError(f"{explanation(conformance)}\n--drop-nonconforming trains on the others, if there are any")
+        return rows
+
+    def _held_out(self, name: str, folders: Sequence[Path], trained: Sequence[Path], reports: Path) -> Dataset | None:
+        settings = self.settings
+        if not settings.eval_every:
+            return None
+        part = held_out(folders, settings.eval_dataset, trained=trained)
+        conforming = self._conforming(f"{name}, held out", part, reports)
+        chosen = [conforming[place] for place in spread(len(conforming), settings.eval_limit)]
+        self.report.line(f"{name}: evaluated on {len(chosen):,} held-out rows every {settings.eval_every} steps")
+        return open_dataset(*part.folders, part=part.part).select(chosen)
 
     def train(self, phases: Sequence[PreparedPhase]) -> list[dict[str, Any]]:
         """Trains all phases, saves the last one's checkpoint to ``staging.final``; all steps, counted through."""
@@ -112,11 +132,16 @@ class SftRun:
         own_template, processor.chat_template = processor.chat_template, self.reader.template
         trainer = self._trainer(prepared, model, folder)
         report_steps(trainer, self.report, "sft")
+        if prepared.held_out is not None:
+            size, _ = share_of_batch(self.settings)
+            measure = partial(held_out_loss, trainer, prepared.held_out, self.reader, size=size)
+            trainer.evaluate_periodically(self.settings, METRICS["sft"], measure=measure, report=self.report)
         if note := note_on_launch(trainer):
             self.report.line(note)
         trainer.train(resume_from_checkpoint=self.staging.last_step(folder))
         trainer.accelerator.wait_for_everyone()
-        save_checkpoint(trainer, processor, into, base=self.model, chat_template=own_template)
+        best = trainer.periodic and trainer.periodic.best_weights
+        save_checkpoint(trainer, processor, into, base=self.model, chat_template=own_template, best=best)
         processor.chat_template = own_template
         trainer.accelerator.wait_for_everyone()
         steps = read_steps(trainer.state.log_history, "sft")
@@ -163,7 +188,7 @@ def _finish(folder: Path, steps: list[dict[str, Any]], *, writes: bool) -> None:
     """Marks a phase as finished and deletes its checkpoints."""
     if writes:
         write_whole(folder / _DONE, json.dumps(steps))
-        for checkpoint in folder.glob("checkpoint-*"):
+        for checkpoint in (*folder.glob("checkpoint-*"), *folder.glob("best-*")):
             shutil.rmtree(checkpoint)
     PartialState().wait_for_everyone()
 

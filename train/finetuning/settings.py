@@ -13,7 +13,8 @@ from pipelines.publishing.dataset_reader import dataset_files
 from pipelines.records.trajectories import LossPolicy
 from train.examples.encoding import Layout
 from train.runs import TrainError
-from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, TrainerOptions, without_unset
+from train.runs.command_line import Bf16Weights, Flag, MaxPixels, TrainerOptions, without_unset
+from train.runs.held_out import HeldOutSettings
 from train.runs.trainer_options import assigned
 
 
@@ -49,7 +50,7 @@ _NUMBERS = {"learning_rate": float, "epochs": float, "max_steps": int, "warmup":
 """YAML reads 1e-5 as a string."""
 
 
-class SftSettings(ProgramSettings):
+class SftSettings(HeldOutSettings):
     """What determines an SFT checkpoint besides its datasets and its model.
 
     The defaults are those of Thyme's first phase, except for the small batch.

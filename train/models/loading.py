@@ -6,6 +6,7 @@ files in ``train/templates`` extend.
 
 import importlib.util
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -137,20 +138,36 @@ def context_length(folder: Path) -> int:
     return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
 
 
-def save_checkpoint(trainer: Any, processor: Any, folder: Path, *, base: Path, chat_template: str) -> None:
+def save_checkpoint(
+    trainer: Any, processor: Any, folder: Path, *, base: Path, chat_template: str, best: Path | None = None
+) -> None:
     """Writes model and processor as one loadable folder; LoRA weights are merged into the model.
 
     Called by every process; the first one writes. ``base`` is the model that training began with, ``chat_template`` the
-    one it came with.
+    one it came with. ``best`` is a folder that ``trainer.save_model`` wrote, whose weights are written instead of those
+    of the last step.
     """
     if hasattr(trainer.model, "merge_and_unload") and trainer.args.should_save:
+        if best is not None:
+            _load_adapter(trainer.model, best)
         trainer.model.merge_and_unload().save_pretrained(folder)
+    elif best is not None:
+        if trainer.args.should_save:
+            shutil.copytree(best, folder, dirs_exist_ok=True)
     else:
         trainer.save_model(str(folder))
     if trainer.args.should_save:
         processor.chat_template = chat_template
         save_processor(processor, folder, model_type=model_type(base), base=base)
         (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle; training.json says it in the open
+
+
+def _load_adapter(model: Any, folder: Path) -> None:
+    from peft import load_peft_weights, set_peft_model_state_dict
+
+    outcome: Any = set_peft_model_state_dict(model, load_peft_weights(str(folder), device="cpu"))
+    if outcome.unexpected_keys:
+        raise TrainError(f"{folder} holds other weights than the model's LoRA: {outcome.unexpected_keys[:3]}")
 
 
 def suppressed_tokens(processor: Any) -> list[int]:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from pipelines.storage.user_files import added_files
 from train.runs import TrainError
 from train.runs.command_line import Bf16Weights, Flag, MaxPixels, ProgramSettings, TrainerOptions, without_unset
+from train.runs.held_out import HeldOutSettings
 from train.runs.trainer_options import assigned
 from train.runs.wording import chosen_wording, wording_record
 
@@ -61,7 +62,7 @@ class MethodDefaults(ProgramSettings):
     max_pixels: MaxPixels = None
 
 
-class GrpoSettings(MethodDefaults):
+class GrpoSettings(MethodDefaults, HeldOutSettings):
     """All that determines a GRPO checkpoint, besides dataset and model.
 
     Raises ``TrainError`` where batch and groups do not fit together, and for a vLLM server with several processes.

@@ -78,9 +78,13 @@ Bf16Weights = Annotated[
 ]
 
 
-_LATER = {"trainer", "bf16_weights", "loss_policy", "without_comments", "options", "method_file"} | {
-    f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")
+_LATER = {
+    *("trainer", "bf16_weights", "loss_policy", "without_comments", "options", "method_file"),
+    *(f"repetition{field}" for field in ("", "_chars", "_share", "_times", "_min_chars")),
+    *("eval_dataset", "eval_limit", "keep_best"),
 }
+_OFF_AT_0 = {"eval_every", "early_stop"}
+
 
 TrainerOptions = Annotated[
     dict[str, Any],
@@ -95,6 +99,7 @@ TrainerOptions = Annotated[
 def without_unset(record: Values) -> Values:
     """Without options that checkpoints of earlier versions do not name and that are not set: those go on to count."""
     unset = {name for name in _LATER & record.keys() if record[name] in (None, "", {}) or record[name] is False}
+    unset |= {name for name in _OFF_AT_0 & record.keys() if record[name] == 0}
     return {name: value for name, value in record.items() if name not in unset}
 
 

@@ -158,6 +158,7 @@ def metadata(record: Mapping[str, Any], output: Path, *, column: str, figure: by
         "plot": _value(history.embedded(figure, column), "md"),
         **({"plots": _value(history.embedded(panels.read_bytes(), "all columns"), "md")} if panels.is_file() else {}),
         "steps_table": _value(history.step_table(steps), "md"),
+        **_evaluation(record),
         **_rollouts(output),
         "steps": _value(record["n_steps"], "int"),
         "seconds": _value(record["seconds"], "float"),
@@ -179,6 +180,19 @@ def _column_summary(steps: Sequence[dict[str, Any]], column: str) -> str:
         return "no step has it"
     summary = f"{values[0]:.4g} → {values[-1]:.4g} (from {min(values):.4g} to {max(values):.4g})"
     return f"{history.embedded(history.tiny_plot(steps, column), column)}\n\n{summary}"
+
+
+def _evaluation(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The best evaluation of each phase, where there were any during training."""
+    if "evaluation" not in record:
+        return {}
+    metric = record["evaluation"]["metric"]
+    lines = [
+        f"{phase['phase']}: best {metric} {_number(phase['best_value'])} at step {phase['best_step']}, saved are the "
+        f"weights of step {phase['saved_step']}{', stopped early' if phase['stopped_early'] else ''}"
+        for phase in record["evaluation"]["phases"]
+    ]
+    return {"evaluation": _value("; ".join(lines), "text")}
 
 
 def _rollouts(output: Path) -> dict[str, Any]:

@@ -77,10 +77,15 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def read_steps(log: Steps, program: str) -> list[dict[str, Any]]:
-    """The training steps of a trainer's log: step, epoch, and of the columns those that ``program`` keeps."""
+    """The training steps of a trainer's log: step, epoch, and of the columns those that ``program`` keeps.
+
+    What was evaluated after a step is a part of it.
+    """
     of_method = sorted({name for entry in log for name in entry if name.startswith(_METHOD_PREFIXES)})
     names = (*_AXES, *COLUMNS[program]["told"], *of_method, *COLUMNS[program]["kept"])
-    return [{name: entry[name] for name in names if name in entry} for entry in log if "loss" in entry]
+    evaluated = {entry["step"]: entry for entry in log if any(name.startswith("eval_") for name in entry)}
+    steps = [{**evaluated.get(entry.get("step"), {}), **entry} for entry in log if "loss" in entry]
+    return [{name: step[name] for name in names if name in step} for step in steps]
 
 
 def package_versions() -> dict[str, str]:

@@ -10,9 +10,10 @@ from typing import Any
 from transformers import PrinterCallback, TrainerCallback
 
 from pipelines.records.digest import digest
-from train.runs import gallery, history
+from train.runs import TrainError, gallery, history
 from train.runs.checkpoints import HISTORY, CheckpointInputs, Staging, finished, folder_digest
 from train.runs.command_line import is_first_process
+from train.runs.held_out import evaluation_record
 from train.runs.reporting import RunReporter, reporting
 
 LINES = 20
@@ -78,6 +79,16 @@ def run_job(job: TrainingJob, train: Train, *, force: bool = False) -> dict[str,
     return record
 
 
+def with_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """``arguments`` with the digest of the rows to evaluate on in the place of their folder, as datasets are inputs."""
+    folder = arguments.get("eval_dataset")
+    if not folder:
+        return dict(arguments)
+    if not Path(folder).is_dir():
+        raise TrainError(f"no dataset folder {folder}: --eval-dataset names a folder with rows to evaluate on")
+    return {**arguments, "eval_dataset": folder_digest(Path(folder), "*.parquet")}
+
+
 def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunReporter) -> dict[str, Any]:
     staging = Staging(job.output, inputs, writes=is_first_process())
     start, code = time.monotonic(), history.code_version()
@@ -98,6 +109,8 @@ def _make(job: TrainingJob, inputs: CheckpointInputs, train: Train, report: RunR
         "recipe": {"name": str(name), "digest": digest(dict(job.arguments))},
         "code": asdict(code),
     }
+    if job.arguments.get("eval_every"):
+        record["evaluation"] = evaluation_record(steps, job.arguments, job.program)
     if is_first_process():
         _write(job, record, staging.final)
         staging.publish()

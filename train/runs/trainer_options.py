@@ -23,12 +23,16 @@ MODEL_OPTIONS = frozenset({"attn_implementation"})
 _HERE = "the programs choose it: checkpoints, logs and seeds are reproducible"
 _LAUNCH = "the launch says it: accelerate launch --config_file train/launch/…yaml"
 _OPTION = "it has an option of its own"
+_EVALUATION = "evaluations are the program's own: --eval-every, --early-stop, --keep-best"
 _COMMON = {
     **dict.fromkeys(("output_dir", "logging_steps", "logging_strategy", "report_to", "disable_tqdm"), _HERE),
     **dict.fromkeys(("save_strategy", "save_only_model", "push_to_hub", "resume_from_checkpoint"), _HERE),
     **dict.fromkeys(("remove_unused_columns", "dataloader_num_workers", "full_determinism"), _HERE),
     **dict.fromkeys(("fsdp", "fsdp_config", "deepspeed", "accelerator_config", "local_rank"), _LAUNCH),
     **dict.fromkeys(("use_cpu", "bf16", "fp16"), "it follows from the device; of the weights: --bf16-weights"),
+    **dict.fromkeys(("do_eval", "eval_strategy", "eval_steps", "eval_delay", "eval_on_start"), _EVALUATION),
+    **dict.fromkeys(("load_best_model_at_end", "metric_for_best_model", "greater_is_better"), _EVALUATION),
+    **dict.fromkeys(("per_device_eval_batch_size", "num_generations_eval", "batch_eval_metrics"), _EVALUATION),
     "model_init_kwargs": "the model is loaded here: attn_implementation is a name of its own",
     "trust_remote_code": "no code of a checkpoint is run",
     "learning_rate": f"{_OPTION}: --learning-rate",

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -119,6 +120,21 @@ def test_fields_of_a_method_are_set_on_the_launchpad() -> None:
     found = flags(grpo_program(DATA, MODEL, HERE, config, tiny=False))
     assert found["--set"] == ["method.weight_tool=0.3", "method.weight_accuracy=0.9"]
     assert "--set" not in flags(grpo_program(DATA, MODEL, HERE, GrpoConfig(), tiny=False))
+
+
+@pytest.mark.parametrize(
+    ("program", "config"),
+    [(partial(sft_program, [DATA]), SftConfig), (partial(grpo_program, DATA), GrpoConfig)],
+    ids=["sft", "grpo"],
+)
+def test_evaluations_during_training_are_set_on_the_launchpad(program: Any, config: Any) -> None:
+    asked = config(eval_every=5, early_stop=2, keep_best=True, flags={"eval_limit": "9"})
+    found = flags(program(MODEL, HERE, asked, tiny=False))
+    assert [found[name] for name in ("--eval-every", "--early-stop", "--keep-best")] == [["5"], ["2"], []]
+    assert found["--eval-limit"] == ["9"]
+    assert (
+        not {"--eval-every", "--early-stop", "--keep-best"} & flags(program(MODEL, HERE, config(), tiny=False)).keys()
+    )
 
 
 def test_settings_come_from_the_environment() -> None:

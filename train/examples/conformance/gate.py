@@ -27,7 +27,7 @@ from pipelines.publishing.layouts.turns import Row
 from pipelines.records.digest import digest
 from train.examples.conformance.report import Conformance, RowVerdict, read_report, report_writer
 from train.examples.conformance.rows import IndexedRow, judge
-from train.examples.datasets import count_rows, dataset_files
+from train.examples.datasets import Part, count_rows, dataset_files
 from train.examples.encoding import RowReader
 from train.runs import TrainError
 from train.runs.checkpoints import folder_digest
@@ -79,13 +79,15 @@ class ConformanceGate:
     model: Path
     reader: RowReader
     max_tokens: int
+    part: Part = "train"
 
     @property
     def key(self) -> str:
         """The digest of all that the verdicts depend on."""
         sizes = self.reader.processor.image_processor.size
         # those that are not set are left out: reports of earlier versions go on to count
-        ablations = filter(None, (self.reader.loss_policy, self.reader.without_comments))
+        part = None if self.part == "train" else self.part
+        ablations = filter(None, (self.reader.loss_policy, self.reader.without_comments, part))
         return digest(
             [
                 VERSION,
@@ -116,7 +118,7 @@ def examine(
 
 
 def _write(gate: ConformanceGate, path: Path, key: str, progress: Progress | None) -> None:
-    n_rows, n_checked = count_rows(*gate.folders), 0
+    n_rows, n_checked = count_rows(*gate.folders, part=gate.part), 0
     with report_writer(path, key) as write:
         for verdicts in _verdicts(gate, n_rows):
             write(verdicts)
@@ -127,7 +129,8 @@ def _write(gate: ConformanceGate, path: Path, key: str, progress: Progress | Non
 
 def _verdicts(gate: ConformanceGate, n_rows: int) -> Iterator[list[RowVerdict]]:
     step = -(-n_rows // READ_WHOLE)
-    rows = (IndexedRow(*entry) for entry in enumerate(read_files(dataset_files(*gate.folders), without=("videos",))))
+    files = dataset_files(*gate.folders, part=gate.part)
+    rows = (IndexedRow(*entry) for entry in enumerate(read_files(files, without=("videos",))))
     batches = iter(lambda: list(islice(rows, BATCH)), [])
     n_processes = min(n_rows // WORTH_A_PROCESS, os.cpu_count() or 1, MOST_PROCESSES)
     judgement = BatchJudge(gate.reader, gate.max_tokens, step)

@@ -58,9 +58,12 @@ class SandboxEnvironment:
     n_slots = 0
     special_tokens: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
-        self._slot = SandboxEnvironment.n_slots
-        SandboxEnvironment.n_slots += 1
+    def __init__(self, slot: int | None = None) -> None:
+        """``slot`` is part of the seed of its sessions; default: the next of this process's training."""
+        if slot is None:
+            slot = SandboxEnvironment.n_slots
+            SandboxEnvironment.n_slots += 1
+        self._slot = slot
         self._lock = threading.Lock()
         self._group: Group | None = None
         self._session: Session | None = None

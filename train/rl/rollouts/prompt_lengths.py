@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.publishing.dataset_reader import read_files
-from train.examples.datasets import dataset_files
+from train.examples.datasets import Part, dataset_files
 from train.rl.methods.base import GradedQuestion
 from train.rl.rollouts.prompts import opening, question_of
 from train.runs import TrainError
@@ -36,11 +36,12 @@ def check_lengths(
     max_tokens: int,
     context: int,
     wording: str | None = None,
+    part: Part = "train",
 ) -> None:
     """Every question of a dataset in every mode, as ``processor`` renders it. Raises ``PromptsTooLong``."""
     lengths: dict[str, int] = {}
     named = list(modes)
-    for row in read_files(dataset_files(folder), without=("images", "videos")):
+    for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
         if row["sample_id"] not in lengths:
             question, spoken = question_of(row), row.get("protocol") or protocol
             lengths[row["sample_id"]] = max(

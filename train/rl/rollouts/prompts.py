@@ -21,7 +21,7 @@ from pipelines.records import Grader, ImageRef, VideoRef
 from pipelines.records.reject_reasons import RowError
 from pipelines.rl.visual_search import asks_visual_search
 from pipelines.verification.grading import grader_of
-from train.examples.datasets import dataset_files, presented, require_columns
+from train.examples.datasets import Part, dataset_files, presented, require_columns
 from train.examples.encoding import sample_of
 from train.rl.methods.base import GradedQuestion
 from train.runs import TrainError
@@ -33,12 +33,12 @@ _STORED = Image(decode=False)
 _DECODED = Image()
 
 
-def open_prompts(folder: Path) -> Dataset:
-    """The rows of a dataset folder, one per sample, their images as stored bytes.
+def open_prompts(folder: Path, part: Part = "train") -> Dataset:
+    """The rows of a part of a dataset folder, one per sample, their images as stored bytes.
 
     Raises ``TrainError`` for wrong columns and for no rows.
     """
-    files = dataset_files(folder)
+    files = dataset_files(folder, part=part)
     kinds = {kind_of(file): file for file in files}
     if len(kinds) > 1:
         raise TrainError(f"{folder} mixes rl and sft rows: {' and '.join(map(str, kinds.values()))}; split them")
@@ -125,9 +125,16 @@ def opening(
     return messages_of(Turn(message.role, message.parts) for message in messages)
 
 
-def check_prompts(folder: Path, *, protocol: str, modes: Iterable[str] = ("free",), wording: str | None = None) -> None:
+def check_prompts(
+    folder: Path,
+    *,
+    protocol: str,
+    modes: Iterable[str] = ("free",),
+    wording: str | None = None,
+    part: Part = "train",
+) -> None:
     """Asks every row in every mode, before any is trained. Raises ``TrainError`` for the first that cannot be."""
-    for row in read_files(dataset_files(folder), without=("images", "videos")):
+    for row in read_files(dataset_files(folder, part=part), without=("images", "videos")):
         question = question_of(row)
         for mode in modes:
             opening(question, protocol=row.get("protocol") or protocol, mode=mode, wording=wording)

@@ -1,0 +1,217 @@
+"""Rollouts of the model in training: TRL's generation of turns, in Darkroom's own loop with the sandbox.
+
+What is TRL's stays TRL's: the rendering of prompts, and ``generate``. Overridden: ``_generate_single_turn``, for greedy
+code and the end of turns (``sampling.py``). Training rolls out through TRL's ``_generate`` (``trainer.py``), an
+evaluation on held-out rows through ``roll_out_greedily``.
+"""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from transformers import GenerationConfig
+from trl.data_utils import prepare_multimodal_messages
+
+from pipelines.generation.rollout import Rollout
+from pipelines.models.tasks import Task
+from pipelines.records import Sample
+from pipelines.records.digest import seed_from
+from pipelines.verification.repetition import Repetition
+from train.models.sharding import always_sees, is_sharded
+from train.rl.methods import Method
+from train.rl.methods.base import RolloutOutcome
+from train.rl.rollouts.batched_rollout import ActiveRollout, GeneratedTurn, ModelInTraining, Transcript
+from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
+from train.rl.rollouts.images import processed_once
+from train.rl.rollouts.lockstep import Lockstep
+from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, repetition_rule, watched
+from train.rl.settings import GrpoSettings
+
+T = TypeVar("T")
+
+
+class Generated(NamedTuple):
+    """What became of a batch of prompts; ``waiting_share`` of the time went into waiting for code."""
+
+    outcomes: list[RolloutOutcome]
+    waiting_share: float
+
+
+class RolloutGenerator(MixedGRPOTrainer):
+    """Takes rows of ``train.rl.rollouts.prompts``."""
+
+    def __init__(self, *args: Any, settings: GrpoSettings, method: Method, **kwargs: Any) -> None:
+        """``args`` and ``kwargs`` are ``GRPOTrainer``'s."""
+        self._settings, self._method = settings, method
+        self._repetition = repetition_rule(settings)
+        self._runner: asyncio.Runner | None = None
+        self._players: list[ActiveRollout] = []
+        self._speaking: list[ActiveRollout] = []
+        self._endings: list[Ending] = []
+        self._started = 0.0
+        kwargs["environment_factory"] = SandboxEnvironment
+        super().__init__(*args, **kwargs)
+        self._processor: Any = self.processing_class
+        processor: Any = self.processing_class
+        added = processor.tokenizer.added_tokens_decoder.values()
+        self._special_tokens = tuple(token.content for token in added if token.special)
+        in_step = is_sharded(self) and not self.use_vllm
+        self._lockstep = Lockstep(self.accelerator, self._empty_turn) if in_step else None
+        if self.accelerator.num_processes > 1:
+            for model in filter(None, (self.model, self.ref_model)):
+                always_sees(model)
+
+    def roll_out_greedily(self, rows: Sequence[dict[str, Any]]) -> list[RolloutOutcome]:
+        """One rollout on each row, of the most likely tokens. Training goes on as if there had been none."""
+        environments = [SandboxEnvironment(slot=0) for _ in rows]
+        try:
+            for environment, row in zip(environments, rows, strict=True):
+                environment.reset(**row)
+            self._begin(environments)
+            self._batch_environments = [None] * len(rows)
+            prompts = [row["prompt"] for row in rows]
+            if any(row["images"] for row in rows):
+                prompts = [prepare_multimodal_messages(row["prompt"], images=row["images"]) for row in rows]
+            with self._greedily(), processed_once(self._processor.image_processor):
+                prompt_ids, images, fields = self._tokenize_prompts(prompts)
+                ids, logprobs = self._generate_single_turn(prompt_ids, images, fields, 1)
+                return self._finish(ids, logprobs, images).outcomes
+        finally:
+            for environment in environments:
+                environment._end()
+
+    def _begin(self, environments: Sequence[SandboxEnvironment]) -> None:
+        """The rollouts of a batch, before TRL renders their prompts."""
+        self._players = [self._player(environment) for environment in environments]
+        self._started = time.monotonic()
+
+    def _finish(self, first: list[list[int]], logprobs: list[Any] | None, images: list[Any] | None) -> Generated:
+        """The rollouts of the batch, from their ``first`` turns on."""
+        prompt_images = images or [[] for _ in first]
+        model = ModelInTraining(
+            lambda players: self._next_turns(players, prompt_images),
+            processor=self._processor,
+            max_tokens=self._settings.max_tokens,
+            shows_images=self._method.shows_images,
+        )
+        model.seconds_writing = time.monotonic() - self._started
+        rollouts: list[Rollout] = self._run(model.run_batch(self._players, self._written(first, logprobs)))
+        if self._lockstep is not None:
+            self._lockstep.finish()
+        outcomes = [player.outcome(rollout) for player, rollout in zip(self._players, rollouts, strict=True)]
+        return Generated(outcomes, model.waiting_share)
+
+    @contextmanager
+    def _greedily(self) -> Iterator[None]:
+        """Within, the most likely token is taken, without the penalty of repetition, as ``train.evaluate`` does."""
+        # none is left unset: transformers would take it from the model's own
+        greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}
+        holder: Any
+        changed: dict[str, Any]
+        if self.use_vllm:
+            holder, changed = self.vllm_generation, {"temperature": 0.0, "repetition_penalty": 1.0}
+        else:
+            keywords = {**self.generation_kwargs, **greedy, "min_p": None}
+            config = GenerationConfig(**keywords, disable_compile=True)  # type: ignore[no-untyped-call]
+            holder, changed = self, {"generation_kwargs": keywords, "generation_config": config}
+        before = {name: getattr(holder, name) for name in changed}
+        vars(holder).update(changed)
+        try:
+            yield
+        finally:
+            vars(holder).update(before)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._runner is not None
+        return self._runner.run(work)
+
+    def _player(self, environment: SandboxEnvironment) -> ActiveRollout:
+        environment.special_tokens = self._special_tokens
+        row = environment._row
+        sample: Sample = row["asked"].sample
+        name = f"{sample.sample_id}/{environment._slot}"
+        seed = seed_from(name, self.state.global_step)
+        task = Task(name, "training", sample, sample.images, {}, (), seed, mode=row["mode"])
+        watch = None if self._repetition is None else Repetition(self._repetition)
+        return ActiveRollout(environment, task, Transcript([]), self._settings.max_rounds, watch)
+
+    def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
+        tokenized = super()._tokenize_prompts(prompts)
+        for player, prompt in zip(self._players, tokenized[0], strict=True):
+            player.transcript.prompt = list(prompt)
+        return tokenized
+
+    def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
+        """The next turn of ``self._speaking``, or of all rollouts in TRL's first call."""
+        players, self._speaking = self._speaking or self._players, []
+        watchers = [self._watcher(player) for player in players]
+        if self.use_vllm:
+            ids, logprobs = self._by_vllm(players, watchers, *args)
+        else:
+            model = self.accelerator.unwrap_model(self.model_wrapped)
+            in_step = self._lockstep is not None
+            with watched(model, watchers, adaptive=self._settings.adaptive_temperature, in_step=in_step):
+                ids, logprobs = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
+            ids = [tokens[: watcher.n_tokens] for tokens, watcher in zip(ids, watchers, strict=True)]
+        self._endings = [watcher.ending for watcher in watchers]
+        return ids, logprobs
+
+    def _empty_turn(self) -> None:
+        watcher = TurnWatcher(self._tokenizer, self._players[0].protocol, n_left=1, ends=frozenset())
+        with watched(self.accelerator.unwrap_model(self.model_wrapped), [watcher], adaptive=False, in_step=True):
+            super()._generate_single_turn([[self._tokenizer.pad_token_id]], None, {}, 1)  # type: ignore[no-untyped-call]
+
+    def _next_turns(self, players: Sequence[ActiveRollout], prompt_images: Sequence[Any]) -> list[GeneratedTurn]:
+        """One batch: the turns of these players after what the sandbox showed them last."""
+        if self._lockstep is not None:
+            self._lockstep.begin_turn()
+        place = {id(player): index for index, player in enumerate(self._players)}
+        images = [[*prompt_images[place[id(player)]], *player.transcript.images] for player in players]
+        flat = [image for player_images in images for image in player_images]
+        fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
+        self._speaking = list(players)
+        ids, logprobs = self._generate_single_turn(
+            [player.transcript.prompt + player.transcript.ids for player in players],
+            images,
+            fields,
+            1,
+            has_tool_images=bool(flat),
+        )
+        return self._written(ids, logprobs)
+
+    def _written(self, ids: list[list[int]], logprobs: list[Any] | None) -> list[GeneratedTurn]:
+        texts = self._tokenizer.batch_decode(ids, skip_special_tokens=True)
+        turn_logprobs = logprobs or [None] * len(ids)
+        return [GeneratedTurn(*turn) for turn in zip(ids, texts, self._endings, turn_logprobs, strict=True)]
+
+    def _watcher(self, player: ActiveRollout) -> TurnWatcher:
+        return TurnWatcher(
+            self._tokenizer,
+            player.protocol,
+            n_left=self._settings.max_tokens - len(player.transcript.ids),
+            ends=frozenset(self.eos_token_ids),
+            repetition=player.repetition,
+            on_code=player.begin,
+        )
+
+    def _by_vllm(
+        self,
+        players: Sequence[ActiveRollout],
+        watchers: Sequence[TurnWatcher],
+        prompt_ids: list[list[int]],
+        images: list[list[Any]] | None,
+        *_: Any,
+    ) -> Any:
+        if self.state.global_step != self._last_loaded_step:
+            self.vllm_generation.sync_weights()  # type: ignore[no-untyped-call]
+            self._last_loaded_step = self.state.global_step
+        return in_segments(
+            self.vllm_generation,
+            prompt_ids,
+            images,
+            watchers,
+            stops=[player.protocol.stop[0] for player in players],
+            adaptive=self._settings.adaptive_temperature,
+        )

@@ -1,0 +1,184 @@
+"""One GRPO training: its trainer from the settings, its steps, and the checkpoint that it leaves."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+from trl.trainer.grpo_config import GRPOConfig
+
+from train.examples.datasets import HeldOut
+from train.models.loading import (
+    context_length,
+    load_model,
+    load_processor,
+    lora_config,
+    model_type,
+    save_checkpoint,
+    suppressed_tokens,
+    template,
+    trainer_arguments,
+)
+from train.models.sharding import note_on_launch
+from train.rl.methods import Judges, Method
+from train.rl.rollouts.environment import PLAIN_RESPONSE
+from train.rl.rollouts.held_out_accuracy import held_out_accuracy
+from train.rl.rollouts.prompt_lengths import check_lengths
+from train.rl.rollouts.prompts import open_prompts, prompts
+from train.rl.rollouts.sample_log import SampleLog
+from train.rl.rollouts.trainer import SandboxGRPOTrainer
+from train.rl.settings import GrpoSettings
+from train.runs import JudgeDown
+from train.runs.checkpoints import Staging
+from train.runs.command_line import is_first_process
+from train.runs.held_out import METRICS, spread
+from train.runs.history import read_steps
+from train.runs.job import TrainingJob, report_steps
+from train.runs.reporting import RunReporter
+from train.runs.trainer_options import configured, split_options
+
+
+@dataclass(frozen=True, slots=True)
+class GrpoRun:
+    """A training on ``job.dataset``, with evaluations on the rows ``evaluated``; None: without."""
+
+    job: TrainingJob
+    settings: GrpoSettings
+    method: Method
+    judges: Judges | None
+    evaluated: HeldOut | None
+    staging: Staging
+    report: RunReporter
+    save_steps: int
+
+    def train(self) -> list[dict[str, Any]]:
+        """Trains, saves the checkpoint to ``staging.final`` and returns the steps. Raises ``JudgeDown``."""
+        job, settings, staging = self.job, self.settings, self.staging
+        samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
+        processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
+        own_template, processor.chat_template = processor.chat_template, template("grpo", model_type(job.model))
+        self._check_lengths(processor)
+        trainer = build_trainer(
+            open_prompts(job.dataset),
+            job.model,
+            processor,
+            settings,
+            method=self.method,
+            judges=self.judges,
+            steps=staging.steps,
+            save_steps=self.save_steps,
+            sample_log=SampleLog(samples) if is_first_process() else None,
+        )
+        report_steps(trainer, self.report, "grpo")
+        self._tell(trainer)
+        if self.evaluated is not None:
+            self._evaluate(trainer, self.evaluated)
+        trainer.accelerator.wait_for_everyone()  # the first process may still be clearing the folder
+        try:
+            trainer.train(resume_from_checkpoint=staging.last_step())
+        except JudgeDown:
+            trainer._save_checkpoint(trainer.model, trial=None)
+            self.report.line(f"step {trainer.state.global_step} is saved")
+            raise
+        processor.tokenizer.response_template = None
+        best = trainer.periodic and trainer.periodic.best_weights
+        save_checkpoint(trainer, processor, staging.final, base=job.model, chat_template=own_template, best=best)
+        if is_first_process() and samples.is_dir():
+            samples.rename(staging.final / samples.name)
+        trainer.accelerator.wait_for_everyone()
+        return read_steps(trainer.state.log_history, "grpo")
+
+    def _check_lengths(self, processor: Any) -> None:
+        limits: dict[str, Any] = {
+            "protocol": self.settings.protocol,
+            "max_tokens": self.settings.max_tokens,
+            "context": context_length(self.job.model),
+            "wording": self.settings.prompt,
+        }
+        check_lengths(self.job.dataset, processor, modes=set(self.method.modes(self.settings.generations)), **limits)
+        if self.evaluated is not None:
+            (folder,), part = self.evaluated
+            check_lengths(folder, processor, modes=("free",), part=part, **limits)
+
+    def _tell(self, trainer: Any) -> None:
+        if note := note_on_launch(trainer):
+            self.report.line(note)
+        n_prompts = len(trainer.train_dataset)
+        self.report.line(f"{n_prompts} prompts, {self.settings.generations} rollouts each: {self.method.says}")
+        if self.judges is None or self.judges.policy is None:
+            self.report.line(f"no judge (--judge-url); one would be asked {self.method.wants_judge}")
+
+    def _evaluate(self, trainer: Any, evaluated: HeldOut) -> None:
+        settings = self.settings
+        (folder,), part = evaluated
+        rows = open_prompts(folder, part)
+        chosen = rows.select(spread(len(rows), settings.eval_limit))
+        self.report.line(f"evaluated on {len(chosen):,} held-out questions every {settings.eval_every} steps")
+        asked = prompts(chosen, protocol=settings.protocol, wording=settings.prompt)
+        size = trainer.args.generation_batch_size // trainer.accelerator.num_processes
+        measure = partial(held_out_accuracy, trainer, asked, size=size)
+        trainer.evaluate_periodically(settings, METRICS["grpo"], measure=measure, report=self.report)
+
+
+def build_trainer(
+    rows: Dataset,
+    model: Path,
+    processor: Any,
+    settings: GrpoSettings,
+    *,
+    method: Method,
+    steps: Path,
+    judges: Judges | None = None,
+    save_steps: int = 0,
+    sample_log: Any = None,
+) -> Any:
+    """A trainer whose rollouts execute code; sets the GRPO template on ``processor``."""
+    processor.chat_template = template("grpo", model_type(model))
+    processor.tokenizer.response_template = PLAIN_RESPONSE
+    arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
+    return SandboxGRPOTrainer(
+        load_model(
+            model,
+            keeps_float32=not settings.lora and not settings.bf16_weights,
+            **split_options(settings.trainer, "grpo")[1],
+        ),
+        settings=settings,
+        method=method,
+        judges=judges or Judges(),
+        watch=sample_log,
+        args=arguments,
+        train_dataset=prompts(rows, protocol=settings.protocol, wording=settings.prompt),
+        processing_class=processor,
+        peft_config=lora_config(settings.lora),
+    )
+
+
+_SAME_NAMES = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}
+"""Settings that TRL calls as we do."""
+
+
+def _config(settings: GrpoSettings, processor: Any, steps: Path, save_steps: int) -> Any:
+    suppressed = suppressed_tokens(processor)
+    with_vllm = settings.engine != "transformers"
+    # TRL suppresses <|image_pad|> only; any other vision token that is sampled crashes the step
+    forbidden = {"logit_bias": dict.fromkeys(suppressed, -100.0)} if with_vllm else {"suppress_tokens": suppressed}
+    arguments = {
+        **settings.model_dump(include=_SAME_NAMES),
+        **trainer_arguments(steps, seed=settings.seed, save_steps=save_steps),
+        "loss_type": "dapo",  # over a mask that weighs the tokens: train.rl.rollouts.update.weighted
+        "max_steps": settings.max_steps,
+        "num_train_epochs": settings.epochs,
+        "per_device_train_batch_size": round(settings.batch_size * settings.oversample),
+        "num_generations": settings.generations,
+        "gradient_accumulation_steps": settings.accumulation,
+        "lr_scheduler_type": settings.schedule,
+        "scale_rewards": settings.scale,
+        "max_completion_length": settings.max_tokens,
+        "max_tool_calling_iterations": settings.max_rounds,
+        "generation_kwargs": forbidden,
+        "use_vllm": with_vllm,
+        "vllm_mode": "server" if settings.engine == "vllm_server" else "colocate",
+        "log_multimodal": False,  # TRL gathers images from all processes, and hangs where one has none
+    }
+    return configured(GRPOConfig, arguments, split_options(settings.trainer, "grpo")[0])
