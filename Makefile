@@ -17,6 +17,8 @@ export DARKROOM_HOME ?= $(CURDIR)/data
 export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
+# where it is set, every process of a test compiles the project again: two fifths of the time to collect them
+export PYTHONDONTWRITEBYTECODE :=
 # the workers share the cores: more threads in each would only wait for one another, at full load
 test coverage e2e: export OMP_NUM_THREADS := 1
 test coverage e2e: export OPENBLAS_NUM_THREADS := 1
