@@ -17,30 +17,10 @@ from scripts.screenshots import browser
 ROOT = Path(__file__).resolve().parents[2]
 
 
-LONGEST = (
-    "test_demo",
-    "test_annotation",
-    "test_readme_commands",
-    "test_slurm_launch",
-    "test_cancelled_training",
-    "test_killed_demo",
-    "test_transformers_serve",
-    "test_sharded",
-    "test_processes",
-)
-"""Files that take minutes, so that no worker is left with one at the end."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:  # of all folders: a path of each would take longer than the rest
         if item.nodeid.startswith("tests/e2e/"):
             item.add_marker(pytest.mark.e2e)
-    items.sort(key=_place)
-
-
-def _place(item: pytest.Item) -> int:
-    file = item.nodeid.partition("::")[0].removeprefix("tests/e2e/").removesuffix(".py")
-    return LONGEST.index(file) if file in LONGEST else len(LONGEST)
 
 
 @pytest.fixture(scope="session")
