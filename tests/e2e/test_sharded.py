@@ -1,5 +1,6 @@
 """Two processes over gloo on a CPU, whole weights (DDP) and sharded ones (FSDP 2): SFT, GRPO and evaluation.
 
+Both trainings are evaluated on three rows after each step, of which one process has two, the other one.
 In GRPO the rollouts of the first process take three turns and those of the second one: without common turns the sharded
 training would wait for ever. Half of the rows have no image.
 """
@@ -20,6 +21,7 @@ TURNS = [[[CROPS, ADDS, SECOND_TURN], [GUESSES]], [[GUESSES], [f"<think>{SECOND_
 SFT = ["--batch-size", "4", "--learning-rate", "1e-2", "--max-steps", "3", "--save-steps", "1"]
 GRPO = ["--generations", "2", "--batch-size", "2", "--max-steps", "2", "--max-tokens", "400"]
 GRPO += ["--learning-rate", "1e-2", "--save-steps", "1"]
+EVALUATED = ["--eval-every", "1", "--keep-best"]
 CLOSE = 1e-3
 
 
@@ -33,6 +35,8 @@ def folder(tmp_path_factory):
     write_trajectories(folder / "mixed", mixed_pairs(store), store=store)
     four = [sign(store, 0), sum_without_image(7), sign(store, 1), text_round(store, 6)]
     write_trajectories(folder / "four", four, store=store)
+    three = [sign(store, 8), sum_without_image(9), sign(store, 10)]
+    write_trajectories(folder / "held", three, store=store)
     build(folder / "tiny", texts=dataset_texts(folder / "mixed"))
     run_all(folder)
     return folder
@@ -79,6 +83,7 @@ def planned(folder):
 
 def run(folder, program, words, name, *, dataset="mixed", **launch):
     given = ["--dataset", folder / dataset, "--model", folder / "tiny", *words, "--output", folder / name]
+    given += [*EVALUATED, "--eval-dataset", folder / "held"] if program != "evaluate" else []
     return {"program": program, "words": [str(word) for word in given], "home": str(folder / f"home_{name}"), **launch}
 
 
@@ -101,6 +106,34 @@ def test_sharded_grpo_takes_the_steps_of_whole_weights_also_after_a_kill(folder)
     assert any(grad_norm > 0 for _, _, grad_norm, _, _ in whole)
     assert any(images > 0 for *_, images in whole)
     assert all(turns == 1.5 for _, _, _, turns, _ in whole)  # three, one; one, one
+
+
+def test_held_out_rows_are_divided_among_processes_and_the_best_weights_are_saved(folder):
+    for one, two in zip(steps(folder, "one", "eval_loss"), steps(folder, "two", "eval_loss"), strict=True):
+        assert two == pytest.approx(one, rel=CLOSE)
+    columns = ("eval_accuracy", "eval_tool_use", "eval_broken_rate")
+    # the first process crops and says red of a red sign, and blue of a sum; the second one says blue of a blue sign
+    assert steps(folder, "fsdp", *columns) == steps(folder, "ddp", *columns) == [[2 / 3, 1 / 3, 0.0]] * 2
+    for name in ("one", "two", "ddp", "fsdp"):
+        record = json.loads((folder / name / "training.json").read_text())
+        (phase,) = record["evaluation"]["phases"]
+        assert phase["saved_step"] == phase["best_step"]
+        assert phase["evaluations"] == len(record["steps"])
+    assert best_losses(folder, "two") == pytest.approx(best_losses(folder, "one"), rel=CLOSE)
+
+
+def best_losses(folder, name):
+    """The held-out loss of the saved weights, computed anew."""
+    import torch
+
+    from train.examples.datasets import open_dataset
+    from train.examples.encoding import open_reader
+    from train.models.loading import load_model
+
+    model, reader = load_model(folder / name).eval(), open_reader(folder / name)
+    batches = [reader.read([row]) for row in open_dataset(folder / "held")]
+    with torch.no_grad():
+        return [model(**batch).loss.item() for batch in batches]
 
 
 def test_what_is_launched_is_told(folder):

@@ -146,50 +146,48 @@ def test_training_stops_and_the_best_weights_are_saved(script, split, tiny, tmp_
     assert not all(value.equal(saved[name]) for name, value in seen[3].items())
 
 
-def test_a_judge_that_ends_in_an_evaluation_is_asked_again_when_training_resumes(
-    script, split, tiny, tmp_path, monkeypatch
+@pytest.fixture
+def whole(script, split, tiny, tmp_path, monkeypatch):
+    """A training whose second evaluation is the best, until the third after it stops it."""
+    chosen = settings(max_steps=8, eval_every=1, keep_best=True, early_stop=3)
+    values = {1: 0.1, 2: 0.7, 3: 0.3, 4: 0.3, 5: 0.3}
+    values_of(monkeypatch, values, {})
+    record = reinforce(split, tiny, tmp_path / "whole", chosen, save_steps=3)
+    assert record["evaluation"]["phases"][0]["saved_step"] == 2
+    return chosen, values, record
+
+
+def test_an_interrupted_training_stops_where_the_whole_one_does_with_its_best_weights(
+    whole, split, tiny, tmp_path, monkeypatch
 ):
-    values, seen = {2: 0.5, 4: 0.25}, {}
-    values_of(monkeypatch, values, seen)
-    chosen = settings(eval_every=2, keep_best=True)
-    whole = reinforce(split, tiny, tmp_path / "whole", chosen)
-    values[2] = JudgeDown("judge-32b", "it is gone")
+    """Its judge ends in the first evaluation, then it is killed after a restart point that is not the best."""
+    chosen, values, record = whole
+    values[1] = JudgeDown("judge-32b", "it is gone")
     with pytest.raises(JudgeDown):
-        reinforce(split, tiny, tmp_path / "out", chosen)
-    values[2] = 0.5
-    record = reinforce(split, tiny, tmp_path / "out", chosen)
-    assert record["evaluation"] == whole["evaluation"]
-    assert column(record, "loss") == column(whole, "loss")
-    weights = [load_model(tmp_path / name).state_dict() for name in ("whole", "out")]
-    assert all(value.equal(weights[1][name]) for name, value in weights[0].items())
-
-
-def test_a_killed_training_keeps_the_best_weights_of_before(script, split, tiny, tmp_path, monkeypatch):
-    chosen = settings(max_steps=6, eval_every=1, keep_best=True, early_stop=3)
-    values_of(monkeypatch, {1: 0.1, 2: 0.7, 3: 0.3, 4: 0.3, 5: 0.3, 6: 0.8}, {})
-    whole = reinforce(split, tiny, tmp_path / "whole", chosen, save_steps=3)
+        reinforce(split, tiny, tmp_path / "out", chosen, save_steps=3)
+    values[1] = 0.1
     PROMPT_GROUPS.close()
     if not (child := os.fork()):
-        values_of(monkeypatch, {1: 0.1, 2: 0.7, 3: 0.3}, {})
-        monkeypatch.setattr(
-            "train.runs.periodic_evaluation.PeriodicEvaluation.on_step_end",
-            lambda self, args, state, control, **_: (
-                os.kill(os.getpid(), signal.SIGKILL)
-                if state.global_step == 4
-                else setattr(control, "should_evaluate", True)
-            ),
-        )
         try:
+            monkeypatch.setattr("train.rl.rollouts.training.held_out_accuracy", killed_at_step_4(values))
             reinforce(split, tiny, tmp_path / "out", chosen, save_steps=3)
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    record = reinforce(split, tiny, tmp_path / "out", chosen, save_steps=3)
-    assert record["evaluation"] == whole["evaluation"]
-    assert record["evaluation"]["phases"][0]["saved_step"] == 2
-    assert column(record, "loss") == column(whole, "loss")
+    resumed = reinforce(split, tiny, tmp_path / "out", chosen, save_steps=3)
+    assert resumed["evaluation"] == record["evaluation"]
+    assert column(resumed, "loss") == column(record, "loss")
     weights = [load_model(tmp_path / name).state_dict() for name in ("whole", "out")]
     assert all(value.equal(weights[1][name]) for name, value in weights[0].items())
+
+
+def killed_at_step_4(values):
+    def measure(trainer, *_, **__):
+        if trainer.state.global_step == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"eval_accuracy": values[trainer.state.global_step]}
+
+    return measure
 
 
 def test_a_dataset_without_held_out_rows_is_refused(dataset, tiny, tmp_path):

@@ -141,18 +141,6 @@ def test_a_dataset_without_held_out_rows_is_refused(dataset, tiny, tmp_path):
         finetune(dataset, tiny, tmp_path / "out", SHORT.model_copy(update={"eval_every": 2}))
 
 
-def test_other_rows_train_again_and_the_same_elsewhere_do_not(split, tiny, tmp_path, store, capsys):
-    for name, index in (("one", 20), ("two", 20), ("three", 21)):
-        write_trajectories(tmp_path / name, [sign(store, index)], store=store)
-    short = SHORT.model_copy(update={"eval_every": 1, "max_steps": 1})
-    records = [
-        finetune(split, tiny, tmp_path / "out", short.model_copy(update={"eval_dataset": str(tmp_path / name)}))
-        for name in ("one", "two", "three")
-    ]
-    assert records[0] == records[1]
-    assert records[0]["inputs"]["digest"] != records[2]["inputs"]["digest"]
-
-
 def killed(*given, **kwargs):
     """Training in a process of its own, until SIGKILL."""
     if child := os.fork():
@@ -164,9 +152,8 @@ def killed(*given, **kwargs):
         os._exit(1)
 
 
-@pytest.mark.parametrize("moment", ["while the best weights are written", "after the stop"])
-def test_a_killed_training_stops_where_an_uninterrupted_one_does(split, tiny, tmp_path, monkeypatch, capsys, moment):
-    """With the same best weights."""
+def test_a_killed_training_stops_where_an_uninterrupted_one_does(split, tiny, tmp_path, monkeypatch, capsys):
+    """With the same best weights: killed while they are written, then after the stop."""
     values = dict(zip(range(2, 25, 2), [4.0, 3.0, 2.0, 2.5, 2.0, 9.0, 1.0], strict=False))
     monkeypatch.setattr(
         "train.finetuning.phases.held_out_loss",
@@ -180,20 +167,29 @@ def test_a_killed_training_stops_where_an_uninterrupted_one_does(split, tiny, tm
     def kill(*_, **__):
         os.kill(os.getpid(), signal.SIGKILL)
 
+    rename = Path.rename
     with monkeypatch.context() as patch:
-        if moment == "after the stop":  # step 12, which has a restart point
-            patch.setattr("train.finetuning.phases.save_checkpoint", kill)
-        else:
-            rename = Path.rename
-            patch.setattr(Path, "rename", lambda path, to: kill() if path.name == ".best-6" else rename(path, to))
+        patch.setattr(Path, "rename", lambda path, to: kill() if path.name == ".best-6" else rename(path, to))
         killed(split, tiny, tmp_path / "killed", settings, save_steps=4)
     capsys.readouterr()
+    with monkeypatch.context() as patch:
+        patch.setattr("train.finetuning.phases.save_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(split, tiny, tmp_path / "killed", settings, save_steps=4)
+    assert trained_steps(capsys) == [f"step {step}" for step in range(5, 13)]
     resumed = finetune(split, tiny, tmp_path / "killed", settings, save_steps=4)
-    first = 5 if moment != "after the stop" else 13
-    trained = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step") and "epoch" in line]
-    assert [line.split("/")[0] for line in trained] == [f"step {step}" for step in range(first, 13)]
+    assert trained_steps(capsys) == []  # its last restart point is that of the stop
     assert resumed["evaluation"] == whole["evaluation"]
     assert losses(resumed) == losses(whole)
     weights = [load_model(tmp_path / name).state_dict() for name in ("whole", "killed")]
     assert all(value.equal(weights[1][name]) for name, value in weights[0].items())
     assert sorted(path.name for path in tmp_path.iterdir()) == [".conformance", "killed", "whole"]
+
+
+def trained_steps(capsys):
+    lines = capsys.readouterr().out.splitlines()
+    return [line.split("/")[0] for line in lines if line.startswith("step") and "epoch" in line]
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt

@@ -16,6 +16,7 @@ from train.runs.held_out import (
     shares,
     spread,
 )
+from train.runs.job import with_rows
 
 
 def evaluations(*values, larger=True):
@@ -110,3 +111,16 @@ def test_every_row_counts_once_and_all_processes_make_as_many_passes(n_rows, siz
     assert all(share.rows for passes in planned for share in passes)
     counted = sorted(row for passes in planned for share in passes if share.counts for row in share.rows)
     assert counted == list(range(n_rows))
+
+
+def test_rows_to_evaluate_on_are_an_input_by_their_content_not_their_folder(tmp_path):
+    for name, content in (("one", b"a"), ("two", b"a"), ("three", b"b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.parquet").write_bytes(content)
+    one, two, three = (
+        with_rows({"eval_every": 2, "eval_dataset": str(tmp_path / name)}) for name in ("one", "two", "three")
+    )
+    assert one == two != three
+    assert with_rows({"eval_every": 2}) == {"eval_every": 2}
+    with pytest.raises(TrainError, match=r"no dataset folder .*--eval-dataset names a folder"):
+        with_rows({"eval_dataset": str(tmp_path / "none")})
