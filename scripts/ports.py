@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import socket
 
-_PORTS = range(15_000, 30_000)
-"""Below those that the kernel gives to whoever asks for any: it gives none of them away before the server is up."""
+_PORTS = range(20_000, 30_000)
+"""Below those that the kernel gives to whoever asks for any: it gives none of them away before the server is up. Ray
+keeps those from 10,002 to 19,999 for its workers."""
 
 
 def free_port() -> int:

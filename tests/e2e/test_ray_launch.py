@@ -43,8 +43,10 @@ def cluster() -> Iterator[str]:
         "--head",
     ]
     ports = ["--port", str(free_port()), "--dashboard-host", "127.0.0.1", "--dashboard-port", str(dashboard)]
+    ports += ["--dashboard-agent-listen-port", str(free_port())]
     settings = ["--block", "--disable-usage-stats", "--num-cpus", "2", "--temp-dir", str(folder)]
     environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_DISABLE_DOCKER_CPU_WARNING": "1"}
+    environment["RAY_memory_monitor_refresh_ms"] = "0"  # it kills jobs where others use the machine's memory
     log = (folder / "log").open("wb")
     with subprocess.Popen(
         [*command, *ports, *settings], env=environment, stdout=log, stderr=log, start_new_session=True
