@@ -1,4 +1,5 @@
 import json
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -302,9 +303,9 @@ def test_a_rollout_ends_where_no_token_is_left_for_an_observation(one_sign, tiny
 def test_turns_are_written_in_one_order_however_long_programs_take(one_sign, tiny, tmp_path, monkeypatch):
     batches, next_turns = [], SandboxGRPOTrainer._next_turns
 
-    def watched(trainer, players, images):
+    def watched(trainer, players):
         batches.append([player.environment._slot for player in players])
-        return next_turns(trainer, players, images)
+        return next_turns(trainer, players)
 
     monkeypatch.setattr(SandboxGRPOTrainer, "_next_turns", watched)
     turns = [
@@ -354,10 +355,10 @@ def test_an_oversampled_batch_has_whole_groups():
         settings_of("pyvision", generations=4, batch_size=4, oversample=1.5)
 
 
-def test_a_vllm_server_is_for_one_process(monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(TrainError, match="train in one process"):
-        settings_of("thyme", engine="vllm_server")
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="says what to do where vLLM is missing")
+def test_an_engine_that_is_not_installed_is_named_with_the_way_that_works(one_sign, tiny, tmp_path):
+    with pytest.raises(TrainError, match=r"--engine vllm_server needs vLLM beside TRL .* see docs/vllm\.md$"):
+        reinforce(one_sign, tiny, tmp_path / "out", settings_of("thyme", engine="vllm_server"))
 
 
 def test_an_unknown_method_is_named_with_the_known_ones():

@@ -3,7 +3,6 @@
 ``train.rl.methods.settings_of`` fills what is not set from the method's terms.
 """
 
-import os
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -17,8 +16,8 @@ from train.runs.wording import chosen_wording, wording_record
 
 Engine = Literal["transformers", "vllm_colocate", "vllm_server"]
 """What generates rollouts. ``transformers``: the training process itself, on one machine or many. ``vllm_colocate``:
-vLLM inside the training process, on GPUs. ``vllm_server``: ``trl vllm-serve`` elsewhere; for one training process,
-because the rollouts of several processes differ in their number of turns, and all would call the server at once."""
+vLLM inside the training process, on GPUs. ``vllm_server``: ``vllm serve`` elsewhere; every rollout goes on by itself,
+and no process waits for another one's."""
 LossType = Literal["grpo", "group", "dapo"]
 """What the loss is a mean over. ``grpo``: each rollout's tokens, then rollouts (FIGR eq. 9). ``group``: all tokens of a
 group, then groups (Thyme §4.2). ``dapo``: all tokens of the batch (CodeV eq. 4)."""
@@ -92,7 +91,7 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     lora: int = Field(default=0, ge=0, description="Rank of LoRA; 0 trains all weights. Merged when saved.")
     bf16_weights: Bf16Weights = False
     engine: Engine = Field(
-        default="transformers", description="What generates: this process, or vLLM in it or in `trl vllm-serve`."
+        default="transformers", description="What generates: this process, or vLLM in it, or a `vllm serve`."
     )
     repetition: RepetitionStop | None = Field(
         default=None,
@@ -154,11 +153,6 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
                 f"--oversample {oversample:g} of a batch of {self.batch_size} x {self.accumulation} gives no "
                 f"whole groups of {generations}; choose a batch size of which {oversample:g} times is a multiple of "
                 "them"
-            )
-        if self.engine == "vllm_server" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise TrainError(
-                "a vLLM server is called by all training processes at once, and their rollouts differ in their number "
-                "of turns: train in one process, or with --engine vllm_colocate"
             )
         return self
 

@@ -64,7 +64,7 @@ FIXED: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("num_generations", "generation_batch_size", "steps_per_generation"), _GROUPS),
         **dict.fromkeys(("reward_weights", "multi_objective_aggregation"), "the method's fields: --set method.NAME"),
         **dict.fromkeys(("use_vllm", "vllm_mode"), f"{_OPTION}: --engine"),
-        "vllm_tensor_parallel_size": "processes call vLLM at different times; serve it with trl vllm-serve "
+        "vllm_tensor_parallel_size": "processes call vLLM at different times; serve it with vllm serve "
         "--tensor-parallel-size N and --engine vllm_server",
         "use_transformers_continuous_batching": "turns are watched token by token while they are generated",
         "use_transformers_paged": "turns are watched token by token while they are generated",

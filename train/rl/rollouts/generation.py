@@ -1,16 +1,16 @@
 """Rollouts of the model in training: TRL's generation of turns, in Darkroom's own loop with the sandbox.
 
 What is TRL's stays TRL's: the rendering of prompts, and ``generate``. Overridden: ``_generate_single_turn``, for greedy
-code and the end of turns (``sampling.py``). Training rolls out through TRL's ``_generate`` (``trainer.py``), an
+code and the end of turns (``sampling.py``); with a vLLM server it writes all turns. Training rolls out through TRL's ``_generate`` (``trainer.py``), an
 evaluation on held-out rows through ``roll_out_greedily``.
 """
 
 import asyncio
-import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
+from accelerate.utils import gather_object
 from transformers import GenerationConfig
 from trl.data_utils import prepare_multimodal_messages
 
@@ -22,12 +22,18 @@ from pipelines.verification.repetition import Repetition
 from train.models.sharding import always_sees, is_sharded
 from train.rl.methods import Method
 from train.rl.methods.base import RolloutOutcome
-from train.rl.rollouts.batched_rollout import ActiveRollout, GeneratedTurn, ModelInTraining, Transcript
+from train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining, TurnWriter
+from train.rl.rollouts.batched_turns import BatchedTurns
 from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
 from train.rl.rollouts.lockstep import Lockstep
-from train.rl.rollouts.sampling import Ending, TurnWatcher, in_segments, repetition_rule, watched
+from train.rl.rollouts.sampling import Ending, TurnWatcher, repetition_rule, watched
+from train.rl.rollouts.server_turns import ServerTurns
+from train.rl.rollouts.transcript import GeneratedTurn, Transcript
+from train.rl.rollouts.vllm_ats import in_segments
+from train.rl.rollouts.vllm_server import VllmServer
 from train.rl.settings import GrpoSettings
+from train.runs import EngineDown, TrainError
 
 T = TypeVar("T")
 
@@ -50,13 +56,16 @@ class RolloutGenerator(MixedGRPOTrainer):
         self._players: list[ActiveRollout] = []
         self._speaking: list[ActiveRollout] = []
         self._endings: list[Ending] = []
-        self._started = 0.0
+        self._rollouts: list[Rollout] = []
+        self._clock = EngineClock()
         kwargs["environment_factory"] = SandboxEnvironment
         super().__init__(*args, **kwargs)
         self._processor: Any = self.processing_class
         processor: Any = self.processing_class
         added = processor.tokenizer.added_tokens_decoder.values()
         self._special_tokens = tuple(token.content for token in added if token.special)
+        with_server = self.use_vllm and self.vllm_mode == "server"
+        self._server = VllmServer(self.vllm_generation) if with_server else None
         in_step = is_sharded(self) and not self.use_vllm
         self._lockstep = Lockstep(self.accelerator, self._empty_turn) if in_step else None
         if self.accelerator.num_processes > 1:
@@ -77,31 +86,33 @@ class RolloutGenerator(MixedGRPOTrainer):
             with self._greedily(), processed_once(self._processor.image_processor):
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
                 ids, logprobs = self._generate_single_turn(prompt_ids, images, fields, 1)
-                return self._finish(ids, logprobs, images).outcomes
+                return self._finish(ids, logprobs).outcomes
         finally:
             for environment in environments:
                 environment._end()
 
     def _begin(self, environments: Sequence[SandboxEnvironment]) -> None:
         """The rollouts of a batch, before TRL renders their prompts."""
-        self._players = [self._player(environment) for environment in environments]
-        self._started = time.monotonic()
+        self._players = [self._player(environment, place) for place, environment in enumerate(environments)]
+        self._clock = EngineClock()
 
-    def _finish(self, first: list[list[int]], logprobs: list[Any] | None, images: list[Any] | None) -> Generated:
-        """The rollouts of the batch, from their ``first`` turns on."""
-        prompt_images = images or [[] for _ in first]
+    def _finish(self, first: list[list[int]], logprobs: list[Any] | None) -> Generated:
+        """The rollouts of the batch, from their ``first`` turns on; those of a server are finished."""
+        if self._server is None:
+            self._run_batch(BatchedTurns(self._next_turns), self._written(first, logprobs))
+        if self._lockstep is not None:
+            self._lockstep.finish()
+        outcomes = [player.outcome(rollout) for player, rollout in zip(self._players, self._rollouts, strict=True)]
+        return Generated(outcomes, self._clock.waiting_share)
+
+    def _run_batch(self, turns: TurnWriter, first: Sequence[GeneratedTurn] | None = None) -> None:
         model = ModelInTraining(
-            lambda players: self._next_turns(players, prompt_images),
+            turns,
             processor=self._processor,
             max_tokens=self._settings.max_tokens,
             shows_images=self._method.shows_images,
         )
-        model.seconds_writing = time.monotonic() - self._started
-        rollouts: list[Rollout] = self._run(model.run_batch(self._players, self._written(first, logprobs)))
-        if self._lockstep is not None:
-            self._lockstep.finish()
-        outcomes = [player.outcome(rollout) for player, rollout in zip(self._players, rollouts, strict=True)]
-        return Generated(outcomes, model.waiting_share)
+        self._rollouts = self._run(model.run_batch(self._players, first))
 
     @contextmanager
     def _greedily(self) -> Iterator[None]:
@@ -127,34 +138,42 @@ class RolloutGenerator(MixedGRPOTrainer):
         assert self._runner is not None
         return self._runner.run(work)
 
-    def _player(self, environment: SandboxEnvironment) -> ActiveRollout:
+    @property
+    def _place(self) -> tuple[int, int, int]:
+        return self.args.seed, self.state.global_step, self.accelerator.process_index
+
+    def _player(self, environment: SandboxEnvironment, place: int) -> ActiveRollout:
         environment.special_tokens = self._special_tokens
         row = environment._row
         sample: Sample = row["asked"].sample
         name = f"{sample.sample_id}/{environment._slot}"
-        seed = seed_from(name, self.state.global_step)
+        seed = seed_from(*self._place, sample.sample_id, place)
         task = Task(name, "training", sample, sample.images, {}, (), seed, mode=row["mode"])
         watch = None if self._repetition is None else Repetition(self._repetition)
         return ActiveRollout(environment, task, Transcript([]), self._settings.max_rounds, watch)
 
     def _tokenize_prompts(self, prompts: list[Any]) -> tuple[Any, Any, Any]:
         tokenized = super()._tokenize_prompts(prompts)
-        for player, prompt in zip(self._players, tokenized[0], strict=True):
-            player.transcript.prompt = list(prompt)
+        images = tokenized[1] or [[] for _ in prompts]
+        for player, prompt, prompt_images in zip(self._players, tokenized[0], images, strict=True):
+            player.transcript.prompt, player.transcript.prompt_images = list(prompt), prompt_images
         return tokenized
 
     def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
-        """The next turn of ``self._speaking``, or of all rollouts in TRL's first call."""
+        """The next turn of ``self._speaking``, or of all rollouts in TRL's first call; all turns with a server."""
+        if self._server is not None:
+            return self._by_server(self._server)
         players, self._speaking = self._speaking or self._players, []
         watchers = [self._watcher(player) for player in players]
-        if self.use_vllm:
-            ids, logprobs = self._by_vllm(players, watchers, *args)
-        else:
-            model = self.accelerator.unwrap_model(self.model_wrapped)
-            in_step = self._lockstep is not None
-            with watched(model, watchers, adaptive=self._settings.adaptive_temperature, in_step=in_step):
-                ids, logprobs = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
-            ids = [tokens[: watcher.n_tokens] for tokens, watcher in zip(ids, watchers, strict=True)]
+        with self._clock:
+            if self.use_vllm:
+                ids, logprobs = self._by_vllm(players, watchers, *args)
+            else:
+                model = self.accelerator.unwrap_model(self.model_wrapped)
+                in_step = self._lockstep is not None
+                with watched(model, watchers, adaptive=self._settings.adaptive_temperature, in_step=in_step):
+                    ids, logprobs = super()._generate_single_turn(*args, **kwargs)  # type: ignore[no-untyped-call]
+                ids = [tokens[: watcher.n_tokens] for tokens, watcher in zip(ids, watchers, strict=True)]
         self._endings = [watcher.ending for watcher in watchers]
         return ids, logprobs
 
@@ -163,12 +182,11 @@ class RolloutGenerator(MixedGRPOTrainer):
         with watched(self.accelerator.unwrap_model(self.model_wrapped), [watcher], adaptive=False, in_step=True):
             super()._generate_single_turn([[self._tokenizer.pad_token_id]], None, {}, 1)  # type: ignore[no-untyped-call]
 
-    def _next_turns(self, players: Sequence[ActiveRollout], prompt_images: Sequence[Any]) -> list[GeneratedTurn]:
+    def _next_turns(self, players: Sequence[ActiveRollout]) -> list[GeneratedTurn]:
         """One batch: the turns of these players after what the sandbox showed them last."""
         if self._lockstep is not None:
             self._lockstep.begin_turn()
-        place = {id(player): index for index, player in enumerate(self._players)}
-        images = [[*prompt_images[place[id(player)]], *player.transcript.images] for player in players]
+        images = [player.transcript.all_images for player in players]
         flat = [image for player_images in images for image in player_images]
         fields = dict(self._processor.image_processor(images=flat, return_tensors="pt")) if flat else {}
         self._speaking = list(players)
@@ -204,9 +222,7 @@ class RolloutGenerator(MixedGRPOTrainer):
         images: list[list[Any]] | None,
         *_: Any,
     ) -> Any:
-        if self.state.global_step != self._last_loaded_step:
-            self.vllm_generation.sync_weights()  # type: ignore[no-untyped-call]
-            self._last_loaded_step = self.state.global_step
+        self._sync_weights(self.vllm_generation)
         return in_segments(
             self.vllm_generation,
             prompt_ids,
@@ -215,3 +231,33 @@ class RolloutGenerator(MixedGRPOTrainer):
             stops=[player.protocol.stop[0] for player in players],
             adaptive=self._settings.adaptive_temperature,
         )
+
+    def _by_server(self, server: VllmServer) -> Any:
+        turns = ServerTurns(
+            server,
+            tokenizer=self._tokenizer,
+            watcher=self._watcher,
+            clock=self._clock,
+            adaptive=self._settings.adaptive_temperature,
+        )
+        error = None
+        try:
+            self._sync_weights(server)
+            self.accelerator.wait_for_everyone()  # only the first process knows when the weights have arrived
+            self._run_batch(turns)
+        except EngineDown as down:
+            error = down
+        self._raise_in_all(error)
+        transcripts = [player.transcript for player in self._players]
+        return [transcript.ids for transcript in transcripts], [transcript.logprobs for transcript in transcripts]
+
+    def _sync_weights(self, engine: Any) -> None:
+        if self.state.global_step != self._last_loaded_step:
+            engine.sync_weights()
+            self._last_loaded_step = self.state.global_step
+
+    def _raise_in_all(self, error: TrainError | None) -> None:
+        """Raises the error of any process in all of them: else the others would wait for it for ever."""
+        for raised in gather_object([error]):
+            if raised is not None:
+                raise raised

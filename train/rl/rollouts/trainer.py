@@ -4,7 +4,7 @@ What is TRL's stays TRL's: prompts, generation, log-probabilities, loss. Overrid
 rollouts is made and scored:
 
 - ``_generate_and_score_completions``: modes of prompts, advantages, broken rollouts, oversampled groups;
-- ``_tool_call_loop``: the loop of ``batched_rollout.py`` instead of TRL's, which runs one code block at a time;
+- ``_tool_call_loop``: the loop of ``active_rollout.py`` instead of TRL's, which runs one code block at a time;
 - what generates turns: ``generation.py``.
 """
 
@@ -78,8 +78,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         # whatever came before: an interrupted training generates the same rollouts when it resumes
-        place = (self.args.seed, self.state.global_step, self.accelerator.process_index)
-        torch.manual_seed(seed_from("rollouts", *place))
+        torch.manual_seed(seed_from("rollouts", *self._place))
         size = self._settings.generations
         modes = self._method.modes(size)
         with processed_once(self._processor.image_processor):
@@ -115,7 +114,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         images: list[Any] | None,
         multimodal_fields: dict[str, Any],
     ) -> Any:
-        self._outcomes, waiting_share = self._finish(completion_ids, logprobs, images)
+        self._outcomes, waiting_share = self._finish(completion_ids, logprobs)
         self._log_metrics({"sandbox/waiting_share": [waiting_share]})
         transcripts = [player.transcript for player in self._players]
         return (
@@ -160,12 +159,6 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         self._raise_in_all(error)
         self._judges.forget()
         return cast(T, result)
-
-    def _raise_in_all(self, error: TrainError | None) -> None:
-        """Raises the error of any process in all of them: else the others would wait for it for ever."""
-        for raised in gather_object([error]):
-            if raised is not None:
-                raise raised
 
     def _log_metrics(self, metrics: Metrics) -> None:
         """Means over all processes, each of which may have other names."""

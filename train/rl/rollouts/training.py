@@ -28,8 +28,9 @@ from train.rl.rollouts.prompt_lengths import check_lengths
 from train.rl.rollouts.prompts import open_prompts, prompts
 from train.rl.rollouts.sample_log import SampleLog
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
+from train.rl.rollouts.vllm_server import readable_errors
 from train.rl.settings import GrpoSettings
-from train.runs import JudgeDown
+from train.runs import EngineDown, JudgeDown
 from train.runs.checkpoints import Staging
 from train.runs.command_line import is_first_process
 from train.runs.held_out import METRICS, spread
@@ -53,7 +54,7 @@ class GrpoRun:
     save_steps: int
 
     def train(self) -> list[dict[str, Any]]:
-        """Trains, saves the checkpoint to ``staging.final`` and returns the steps. Raises ``JudgeDown``."""
+        """Trains, saves the checkpoint to ``staging.final`` and returns the steps. Raises ``JudgeDown`` and ``EngineDown``."""
         job, settings, staging = self.job, self.settings, self.staging
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
         processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
@@ -77,7 +78,7 @@ class GrpoRun:
         trainer.accelerator.wait_for_everyone()  # the first process may still be clearing the folder
         try:
             trainer.train(resume_from_checkpoint=staging.last_step())
-        except JudgeDown:
+        except (JudgeDown, EngineDown):
             trainer._save_checkpoint(trainer.model, trial=None)
             self.report.line(f"step {trainer.state.global_step} is saved")
             raise
@@ -137,21 +138,22 @@ def build_trainer(
     processor.chat_template = template("grpo", model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
-    return SandboxGRPOTrainer(
-        load_model(
-            model,
-            keeps_float32=not settings.lora and not settings.bf16_weights,
-            **split_options(settings.trainer, "grpo")[1],
-        ),
-        settings=settings,
-        method=method,
-        judges=judges or Judges(),
-        watch=sample_log,
-        args=arguments,
-        train_dataset=prompts(rows, protocol=settings.protocol, wording=settings.prompt),
-        processing_class=processor,
-        peft_config=lora_config(settings.lora),
-    )
+    with readable_errors(settings.engine):
+        return SandboxGRPOTrainer(
+            load_model(
+                model,
+                keeps_float32=not settings.lora and not settings.bf16_weights,
+                **split_options(settings.trainer, "grpo")[1],
+            ),
+            settings=settings,
+            method=method,
+            judges=judges or Judges(),
+            watch=sample_log,
+            args=arguments,
+            train_dataset=prompts(rows, protocol=settings.protocol, wording=settings.prompt),
+            processing_class=processor,
+            peft_config=lora_config(settings.lora),
+        )
 
 
 _SAME_NAMES = {"learning_rate", "beta", "epsilon", "temperature", "top_p", "repetition_penalty"}

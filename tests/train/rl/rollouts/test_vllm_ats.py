@@ -5,7 +5,8 @@ import torch
 
 from pipelines.models.protocols import PROTOCOLS
 from train.models.loading import load_model, load_processor
-from train.rl.rollouts.sampling import TurnWatcher, in_segments
+from train.rl.rollouts.sampling import TurnWatcher
+from train.rl.rollouts.vllm_ats import in_segments
 
 THYME = "</code>"
 

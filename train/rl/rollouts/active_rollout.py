@@ -1,0 +1,207 @@
+"""Rollouts of a model in training, through the one loop (``pipelines.generation.rollout``).
+
+Every rollout is a coroutine that requests its next turn of a ``TurnWriter``: ``batched_turns.py`` writes the turns of
+all rollouts together, ``server_turns.py`` each by itself. Code runs meanwhile. A seed determines the rollouts, however
+long code and requests take.
+"""
+
+import asyncio
+import time
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipelines.generation.rollout import Rollout, rollout
+from pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from pipelines.models.protocols import PROTOCOLS, Protocol
+from pipelines.models.tasks import Task
+from pipelines.records import Observation, Usage
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.verification.repetition import Repetition
+from train.rl.methods.base import RolloutOutcome
+from train.rl.rollouts.environment import SandboxEnvironment
+from train.rl.rollouts.transcript import GeneratedTurn, Transcript, observation_tokens
+
+
+@dataclass(slots=True)
+class ActiveRollout:
+    """One rollout of a batch: its sandbox, tokens and remaining rounds."""
+
+    environment: SandboxEnvironment
+    task: Task
+    transcript: Transcript
+    max_rounds: int
+    repetition: Repetition | None = field(default_factory=Repetition)
+    """None: a rollout in circles goes on."""
+    n_rounds: int = 0
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol of its row."""
+        return PROTOCOLS[self.environment._row["protocol"]]
+
+    def begin(self, code: str) -> None:
+        """Starts complete code, unless the limit of rounds is reached."""
+        if self.n_rounds < self.max_rounds:
+            self.environment._begin(code)
+
+    async def run(self, code: str) -> Observation:
+        """The session of the loop."""
+        if code == self.protocol.setup:  # the environment ran it when it opened the session
+            return Observation("ok", "")
+        self.n_rounds += 1
+        return await self.environment._run(code)
+
+    def outcome(self, played: Rollout) -> RolloutOutcome:
+        """What rewards and metrics read of the finished rollout."""
+        environment = self.environment
+        return RolloutOutcome(
+            question=environment._row["asked"],
+            protocol=self.protocol.name,
+            mode=self.task.mode,
+            rollout=played,
+            turns=tuple(self.transcript.turns),
+            question_images=tuple(environment._row["images"]),
+            pixels=dict(environment.pixels),
+            n_tokens=self.transcript.n_written,
+            seconds=environment.seconds,
+            sandbox_error=environment.broken,
+            n_over_limit=environment.n_over_limit,
+        )
+
+
+class TurnWriter(typing.Protocol):
+    """What generates the turns of a batch of rollouts."""
+
+    def start(self, players: Sequence[ActiveRollout]) -> None:
+        """These rollouts begin."""
+        ...
+
+    async def next_turn(self, player: ActiveRollout, seed: int) -> GeneratedTurn:
+        """The turn after its transcript. ``seed`` is that of the turn; writers with a seed for each batch ignore it."""
+        ...
+
+    def end(self) -> None:
+        """One of the rollouts needs no more turns."""
+        ...
+
+
+class EngineClock:
+    """How long an engine wrote, and how long it waited for code between two turns. Used ``with`` every request."""
+
+    def __init__(self) -> None:
+        self._n_writing, self._since = 0, 0.0
+        self.seconds_writing = self.seconds_waiting = 0.0
+
+    def __enter__(self) -> None:
+        if not self._n_writing:
+            now = time.monotonic()
+            self.seconds_waiting += now - self._since if self._since else 0.0
+            self._since = now
+        self._n_writing += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._n_writing -= 1
+        if not self._n_writing:
+            now = time.monotonic()
+            self.seconds_writing += now - self._since
+            self._since = now
+
+    @property
+    def waiting_share(self) -> float:
+        """The proportion of the time in which nothing was written; code that runs meanwhile causes none."""
+        total = self.seconds_writing + self.seconds_waiting
+        return self.seconds_waiting / total if total else 0.0
+
+
+class ModelInTraining:
+    """The policy of all rollouts of a batch."""
+
+    def __init__(self, turns: TurnWriter, *, processor: Any, max_tokens: int, shows_images: bool = True) -> None:
+        """``max_tokens`` is the longest that a rollout may become after its prompt, observations included.
+
+        Unless ``shows_images``, the model sees only the text of its observations; their record keeps the images.
+        """
+        self._turns, self._processor, self._max_tokens = turns, processor, max_tokens
+        self._shows_images = shows_images
+        self._players: dict[str, ActiveRollout] = {}
+
+    @property
+    def identity(self) -> PolicyIdentity:
+        """Not on a ledger: the model changes at every step."""
+        return PolicyIdentity("training", "in-training")
+
+    @property
+    def concurrency(self) -> int:
+        """All rollouts of the batch."""
+        return len(self._players)
+
+    async def check(self) -> None:
+        """Nothing can be missing."""
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def run_batch(
+        self, players: Sequence[ActiveRollout], first: Sequence[GeneratedTurn | None] | None = None
+    ) -> list[Rollout]:
+        """The rollouts; from their ``first`` turns on, where these were written before.
+
+        Raises what the writer of turns raises, after all rollouts have ended.
+        """
+        self._players = {player.task.trajectory_id: player for player in players}
+        self._turns.start(players)
+        first = first or [None] * len(players)
+        tasks = [
+            asyncio.ensure_future(self._run_rollout(player, turn)) for player, turn in zip(players, first, strict=True)
+        ]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    async def write(self, turn: CompletionRequest) -> Completion:
+        """The next turn of one rollout. Raises ``RowError`` (truncated_turn) when no token is left for it."""
+        player = self._players[turn.task.trajectory_id]
+        if turn.rounds:
+            self._show(player, turn.rounds[-1].observation)
+        return add_turn(player, await self._turns.next_turn(player, turn.seed))
+
+    async def _run_rollout(self, player: ActiveRollout, first: GeneratedTurn | None) -> Rollout:
+        try:
+            played = await rollout(
+                player.task,
+                policy=self,
+                protocol=player.protocol,
+                session=player,
+                max_rounds=player.max_rounds,
+                opening=None if first is None else add_turn(player, first),
+            )
+        except RowError as error:
+            played = Rollout((), "", "", Usage(), error)
+        self._turns.end()
+        return played
+
+    def _show(self, player: ActiveRollout, observation: Observation) -> None:
+        if not self._shows_images:
+            observation = replace(observation, images=())
+        images, transcript = player.environment._shown(observation), player.transcript
+        ids = observation_tokens(self._processor, player.protocol.wrap(observation), images, last=transcript.ids[-1])
+        if len(transcript.ids) + len(ids) >= self._max_tokens:
+            raise RowError(
+                Reason.TRUNCATED_TURN,
+                f"no room for an observation of {len(ids)} tokens after {len(transcript.ids)} of {self._max_tokens}",
+            )
+        transcript.show(ids, images)
+
+
+def add_turn(player: ActiveRollout, turn: GeneratedTurn) -> Completion:
+    """Adds a turn to its transcript. Raises ``RowError`` (truncated_turn) for one that was stopped in a circle."""
+    player.transcript.write(turn.ids, turn.text, turn.logprobs)
+    if turn.ending == "repetition":
+        raise RowError(Reason.TRUNCATED_TURN, f"it goes in circles: {turn.text[-80:]!r}")
+    return Completion(turn.text, finished=turn.ending != "full")
