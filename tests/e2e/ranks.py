@@ -7,6 +7,7 @@ Prints one JSON object per run: {"statuses": [0, 0], "seconds": 3.2}. ``killed_a
 the output is in: rank 1 waits after its first checkpoint (an evaluation: before its first turn) for a file of that name
 and then gets SIGKILL; the others are terminated, as torchrun does.
 
+With "vllm", a file for the sampling metrics, vLLM's names exist (``tests/e2e/vllm_without_gpu.py``).
 ``sharded`` is FSDP 2 over gloo on a CPU. accelerate itself shards on GPUs only: it is told here that the CPU is one.
 """
 
@@ -20,6 +21,8 @@ import socket
 import sys
 import time
 from pathlib import Path
+
+from tests.e2e import vllm_without_gpu
 
 PROGRAMS = {"sft": "train.sft", "grpo": "train.grpo", "evaluate": "train.evaluate"}
 FSDP = {
@@ -35,6 +38,8 @@ DEADLINE_SECONDS = 900
 
 
 def main(runs):
+    if any("vllm" in run for run in runs):
+        vllm_without_gpu.install()
     import_libraries()
     for run in runs:
         start = time.monotonic()
@@ -87,6 +92,8 @@ def forked(run, rank, n, port):
             os.environ.update({name: str(value) for name, value in place.items()}, MASTER_ADDR="127.0.0.1")
         if run.get("sharded"):
             shard_on_cpu()
+        if "vllm" in run and rank == 0:
+            vllm_without_gpu.keep_sampling_metrics(run["vllm"])
         if "turns" in run:
             follow_script(run["turns"][rank])
         if "killed_at" in run and rank == 1:
