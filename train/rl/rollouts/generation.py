@@ -1,8 +1,8 @@
 """Rollouts of the model in training: TRL's generation of turns, in Darkroom's own loop with the sandbox.
 
 What is TRL's stays TRL's: the rendering of prompts, and ``generate``. Overridden: ``_generate_single_turn``, for greedy
-code and the end of turns (``sampling.py``); with a vLLM server it writes all turns. Training rolls out through TRL's ``_generate`` (``trainer.py``), an
-evaluation on held-out rows through ``roll_out_greedily``.
+code and the end of turns (``sampling.py``); with a vLLM server it writes all turns. Training rolls out through TRL's
+``_generate`` (``trainer.py``), an evaluation on held-out rows through ``roll_out_greedily``.
 """
 
 import asyncio

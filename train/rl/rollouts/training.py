@@ -54,7 +54,10 @@ class GrpoRun:
     save_steps: int
 
     def train(self) -> list[dict[str, Any]]:
-        """Trains, saves the checkpoint to ``staging.final`` and returns the steps. Raises ``JudgeDown`` and ``EngineDown``."""
+        """Trains, saves the checkpoint to ``staging.final`` and returns the steps.
+
+        Raises ``JudgeDown`` and ``EngineDown`` after saving a checkpoint to resume from.
+        """
         job, settings, staging = self.job, self.settings, self.staging
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
         processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
