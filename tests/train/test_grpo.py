@@ -1,5 +1,4 @@
 import json
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -353,12 +352,6 @@ def test_rollouts_of_a_prompt_must_fit_a_batch():
 def test_an_oversampled_batch_has_whole_groups():
     with pytest.raises(TrainError, match=r"oversample 1\.5"):
         settings_of("pyvision", generations=4, batch_size=4, oversample=1.5)
-
-
-@pytest.mark.skipif(find_spec("vllm") is not None, reason="says what to do where vLLM is missing")
-def test_an_engine_that_is_not_installed_is_named_with_the_way_that_works(one_sign, tiny, tmp_path):
-    with pytest.raises(TrainError, match=r"--engine vllm_server needs vLLM beside TRL .* see docs/vllm\.md$"):
-        reinforce(one_sign, tiny, tmp_path / "out", settings_of("thyme", engine="vllm_server"))
 
 
 def test_an_unknown_method_is_named_with_the_known_ones():

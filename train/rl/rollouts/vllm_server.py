@@ -84,12 +84,6 @@ def readable_errors(engine: str) -> Iterator[None]:
     """What TRL says about vLLM while a trainer is built becomes a ``TrainError``, one line."""
     try:
         yield
-    except ImportError as error:
-        if "vLLM" not in str(error):
-            raise
-        raise TrainError(
-            f"--engine {engine} needs vLLM beside TRL in the environment that trains: see docs/vllm.md"
-        ) from error
     except Exception as error:
         if "vLLM" not in str(error) or isinstance(error, TrainError):
             raise

@@ -206,7 +206,10 @@ def test_code_that_runs_while_another_rollout_is_written_is_no_wait(processor):
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        (ImportError("vLLM is not available and\n`use_vllm` is set"), r"needs vLLM beside TRL"),
+        (
+            ConnectionError("The vLLM server can't be reached\nafter 240 s"),
+            r"--engine vllm_server: Conn.* reached after",
+        ),
         (
             NotImplementedError("Weight synchronization runs on vLLM's NCCL\nengine"),
             r"--engine vllm_server: NotImpl.* on vLLM's NCCL engine",
