@@ -67,7 +67,7 @@ class VllmServer:
     def _failures(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # TRL's client raises Exception itself for an answer that is none
+        except Exception as error:  # TRL's client raises Exception itself for a failed request
             raise EngineDown(self._client.base_url, _one_line(error)) from error
 
 
