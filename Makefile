@@ -6,9 +6,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 3000
-# How many tests run at once, each worker with a sandbox of its own; at least three, as many tests wait for servers,
-# deadlines and processes.
-WORKERS ?= $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n > 4 ? 4 : n)))
+# How many tests run at once, each worker with a sandbox of its own. The quick tests wait a lot, for servers, deadlines
+# and processes: more workers than cores. End-to-end tests take more memory.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n > 5 ? 8 : n + 3)))
+E2E_WORKERS ?= $(shell n=$$(nproc); echo $$((n < 3 ? 3 : n > 4 ? 4 : n)))
 COUNT ?= 1000
 SEED ?= 0
 INSTALLED := $(VENV)/.installed
@@ -22,8 +23,6 @@ export PYTHONDONTWRITEBYTECODE :=
 # the workers share the cores: more threads in each would only wait for one another, at full load
 test coverage e2e: export OMP_NUM_THREADS := 1
 test coverage e2e: export OPENBLAS_NUM_THREADS := 1
-# each worker, and each command that a test starts, would compile all modules anew where the environment forbids the cache
-test coverage e2e: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help install packages demo annotate test coverage fuzz e2e lint types checks docs bench ui summary screenshots lock clean
 
@@ -48,17 +47,17 @@ demo: $(INSTALLED) ## Run the full pipeline end to end on the bundled data
 	$(BIN)/darkroom demo
 
 test: $(INSTALLED) ## Run the quick tests, which need only Python
-	$(BIN)/pytest -m "not e2e" -n $(WORKERS)
+	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --dist worksteal
 
 coverage: $(INSTALLED) ## Run the same tests with line and branch coverage (takes about 1.5 times as long)
-	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --cov --cov-report=term:skip-covered
+	$(BIN)/pytest -m "not e2e" -n $(WORKERS) --dist worksteal --cov --cov-report=term:skip-covered
 
 fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replies (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.sandbox.fuzz --count $(COUNT) --seed $(SEED)
 
 # by file: the tests of a file share one demo and one server
 e2e: $(INSTALLED) packages ## Run the end-to-end tests (trainings, whole pipelines, attacks on the sandbox; installs Debian packages, starts servers)
-	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadfile --timeout 3600 --durations 10
+	$(BIN)/pytest -m e2e -n $(E2E_WORKERS) --dist loadfile --timeout 3600 --durations 10
 
 lint: checks types ## Check format, lint, import contracts, vocabulary, Dagster definitions, types
 

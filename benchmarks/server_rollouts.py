@@ -37,7 +37,7 @@ from train.runs.command_line import ENVIRONMENT
 STEP_SECONDS, SEQUENCE_SECONDS, PREFILL_SECONDS = 0.008, 0.00006, 0.05
 TOKENS_PER_TICK = 4
 MEDIAN_TOKENS, SIGMA, MOST_TOKENS, MOST_ROUNDS = 150, 0.6, 1000, 4
-THOUGHT = "I look at the picture and then at the small sign. "
+THOUGHT = "I look at the image and then at the small sign. "
 CODE = """
 ```python
 from PIL import Image

@@ -5,34 +5,38 @@ TrainError
 └── EngineDown      training ends with a checkpoint and resumes from it
 """
 
+from typing import ClassVar
+
 
 class TrainError(Exception):
     """Training cannot start or cannot go on: what was expected, what was found, what to do."""
 
 
-class JudgeDown(TrainError):
-    """A judge that rewards need is unavailable: its name, and why."""
+class _Down(TrainError):
+    """What training needs from outside is unavailable: its name, and why."""
 
-    def __init__(self, judge: str, why: str) -> None:
-        super().__init__(judge, why)  # both arguments: the error is sent between processes
+    _message: ClassVar[str]
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(name, why)  # both arguments: the error is sent between processes
 
     def __str__(self) -> str:
-        judge, why = self.args
-        return (
-            f"the judge {judge} cannot be asked: {why}. See to the judge and run the same command again: "
-            "it goes on where it stopped, and votes that were cast are not paid for a second time"
-        )
+        return self._message.format(*self.args)
 
 
-class EngineDown(TrainError):
+class JudgeDown(_Down):
+    """A judge that rewards need is unavailable."""
+
+    _message = (
+        "the judge {} cannot be asked: {}. See to the judge and run the same command again: "
+        "it goes on where it stopped, and votes that were cast are not paid for a second time"
+    )
+
+
+class EngineDown(_Down):
     """A server that generates rollouts gives none: its address, and why."""
 
-    def __init__(self, address: str, why: str) -> None:
-        super().__init__(address, why)  # both arguments: the error is sent between processes
-
-    def __str__(self) -> str:
-        address, why = self.args
-        return (
-            f"the vLLM server at {address} gives no rollouts: {why}. See to the server and run the same command again: "
-            "training resumes from its last checkpoint"
-        )
+    _message = (
+        "the vLLM server at {} gives no rollouts: {}. See to the server and run the same command again: "
+        "training resumes from its last checkpoint"
+    )

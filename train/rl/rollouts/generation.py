@@ -6,12 +6,10 @@ code and the end of turns (``sampling.py``); with a vLLM server it writes all tu
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from accelerate.utils import gather_object
-from transformers import GenerationConfig
 from trl.data_utils import prepare_multimodal_messages
 
 from pipelines.generation.rollout import Rollout
@@ -27,7 +25,7 @@ from train.rl.rollouts.batched_turns import BatchedTurns
 from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
 from train.rl.rollouts.lockstep import Lockstep
-from train.rl.rollouts.sampling import Ending, TurnWatcher, repetition_rule, watched
+from train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
 from train.rl.rollouts.server_turns import ServerTurns
 from train.rl.rollouts.transcript import GeneratedTurn, Transcript
 from train.rl.rollouts.vllm_ats import in_segments
@@ -83,7 +81,7 @@ class RolloutGenerator(MixedGRPOTrainer):
             prompts = [row["prompt"] for row in rows]
             if any(row["images"] for row in rows):
                 prompts = [prepare_multimodal_messages(row["prompt"], images=row["images"]) for row in rows]
-            with self._greedily(), processed_once(self._processor.image_processor):
+            with greedily(self), processed_once(self._processor.image_processor):
                 prompt_ids, images, fields = self._tokenize_prompts(prompts)
                 ids, logprobs = self._generate_single_turn(prompt_ids, images, fields, 1)
                 return self._finish(ids, logprobs).outcomes
@@ -113,26 +111,6 @@ class RolloutGenerator(MixedGRPOTrainer):
             shows_images=self._method.shows_images,
         )
         self._rollouts = self._run(model.run_batch(self._players, first))
-
-    @contextmanager
-    def _greedily(self) -> Iterator[None]:
-        """Within, the most likely token is taken, without the penalty of repetition, as ``train.evaluate`` does."""
-        # none is left unset: transformers would take it from the model's own
-        greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}
-        holder: Any
-        changed: dict[str, Any]
-        if self.use_vllm:
-            holder, changed = self.vllm_generation, {"temperature": 0.0, "repetition_penalty": 1.0}
-        else:
-            keywords = {**self.generation_kwargs, **greedy, "min_p": None}
-            config = GenerationConfig(**keywords, disable_compile=True)  # type: ignore[no-untyped-call]
-            holder, changed = self, {"generation_kwargs": keywords, "generation_config": config}
-        before = {name: getattr(holder, name) for name in changed}
-        vars(holder).update(changed)
-        try:
-            yield
-        finally:
-            vars(holder).update(before)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._runner is not None

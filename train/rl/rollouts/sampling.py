@@ -11,7 +11,13 @@ from typing import Any, Literal
 
 import torch
 from tokenizers.decoders import DecodeStream
-from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 
 from pipelines.models.protocols import ParsedTurn, Protocol
 from pipelines.verification.repetition import RULES, Repetition, RepetitionRule
@@ -139,3 +145,24 @@ def watched(model: Any, watchers: Sequence[TurnWatcher], *, adaptive: bool, in_s
         yield
     finally:
         model.generate = generate
+
+
+@contextmanager
+def greedily(trainer: Any) -> Iterator[None]:
+    """Within, a trainer of TRL's takes the most likely token, without penalty of repetition, as ``train.evaluate``."""
+    # none is left unset: transformers would take it from the model's own
+    greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50, "repetition_penalty": 1.0}
+    holder: Any
+    changed: dict[str, Any]
+    if trainer.use_vllm:
+        holder, changed = trainer.vllm_generation, {"temperature": 0.0, "repetition_penalty": 1.0}
+    else:
+        keywords = {**trainer.generation_kwargs, **greedy, "min_p": None}
+        config = GenerationConfig(**keywords, disable_compile=True)  # type: ignore[no-untyped-call]
+        holder, changed = trainer, {"generation_kwargs": keywords, "generation_config": config}
+    before = {name: getattr(holder, name) for name in changed}
+    vars(holder).update(changed)
+    try:
+        yield
+    finally:
+        vars(holder).update(before)
