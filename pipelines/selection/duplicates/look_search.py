@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from pipelines.selection.duplicates.base import Duplicate
-from pipelines.selection.duplicates.images import Hashes, Positions
+from pipelines.selection.duplicates.images import Hashes, Positions, pairs_once
 from pipelines.selection.duplicates.looks import SIGNATURE_WORDS, Features, Look, Signatures
 from pipelines.selection.duplicates.part_index import PartIndex, starts_of
 from pipelines.selection.duplicates.perceptual import BITS, TURNS
@@ -113,16 +113,17 @@ def _sharing(queries: Sequence[Features], index: PartIndex) -> Iterator[tuple[in
     starts, n_images = starts_of(queries), len(index.starts) - 1
     shared = index.shared(_joined(queries))
     pair = (np.searchsorted(starts, shared.query, side="right") - 1) * n_images + shared.image
-    pairs, of_query = _distinct(pair, shared.query)
-    n_shared = np.minimum(of_query, _distinct(pair, shared.feature)[1])
+    _, which, counts = np.unique(pair, return_inverse=True, return_counts=True)
+    many = counts[which] >= MIN_SHARED  # the others cannot share as many different places
+    pairs, of_query = _distinct(pair[many], shared.query[many])
+    n_shared = np.minimum(of_query, _distinct(pair[many], shared.feature[many])[1])
     for at in np.flatnonzero(n_shared >= MIN_SHARED):
         yield int(pairs[at]) // n_images, int(pairs[at]) % n_images, int(n_shared[at])
 
 
 def _distinct(pair: Positions, place: Positions) -> tuple[Positions, Positions]:
     """Every pair, in order, and of how many different places it consists."""
-    once = np.unique(np.stack([pair, place], axis=1), axis=0)
-    found, counts = np.unique(once[:, 0], return_counts=True)
+    found, counts = np.unique(pairs_once(pair, place)[:, 0], return_counts=True)
     return found, counts
 
 

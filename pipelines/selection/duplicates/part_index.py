@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.images import Positions, expanded
+from pipelines.selection.duplicates.images import Positions, expanded, pairs_once
 from pipelines.selection.duplicates.looks import SIGNATURE_WORDS, Features, Signatures
 
 SAME_PLACE = 56
@@ -53,8 +53,7 @@ class PartIndex:
             batch = signatures[start : start + _BATCH]
             offset = np.array([start, 0])
             pairs += [self._in_band(band, batch) + offset for band in range(_BANDS)]
-        joined = np.unique(np.concatenate(pairs), axis=0)
-        query, feature = joined[:, 0], joined[:, 1]
+        query, feature = pairs_once(*np.concatenate(pairs).T).T
         image = np.searchsorted(self.starts, feature, side="right") - 1
         return SharedPlaces(query, feature, image, _distances(signatures[query], self._signatures[feature]))
 
