@@ -41,13 +41,14 @@ def bare(answer: str) -> str:
 
 def _without_one_layer(text: str) -> str:
     text = _LEAD.sub("", text, count=1).strip()
-    if text.endswith(".") and not text.endswith(".."):
+    if text.endswith((".", "。")) and not text.endswith(".."):
         text = text[:-1].rstrip()
     for wrapped in _WRAPPED:
         if match := wrapped.match(text):
-            depths = [0, *levels(match[1], "{}")]
+            inner = match[match.lastindex or 0]
+            depths = [0, *levels(inner, "{}")]
             if min(depths) == depths[-1] == 0:
-                return match[1].strip()
+                return inner.strip()
     return text
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.records.answers import letter_of, split_choice
 from pipelines.verification.grading.answer_text import bare, hedging_words, turning_words
+from pipelines.verification.grading.maths import same_spelling
 from pipelines.verification.grading.numeric import as_number, same_number
 from pipelines.verification.grading.polarity import same_polarity
-from pipelines.verification.grading.sentences import cores
-from pipelines.verification.grading.text_match import same_words
+from pipelines.verification.grading.sentences import FILLERS, OFFERS, cores, stem
+from pipelines.verification.grading.text_match import same_text, same_words
 
 _NAMED = re.compile(r"\A(?:option|choice|answer|statement)\s+(?=\(?[A-Z]\b)", re.IGNORECASE)
 _BOXED_LETTER = re.compile(r"\A\(?\\(?:text|mathrm|textbf|mathbf)\s*\{\s*\(?([A-Z])\)?\.?\s*\}\)?\Z")
@@ -26,8 +27,9 @@ _CONCLUSION = re.compile(
     r"|\. (?=the (?:correct )?(?:answer|option|choice) is )",
     re.IGNORECASE,
 )
-_WORDS = re.compile(r"[^\W_]+")
+_WORDS = re.compile(r"[^\W_]+(?:'[a-z]+)?")
 _LETTER = re.compile(r"(?<![\w'])\(?([B-Z])\)?(?![\w'])")
+_DIRECTING = frozenset(["side", "hand", "towards"])
 _MAX_CHARS = 400
 
 
@@ -37,9 +39,58 @@ def chosen_letter(answer: str, choices: Sequence[str], question: str = "") -> st
     if whole is not None or len(answer) > _MAX_CHARS:
         return whole
     letters = {letter for core in cores(answer, question) if (letter := _letter(core, choices, question))}
+    letters = letters or _distinguished(bare(answer), choices, question)
     if not letters and len(parts := _CONCLUSION.split(bare(answer))) > 1:
         return _concluded(parts, choices, question)
     return letters.pop() if len(letters) == 1 else None
+
+
+def _distinguished(answer: str, choices: Sequence[str], question: str) -> set[str]:
+    """The letter of "It is on the left" where the choices are sentences that differ in "left" and "right" alone.
+
+    What the choices have in common, and all else that the answer says, must be words of the question or say nothing.
+    """
+    if not choices or hedging_words(answer) or turning_words(answer):
+        return set()
+    answer_words, question_words = _words(answer), {*map(stem, _words(question))} | FILLERS | _DIRECTING
+    names, texts = zip(*map(split_choice, choices), strict=True)
+    own = [*map(_words, texts)]
+    while all(len(words) > 1 for words in own) and len({words[0] for words in own}) == 1:
+        own = [words[1:] for words in own]
+    while all(len(words) > 1 for words in own) and len({words[-1] for words in own}) == 1:
+        own = [words[:-1] for words in own]
+    if own == [*map(_words, texts)]:
+        return set()
+    shared = [word for text, words in zip(texts, own, strict=True) for word in _words(text) if word not in words]
+    offered = {stem(word) for words in own for word in words}
+    if not all(word in question_words or stem(word) in question_words for word in shared):
+        return set()
+    if OFFERS.search(question) is None and offered & {stem(word) for word in _words(question)}:
+        return set()
+    letters = set()
+    for name, words, full in zip(names, own, map(_words, texts), strict=True):
+        for n in range(len(answer_words) - len(words) + 1):
+            rest = answer_words[:n] + answer_words[n + len(words) :]
+            if (
+                answer_words[n : n + len(words)] == words
+                and all(
+                    (word in question_words or stem(word) in question_words) and stem(word) not in offered
+                    for word in rest
+                )
+                and _in_one_order(answer_words, full)
+            ):
+                letters.add(name)
+    return letters
+
+
+def _in_one_order(answer_words: Sequence[str], choice: Sequence[str]) -> bool:
+    """Whether what is said of a choice's words has their order: the dog on the left of the car is no car left of it."""
+    remaining = iter(choice)
+    return all(word in remaining for word in answer_words if word in choice and word not in FILLERS)
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(bare(text).casefold().replace("’", "'"))
 
 
 def _yes_or_no(answer: str, choices: Sequence[str], question: str) -> str | None:
@@ -98,6 +149,8 @@ def _valued(text: str, choices: Sequence[str], question: str) -> str | None:
     """By the words without an article, else as a number: the only choice of that value."""
     split = list(map(split_choice, choices))
     same = [letter for letter, choice in split if same_words(text, choice)]
+    same = same or [letter for letter, choice in split if same_text(text, choice, question)]
+    same = same or [letter for letter, choice in split if same_spelling(text, bare(choice))]
     number = as_number(text)
     same = same or [
         letter for letter, choice in split if same_number(number, as_number(bare(choice)), question=question)

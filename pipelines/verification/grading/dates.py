@@ -18,10 +18,10 @@ MAX_CHARS = 60
 
 _DATA = read_words(__file__)
 _MONTHS: list[str] = _DATA["months"]
-_ORDINALS: list[str] = _DATA["ordinals"]
+ORDINALS: list[str] = _DATA["ordinals"]
 _HOURS_OF: dict[str, int] = _DATA["hours_of"]
 _MONTH = any_of(_MONTHS)
-_DAY = rf"(?P<day>\d{{1,2}}|{any_of(sorted(_ORDINALS, key=len, reverse=True))})(?:st|nd|rd|th|er|\.(?=\s))?"
+_DAY = rf"(?P<day>\d{{1,2}}|{any_of(sorted(ORDINALS, key=len, reverse=True))})(?:st|nd|rd|th|er|\.(?=\s))?"
 _YEAR = r"(?P<year>\d{4})"
 _GAP = r"[\s,.\-/]\s?(?:de\s|del\s)?"
 _DATES = [
@@ -130,7 +130,7 @@ def _named(match: re.Match[str]) -> CalendarDate:
         int(month) if month.isdigit() else next(n for n, name in enumerate(_MONTHS, 1) if re.fullmatch(name, month))
     )
     day = (fields.get("day") or "").casefold()
-    ordinal = int(day) if day.isdigit() else _ORDINALS.index(day) + 1 if day else None
+    ordinal = int(day) if day.isdigit() else ORDINALS.index(day) + 1 if day else None
     return CalendarDate(int(fields["year"]) if fields.get("year") else None, number, ordinal)
 
 

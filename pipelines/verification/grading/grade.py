@@ -30,6 +30,7 @@ from pipelines.verification.grading.numeric import (
     as_number,
     same_form,
     same_number,
+    spellings,
     with_unit,
     without_about,
 )
@@ -105,7 +106,7 @@ def _choice(answer: str, sample: Sample, _: Grader) -> Grade:
 
 
 def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
-    expected = with_unit(as_number(as_english(bare(sample.answer), sample.question)), grader.unit)
+    expected = as_number(with_unit(as_number(as_english(bare(sample.answer), sample.question)), grader.unit))
     if read_quantity(expected) is None:
         return _reading(answer, sample)
     said = without_quotes_of(sample.question, answer)
@@ -117,12 +118,12 @@ def _number(answer: str, sample: Sample, grader: Grader) -> Grade:
 
 def _one_number(core: str, expected: str, answer: str, sample: Sample, grader: Grader) -> Grade:
     core = without_about(as_english(core, sample.question), expected, tolerance=grader.tolerance)
-    number = with_unit(as_number(core), grader.unit)
+    numbers = [*spellings(core, expected, question=sample.question, unit=grader.unit)]
     if asks_for_a_form(sample.question) and not grader.tolerance:
-        same = same_form(number, expected, question=sample.question)
+        same = same_form(numbers[0], expected, question=sample.question)
         return graded(same, "numeric", answer, sample, how="in the form that is asked for")
-    last = result(number, sample.question)
-    for part in (number, with_unit(as_number(last), grader.unit) if last else None):
+    last = result(numbers[0], sample.question)
+    for part in (*numbers, with_unit(as_number(last), grader.unit) if last else None):
         verdict = by_value(part, expected, answer, sample, tolerance=grader.tolerance) if part else None
         if verdict and verdict.right:
             return verdict

@@ -30,11 +30,18 @@ _MULTIPLIED = re.compile(
     r"\A([-+]?\s*\$?)(\d[\d,]*(?:\.\d+)?)"
     rf"(?:\s+({any_of([name for name in _MULTIPLIERS if len(name) > 1])})|([kKMB]))(?![\w-])"
 )
+_MEASURES = re.compile(
+    r"\A([\w -]{1,40}? (?:hours?|minutes?|feet|foot|dollars?|pounds?|metres?|meters?))(?:,? and |, | )(?=[a-z])",
+    re.IGNORECASE,
+)
+_AN = re.compile(r"\Aan? ", re.IGNORECASE)
 _FIGURE = re.compile(r"\A(\d+)(?=\s+and\s+(?:a|one)\s)")
 
 
 def in_digits(text: str) -> str:
     """``text`` with the number words that it begins with as digits; as it is where it begins with none."""
+    if (measure := _MEASURES.match(text)) and (second := _words(text[measure.end() :])):
+        return f"{in_digits(_AN.sub('1 ', measure[1]))} {second}"
     sign = _SIGN.match(text)
     body = text[sign.end() :] if sign else text
     read = _words(body) or body

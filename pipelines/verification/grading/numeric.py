@@ -5,6 +5,8 @@ A unit that only one of them has counts if the question names it: "12" is "12 cm
 """
 
 import re
+from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -17,8 +19,9 @@ PER_CENT = UNITS["%"]
 _COUNTED = re.compile(r"(?:how many|number of)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+")
 _DATA = read_words(__file__)
-_EXACT, _MONEY, _ANGLE, _SHARE, _ABOUT = (
-    re.compile(_DATA[name], re.IGNORECASE) for name in ("exact", "money", "angle", "share", "about")
+_EXACT, _MONEY, _ANGLE, _SHARE, _ABOUT, _EXTENT, _POPULATION = (
+    re.compile(_DATA[name], re.IGNORECASE)
+    for name in ("exact", "money", "angle", "share", "about", "extent", "population")
 )
 _TEMPERATURES = frozenset(["celsius", "fahrenheit", "kelvin"])
 _OTHER_WORDS = frozenset(["in", "'", '"', "′", "″", "bar", "bars", "A"])
@@ -30,11 +33,17 @@ _NAMES = re.compile(
         if name not in _OTHER_WORDS
     )
 )
+_PEOPLE = frozenset(["people", "inhabitants", "residents"])
 CURRENCIES = frozenset(_DATA["currencies"])
 _NUMBERED = re.compile(r"\A(?:(?:no\.|nr\.?|№|#)\s?(?=\d)|exactly\s+|\((?=[-+]?[\d.]+\)\Z))", re.IGNORECASE)
 _GLOSS = re.compile(r"\A([^()]+)\(([^()]+)\)\Z")
 _BELOW = re.compile(r"\A(\d[^-]{0,20}?) below(?: zero| 0)?\Z", re.IGNORECASE)
 _OUT_OF = re.compile(r"\A(\d+) out of (\d+)(?=\s|\Z)", re.IGNORECASE)
+_CLOCK = re.compile(r"\A(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)\Z", re.ASCII)
+_IN_LARGE = re.compile(
+    r"\bin (?:\w+ )?(thousand|million|billion)s?\b|\b(thousand|million|billion)s? of\b", re.IGNORECASE
+)
+_GENERIC = frozenset(["units", "area in units"])
 _TIGHT_FRAC = re.compile(r"\\([dt]?)frac\s*(\d)\s*(\d)(?!\d)")
 
 
@@ -83,6 +92,35 @@ def as_number(text: str) -> str:
     return _TIGHT_FRAC.sub(r"\\\1frac{\2}{\3}", number)
 
 
+def spellings(text: str, expected: str, *, question: str, unit: str) -> Iterator[str]:
+    """A number as ``as_number`` reads it, with the unit that is asked for, as a duration, in the millions asked for."""
+    number = as_number(text)
+    yield as_number(with_unit(number, unit))
+    quantity, expected_quantity = read_quantity(number), read_quantity(expected)
+    if expected_quantity is None:
+        return
+    if (
+        (clock := _CLOCK.match(text))
+        and expected_quantity.unit is not None
+        and expected_quantity.unit.dimension == "time"
+    ):
+        yield f"{3600 * int(clock[1] or 0) + 60 * int(clock[2]) + int(clock[3])} s"
+    if (large := _IN_LARGE.search(question)) and quantity is not None:
+        factor = int(in_digits(f"one {large[1] or large[2]}"))
+        if abs(quantity.value) >= factor > abs(expected_quantity.value) or abs(quantity.value) < factor <= abs(
+            expected_quantity.value
+        ):
+            scale = Fraction(1, factor) if quantity.value > expected_quantity.value else Fraction(factor)
+            rest = re.sub(r"\A[^a-zA-Z°%€£¥]*", "", number)
+            yield f"{_decimal(quantity.value * scale)} {rest}".strip()
+    if unit and number != as_number(with_unit(number, unit)):
+        yield number
+
+
+def _decimal(value: Fraction) -> str:
+    return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+
+
 def without_about(text: str, expected: str, *, tolerance: float) -> str:
     """What was measured, without "about": of a number with decimals or a tolerance. "About 12" leaves 12 open."""
     quantity = read_quantity(expected)
@@ -104,7 +142,8 @@ def is_named(unit: Unit, question: str) -> bool:
 def _named(question: str) -> frozenset[Unit]:
     """The units that a question names, the longest spelling first: "square metres" name no metre."""
     named = {UNITS.get(match[0]) or UNITS[match[0].casefold()] for match in _NAMES.finditer(question)}
-    return frozenset(named | ({UNITS["°"]} if _ANGLE.search(question) else set()))
+    degrees = {UNITS["°"]}
+    return frozenset(named | degrees if _ANGLE.search(question) else named - degrees)
 
 
 def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | None:
@@ -119,6 +158,8 @@ def _factor(answer: Quantity, expected: Quantity, question: str) -> Fraction | N
     if unit is PER_CENT and expected_unit is None and abs(expected.value) > 1 and _SHARE.search(question):
         return Fraction(1)
     if (unit is None) != (expected_unit is None) and _is_money(unit or expected_unit, expected, question):
+        return Fraction(1)
+    if unit is not None and expected_unit is None and unit.dimension in _GENERIC and _EXTENT.search(question):
         return Fraction(1)
     if unit is None or expected_unit is None:
         # a percentage beside a bare number of a question that names no percentage: 12% is 0.12
@@ -139,7 +180,7 @@ def _is_money(unit: Unit | None, expected: Quantity, question: str) -> bool:
     """Whether a currency may be left out: the expected answer has it, or the question is about money."""
     if unit is None or unit.names[0] not in CURRENCIES:
         return False
-    return expected.unit is not None or _MONEY.search(question) is not None
+    return expected.unit is not None or (_MONEY.search(question) is not None and not is_named(PER_CENT, question))
 
 
 def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
@@ -151,7 +192,7 @@ def _unit(of: Quantity, beside: Quantity, question: str) -> Unit | None:
 
 
 def _may_be_said(of: Quantity, beside: Quantity, question: str) -> bool:
-    if not of.noun or of.noun == beside.noun:
+    if not of.noun or of.noun == beside.noun or (of.noun in _PEOPLE and _POPULATION.search(question)):
         return True
     if is_foreign(question) and set(of.noun.split()) <= set(_WORDS.findall(question.casefold())):
         return True
@@ -162,7 +203,7 @@ def _singular_too(phrase: str) -> set[str]:
     """What "how many red apples are" may count: every run of up to two of its words, in the plural or not."""
     words = phrase.casefold().split()
     runs = {" ".join(words[start : start + length]) for length in (1, 2) for start in (0, 1)}
-    return runs | {run.removesuffix("s") for run in runs}
+    return runs | {run.removesuffix("s") for run in runs} | ({"persons", "person"} if "people" in runs else set())
 
 
 def _digits(text: str) -> str:

@@ -102,13 +102,17 @@ def _in_line(text: str) -> str:
     if text.isascii():
         return text
     text = _PLACED_FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{_PLACED[match[2]]}", text)
-    return _RAISED_TEN.sub(lambda match: f"^{match[0].translate(_RAISED)}", text.replace("\u2044", "/"))
+    text = text.replace("\u2044", "/").replace("′′", '"')
+    return _RAISED_TEN.sub(lambda match: f"^{match[0].translate(_RAISED)}", text)
 
 
 def _in_parts(text: str) -> Quantity | None:
     """Several measures of one dimension, the larger first: "5 ft 11 in", "1 hour and 30 minutes", "1h30"."""
     end, parts = 0, list[Quantity]()
-    body = re.sub(r"\A(\d+\s?h)\s?(\d{2})\Z", r"\1 \2 min", text)
+    body = re.sub(r"\A(\d+\s?h)\s?(\d{2})\s?m?\Z", r"\1 \2 min", text)
+    body = re.sub(r"\A(\d+\s?m)\s?(\d{1,2}\s?s)\Z", r"\1in \2", body)
+    body = re.sub(r"\A(\d+)-(foot|feet|ft)-(\d{1,2})\Z", r"\1 \2 \3", body)
+    body = re.sub(r"\A(\d{1,2}):(\d{2}) ?h(?:ours?|rs?)?\Z", r"\1 h \2 min", body)
     body = re.sub(r"\A(\d+\s?(?:ft|foot|feet))\s(\d{1,2})\Z", r"\1 \2 in", body)
     while end < len(body) and len(parts) < _MAX_MEASURES:
         match = _MEASURE.match(body, end)

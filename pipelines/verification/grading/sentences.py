@@ -28,16 +28,23 @@ _SUBJECT, _VERB, _JOINT, _BEHIND, _CONTRACTED = (
 )
 FILLERS = _SUBJECT | _VERB | _JOINT
 _BEFORE: dict[str, list[str]] = _DATA["before"]
+_KIN: dict[str, list[str]] = _DATA["kin"]
 _IRREGULAR: dict[str, str] = _DATA["irregular"]
+_ONE_STEM = _IRREGULAR | _DATA["plural"]
 _WORD = re.compile(r"\S+")
 _EDGE = " \t\n,.:;!?\"'“”‘’*_`"
 OFFERS = re.compile(r"\b(?:or|either|versus|vs)\b", re.IGNORECASE)
 _HEAD = re.compile(r"\b(?:what|which|whose|how(?: many| much)?)\s+((?:[\w'-]+\s+){0,3}[\w'-]+)", re.IGNORECASE)
+_OF_PROPERTY = re.compile(_DATA["of_property"], re.IGNORECASE)
+_ACTION = re.compile(r"\b(?:do|does|did|is|are|was|were)\b.{1,120}\bdo(?:ing)?\b|\bhappen", re.IGNORECASE)
 _DO = frozenset(["do", "does", "did"])
+_ASKS_FOR_SUBJECT = frozenset(["who", "which", "what", "how"])
 _AUXILIARY = frozenset(
     ["is", "are", "was", "were", "has", "have", "can", "do", "does", "did", "of", "in", "on", "the", "one", "ones"]
 )
-_ARTICLES = frozenset(["the", "a", "an", "exactly", "option", "choice", "answer", "number", ""])
+_ARTICLES = frozenset(["the", "a", "an", "exactly", "option", "choice", "answer", "number", "that", ""])
+_PREPOSITIONS = frozenset(["to", "on", "in", "at", "for", "with", "from", "by", "of"])
+_ADVERBS = frozenset(["according", "based", "after", "before", "during", "as", "among", "when", "first"])
 _LABELS = frozenset(["the", "number", "no", "option", "choice", "answer", ""])
 _UNITS = frozenset(name.casefold() for name in UNITS)
 _ENDINGS = ("ing", "ied", "ies", "ed", "es", "s")
@@ -55,13 +62,14 @@ def cores(answer: str, question: str) -> Iterator[str]:
             sentence = _question(question)
             starts = [n for n in range(len(words)) if not n or _opens(words[:n], words[n], sentence)]
             starts += [n for n in _behind_labels(text, places) if _is_label(words[:n], sentence) and n not in starts]
+            starts += [n for n in _behind_adverb(text, places, words, sentence) if n not in starts]
             ends = [
                 n for n in range(1, len(words) + 1) if n == len(words) or _closes(words[n - 1], words[n:], sentence)
             ]
             spans = ((start, end) for start in reversed(starts) for end in ends if start < end)
             for start, end in spans:
                 if end - start < len(places):
-                    found.setdefault(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!"))
+                    found.setdefault(bare(text[places[start][0] : places[end - 1][1]].strip(" \t\n,:;!")))
     yield from list(found)[:MAX_CORES]
 
 
@@ -78,7 +86,15 @@ class _Question:
     leads: frozenset[str] = frozenset()
     beyond: frozenset[str] = frozenset()
     """Stems that stand behind "than" only: "the blue one" of "How much more is the red car than the blue one?"."""
+    subject_verbs: frozenset[str] = frozenset()
+    """Of whose subject the question asks: "wrote" of "Who wrote it?", to which "Austen wrote it" is an answer."""
+    asks_for_action: bool = field(default=False, kw_only=True)
     is_foreign: bool = field(default=False, kw_only=True)
+
+
+def is_action(question: str) -> bool:
+    """Whether the question asks what a person does."""
+    return _ACTION.search(question) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -89,16 +105,34 @@ def _question(question: str) -> _Question:
     words = [word for match in _WORD.finditer(question) if (word := _plain(match[0]))]
     words = [word for word in words if not (hedging_words(word) or turning_words(word))]
     does = not _DO.isdisjoint(words)
-    verbs = [word for word in words if word.endswith(("ing", "ed")) or does]
+    verbs = [word for word in words if _is_bent(word) or does]
     heads = [
         _plain(word) for match in _HEAD.finditer(question) for word in takewhile(_is_no_auxiliary, match[1].split())
     ]
+    heads += _OF_PROPERTY.findall(question.casefold())
     leads = [lead for word in words for lead in _BEFORE.get(word, ())]
-    nouns = [word for word in words if not word.endswith(("ing", "ed"))]
+    leads += [word for word in words if word in _PREPOSITIONS]
+    nouns = [word for word in words if not _is_bent(word)]
+    kin = [other for word in words for other in _KIN.get(word, ())]
     than = words.index("than") if "than" in words else len(words)
     beyond = {*map(stem, words[than:])} - {*map(stem, words[:than])} - FILLERS
-    parts = (map(stem, words), map(stem, verbs), map(stem, heads), nouns, leads, beyond)
-    return _Question(*map(frozenset, parts), is_foreign=is_foreign(question))
+    subject_verbs = _of_subject(words)
+    leads += ["by"] if subject_verbs else []
+    parts = (map(stem, [*words, *kin]), map(stem, verbs), map(stem, heads), nouns, leads, beyond, subject_verbs)
+    return _Question(*map(frozenset, parts), is_foreign=is_foreign(question), asks_for_action=is_action(question))
+
+
+def _is_bent(word: str) -> bool:
+    return word.endswith(("ing", "ed")) or word in _IRREGULAR
+
+
+def _of_subject(words: Sequence[str]) -> list[str]:
+    """The stem of the verb, if the question asks for its subject and so holds no auxiliary before it."""
+    if not words or words[0] not in _ASKS_FOR_SUBJECT:
+        return []
+    before = list(takewhile(lambda word: not _is_bent(word), words[1:4]))
+    verb = words[1:2] if words[0] == "who" else words[1 + len(before) : 2 + len(before)]
+    return [stem(word) for word in verb if len(before) < 3 and _AUXILIARY.isdisjoint([*before, word])]
 
 
 def _is_no_auxiliary(word: str) -> bool:
@@ -113,7 +147,7 @@ def question_stems(question: str) -> frozenset[str]:
 def stem(word: str) -> str:
     """A word without its ending: "playing", "plays" and "played" are one, also "is holding" and "held"."""
     word = word.removesuffix("'s")
-    word = _IRREGULAR.get(word, word)
+    word = _ONE_STEM.get(word) or _ONE_STEM.get(word.removesuffix("s"), word)
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
             word = word.removesuffix(ending)
@@ -137,10 +171,13 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
         return before[-1] != "no"  # "Room 0042", "the letters A, B"; "no. 5" is read without its point
     if all(word in sentence.leads for word in before):
         return True
+    if sentence.asks_for_action and all(word in _SUBJECT or stem(word) in sentence.stems for word in before):
+        return True  # "He opens the door"
+    is_passive = any(stem(word) in sentence.subject_verbs for word in before)
     verbs = [
         n
         for n, word in enumerate(before)
-        if word in _CONTRACTED or ((n or sentence.is_foreign) and _is_verb(word, sentence))
+        if word in _CONTRACTED or ((n or sentence.is_foreign or is_passive) and _is_verb(word, sentence))
     ]
     if not verbs:
         return False
@@ -152,17 +189,33 @@ def _opens(before: Sequence[str], first: str, sentence: _Question) -> bool:
         or stem(word) in sentence.stems
         for word in subject
     ) and all(
-        word in _ARTICLES or word in sentence.leads or (is_code and stem(word) in sentence.stems) for word in after
+        word in _ARTICLES
+        or word in sentence.leads
+        or (word == "by" and is_passive)
+        or stem(word) in (sentence.stems if is_code else sentence.heads)
+        for word in after
     )
 
 
 def _behind_labels(text: str, places: Sequence[tuple[int, int]]) -> list[int]:
-    return [n for n, (_, end) in enumerate(places[:-1], 1) if text[end - 1] == ":"][:1]
+    return [n for n, (_, end) in enumerate(places[:-1], 1) if text[end - 1] in ":="][:1]
 
 
 def _is_label(before: Sequence[str], sentence: _Question) -> bool:
     """Whether words before a colon are only what was asked for: "Total: 12"."""
-    return all(word.isalpha() and (word in _SUBJECT or stem(word) in sentence.stems) for word in before)
+    return all(
+        (word.isalpha() and (word in _SUBJECT or stem(word) in sentence.stems)) or word == "=" for word in before
+    )
+
+
+def _behind_adverb(
+    text: str, places: Sequence[tuple[int, int]], words: Sequence[str], sentence: _Question
+) -> Iterator[int]:
+    """Behind "In 2015," and "According to the chart,", which the question holds."""
+    if words and words[0] in _PREPOSITIONS | _ADVERBS:
+        for n, (_, end) in enumerate(places[:-1], 1):
+            if text[end - 1] == "," and all(word in _SUBJECT or stem(word) in sentence.stems for word in words[:n]):
+                yield n
 
 
 def _is_verb(word: str, sentence: _Question) -> bool:
@@ -178,6 +231,9 @@ def _closes(last: str, after: Sequence[str], sentence: _Question) -> bool:
         return False
     if after[0] in _BEHIND:
         return len(after) > 1
+    if stem(after[0]) in sentence.subject_verbs:
+        return True
     if any(character.isdigit() for word in after for character in word):
         return False
-    return stem(after[0]) in sentence.heads or last in _UNITS or any(character.isdigit() for character in last)
+    is_noun = stem(after[0]) in sentence.heads or (sentence.is_foreign and stem(after[0]) in sentence.stems)
+    return is_noun or last in _UNITS or any(character.isdigit() for character in last)

@@ -11,13 +11,24 @@ from collections import Counter
 
 from pipelines.records.answers import compatible, edit_distance, matches
 from pipelines.verification.grading.answer_text import bare
-from pipelines.verification.grading.dates import wants_the_letters
+from pipelines.verification.grading.dates import ORDINALS, wants_the_letters
+from pipelines.verification.grading.number_words import in_digits
 from pipelines.verification.grading.readings import same_reading
+from pipelines.verification.grading.sentences import is_action, stem
 from pipelines.verification.grading.word_lists import read_words
 
 _DATA = read_words(__file__)
 _SHORT: dict[str, str] = _DATA["short"]
 _CODE, _TELEPHONE = (re.compile(_DATA[name], re.IGNORECASE) for name in ("code", "telephone"))
+_TITLE = re.compile(r"\A(?:mr|mrs|ms|miss)\.? (?=\w+\.? \w)", re.IGNORECASE)
+_POINTS = re.compile(r"(?<=[^\W\d])[.,](?=\s|\Z)|(?<=\d),(?=\s)")
+_INITIALS = re.compile(r"(?<![^\W_])([^\W\d_])\.?[ .](?=[^\W\d_](?:[. ]|\Z))")
+_WARDS = re.compile(r"\A(left|right|up|down|(?:north|south)?-?(?:east|west)|north|south|back|for)wards?\Z")
+_NTH: dict[str, str] = {
+    word: f"{n}{'th' if 10 < n < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"
+    for n, word in enumerate(ORDINALS, 1)
+}
+_NTH_OF = re.compile(r"\A\d+(?:st|nd|rd|th)\Z")
 _VERSION = re.compile(r"\bversions?\b", re.IGNORECASE)
 _GROUPED = re.compile(r"\A\+?[\d\s().-]{6,}\Z", re.ASCII)
 
@@ -43,7 +54,9 @@ def same_text(answer: str, expected: str, question: str) -> bool:
         return True
     if same := same_reading(text, expected_text, question=question):
         return same
-    return not wants_the_letters(question) and _is_short_form(text, expected_text)
+    if wants_the_letters(question):
+        return False
+    return _is_short_form(text, expected_text) or (is_action(question) and _is_deed(text, expected_text))
 
 
 def asks_for_version(question: str) -> bool:
@@ -59,24 +72,38 @@ def _as_code(text: str, question: str) -> str:
     return re.sub(r"\A(?:v\.?|version)\s*(?=\d)", "", plain)
 
 
+def _is_deed(text: str, expected: str) -> bool:
+    """``taking out milk`` for ``takes out milk``."""
+    deeds = [part.casefold().split() for part in (text, expected)]
+    return deeds[0][1:] == deeds[1][1:] and [*map(stem, deeds[0][:1])] == [*map(stem, deeds[1][:1])]
+
+
 def _is_short_form(text: str, expected: str) -> bool:
-    """``St.`` for ``Street``, an address without ``https://``, ``Austen, Jane``, ``table-tennis``."""
+    """``St.`` for ``Street``, an address without ``https://``, ``Austen, Jane``, ``table-tennis``, ``two``."""
     if any(letter.isdigit() for letter in expected) and "." not in expected:
         return _long_form(text) == _long_form(expected)
-    forms = [{_long_form(part), _in_order(_long_form(part)), _address(part)} for part in (text, expected)]
+    text = text if _TITLE.match(expected) else _TITLE.sub("", text)
+    number, _, of = _long_form(expected).partition(" ")
+    if _NTH_OF.match(number) and " " not in of and _long_form(text) == number:
+        return True
+    forms = [{_long_form(part), _in_order(_without_article(part)), _address(part)} for part in (text, expected)]
     hyphen = _long_form(text).replace("-", " ") == _long_form(expected).replace("-", " ")
     return hyphen or not forms[0].isdisjoint(forms[1])
 
 
 def _long_form(text: str) -> str:
-    words = _without_article(" ".join(text.split())).casefold().translate(_ONE_SPELLING).split()
-    return " ".join(_SHORT.get(word.removesuffix("."), word) if n else word for n, word in enumerate(words))
+    number = in_digits(" ".join(text.split()))
+    plain = _without_article(text if "/" in number else number)
+    plain = _INITIALS.sub(r"\1", plain.casefold().translate(_ONE_SPELLING))
+    words = _POINTS.sub("", plain).split()
+    words = [_NTH.get(word, _WARDS.sub(r"\1", word)) for word in words]
+    return " ".join(_SHORT.get(word, word) if n else word for n, word in enumerate(words))
 
 
 def _in_order(text: str) -> str:
-    """``austen, jane`` as ``jane austen``."""
-    last, comma, first = text.partition(", ")
-    return f"{first} {last}" if comma and " " not in last and first.count(" ") < 2 and first.isalpha() else text
+    """``Austen, Jane`` as ``jane austen``."""
+    last, comma, first = text.casefold().partition(", ")
+    return f"{first} {last}" if comma and " " not in last and first.isalpha() else text.casefold()
 
 
 def _address(text: str) -> str:

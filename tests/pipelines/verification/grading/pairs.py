@@ -4,8 +4,8 @@
     + twelve
     - eleven
 
-Files that begin with 1 were written before the graders were changed for them. A group (a question with its answer) lies
-in one half by its digest: ``tuned`` was looked at while rules were written, ``held_out`` only to be counted.
+Files that begin with 1 or 2 were looked at while rules were written (``tuned``); those that begin with 3 were written
+by someone else afterwards and are only counted (``held_out``).
 """
 
 import json
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.records import Grader, ImageRef, Sample, Truth
-from pipelines.records.digest import digest
 
 FOLDER = Path(__file__).with_name("pairs")
 
@@ -37,18 +36,18 @@ def pairs(pattern: str = "*.txt") -> Iterator[Pair]:
 
 
 def _in_file(path: Path) -> Iterator[Pair]:
-    head: tuple[Sample, Grader, str] | None = None
+    head: tuple[Sample, Grader] | None = None
+    half = "held_out" if path.name.startswith("3") else "tuned"
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             head = _head(line[3:])
         elif line[:2] in ("+ ", "- ") and head:
-            sample, grader, half = head
-            yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", sample, grader, path.stem, half)
+            yield Pair(line[2:].replace(r"\n", "\n"), line[0] == "+", *head, path.stem, half)
         elif line.strip() and not line.startswith("# "):
             raise ValueError(f"{path}: expected '## …', '+ …' or '- …', found {line!r}")
 
 
-def _head(text: str) -> tuple[Sample, Grader, str]:
+def _head(text: str) -> tuple[Sample, Grader]:
     kind, question, answer, *rest = text.split(" | ")
     settings: dict[str, Any] = json.loads(rest[0]) if rest else {}
     images = tuple(ImageRef("a" * 64, width, height, "RGB", "PNG") for width, height in settings.get("images", ()))
@@ -57,5 +56,4 @@ def _head(text: str) -> tuple[Sample, Grader, str]:
     truth = Truth(details=json.dumps(details)) if details else Truth()
     sample = Sample("s" * 64, "test", "1", "", images, question, choices, answer, truth, category)
     told = settings.get("kind", kind), settings.get("tolerance", 0.0), settings.get("unit", "")
-    half = "tuned" if int(digest([question, answer])[0], 16) % 2 == 0 else "held_out"
-    return sample, Grader(*told, is_ordered=settings.get("is_ordered", False)), half
+    return sample, Grader(*told, is_ordered=settings.get("is_ordered", False))

@@ -8,8 +8,6 @@ from pipelines.verification.grading import grade
 from tests.pipelines.verification.grading.pairs import pairs
 
 MAX_FALSE_REJECTS, MAX_FALSE_ACCEPTS = 0.08, 0.005
-MAX_OF_UNUSED = 0.18
-"""False rejects of the second batch's held-out half: 17.3 % without maths, twice what they should be."""
 IN_PROCESS = frozenset(["number", "text", "list", "choice", "box"])
 
 
@@ -28,9 +26,8 @@ def rates(half: str, kinds: frozenset[str], pattern: str) -> tuple[float, float]
     ("pattern", "half", "most"),
     [
         ("1_*.txt", "tuned", MAX_FALSE_REJECTS),
-        ("1_*.txt", "held_out", MAX_FALSE_REJECTS),
         ("2_*.txt", "tuned", MAX_FALSE_REJECTS),
-        ("2_*.txt", "held_out", MAX_OF_UNUSED),
+        ("3_*.txt", "held_out", MAX_FALSE_REJECTS),
     ],
 )
 def test_few_honest_answers_are_refused_and_hardly_a_wrong_one_is_accepted(pattern: str, half: str, most: float):
