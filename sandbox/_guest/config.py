@@ -1,6 +1,8 @@
 """What the host tells the processes of the sandbox, as JSON, and what they tell one another."""
 
+import os
 import signal
+import traceback
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ WORK_FOLDER = "/mnt/data/temp_processed_images"
 IMAGE_FOLDER = "/mnt/data/input_images"
 INTERRUPT = signal.SIGRTMIN + 3
 """What the host sends when a call's time is up. Not SIGALRM: the code may have an alarm of its own."""
+_MAX_REASON = 2000
 
 
 @dataclass(frozen=True)
@@ -91,3 +94,10 @@ class DecodedImage:
     bgr_fd: int
     """Sealed memfd with what `cv2.imread(path)` returns, or -1."""
     bgr_shape: tuple[int, ...]
+
+
+def brief(error: BaseException) -> str:
+    """`OSError: [Errno 30] Read-only file system (proc.py, line 33)`: of the sandbox's own errors, for the host."""
+    *_, (frame, number) = traceback.walk_tb(error.__traceback__)
+    text = f"{type(error).__name__}: {error}"[:_MAX_REASON]
+    return f"{text} ({os.path.basename(frame.f_code.co_filename)}, line {number})"

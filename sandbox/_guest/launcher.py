@@ -10,12 +10,11 @@ import select
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sandbox._guest.config import WORK_FOLDER, Identity, ZygoteConfig
+from sandbox._guest.config import WORK_FOLDER, Identity, ZygoteConfig, brief
 from sandbox._guest.libraries import LibraryFinder
 from sandbox._guest.proc import Proc
 from sandbox._guest.root import build_root
@@ -165,6 +164,6 @@ def _report(control: socket.socket, error: BaseException) -> None:
     if isinstance(error, MissingProtection):
         message = dict(zip(("missing", "reason"), error.args, strict=True))
     else:
-        message = {"missing": "a working start", "reason": "".join(traceback.format_exception(error))[-3000:]}
+        message = {"missing": "a working start", "reason": brief(error)}
     with suppress(OSError):  # the host is gone: no reader is left
         control.send(json.dumps(message).encode())

@@ -1,7 +1,7 @@
 """The little that the sandbox's own processes read from /proc, through a handle taken while /proc can still be seen."""
 
+import errno
 import os
-from contextlib import suppress
 from functools import partial
 from typing import IO
 
@@ -31,9 +31,16 @@ class Proc:
         return [(int(first, 16), int(end, 16)) for first, end in areas]
 
     def limit_processes(self, most: int) -> None:
-        """For the caller's pid namespace, of which it is the first process (Linux 6.14; older kernels refuse)."""
-        with suppress(PermissionError), self._open("sys/kernel/pid_max", "wb") as file:
-            file.write(str(most).encode())
+        """For the caller's pid namespace, of which it is the first process (Linux 6.14; older kernels refuse).
+
+        Containers show /proc/sys read-only.
+        """
+        try:
+            with self._open("sys/kernel/pid_max", "wb") as file:
+                file.write(str(most).encode())
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS):
+                raise
 
     def pid_namespace(self) -> int:
         return os.open("self/ns/pid", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)

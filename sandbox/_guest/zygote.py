@@ -25,6 +25,7 @@ from sandbox._guest.config import (
     Identity,
     SessionRequest,
     ZygoteConfig,
+    brief,
 )
 from sandbox._guest.decode import RefusedInput, decode_images, exhausted, inputs_folder, store_videos
 from sandbox._guest.frames import send
@@ -37,7 +38,7 @@ from sandbox._kernel import landlock, syscalls
 from sandbox._kernel.seccomp import build_filter
 from sandbox.limits import Limits
 
-_MAX_MESSAGE, _MAX_FDS, _MAX_REASON = 1 << 16, 250, 2000
+_MAX_MESSAGE, _MAX_FDS = 1 << 16, 250
 _INIT = 1
 _N_SESSION_FDS = 2
 _MAX_PROCESS_ID = 400
@@ -185,8 +186,7 @@ def _run_session(tree: Tree, cage: lockdown.Cage, request: SessionRequest, fds: 
         runner.begin(request.work_folder)
         lockdown.seal(cage)
     except BaseException as error:
-        reason = "".join(traceback.format_exception(error))[-_MAX_REASON:]
-        send(fd, request.nonce, {"failed": reason})
+        send(fd, request.nonce, {"failed": brief(error)})
         raise
     runner.serve(fd, request.nonce, window)
 

@@ -1,4 +1,4 @@
-"""Runs pytest as an ordinary user, for root: `python -m tests.sandbox.ordinary_user -- tests/sandbox/test_attacks.py`.
+"""Runs a module as an ordinary user, for root: `python -m tests.sandbox.ordinary_user pytest tests/sandbox`.
 
 Root's interpreter may lie in a folder that only root may enter. In a mount namespace of its own, such a folder is
 covered by an empty one into which just the needed parts are bound; no file and no permission of the machine changes.
@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[2]
 _ENTER = 0o001
 
 
-def main(pytest_arguments: Sequence[str]) -> NoReturn:
+def main(module_and_arguments: Sequence[str]) -> NoReturn:
     if os.geteuid() != 0:
-        sys.exit("only root can become another user: run pytest itself")
+        sys.exit("only root can become another user: run the module itself")
     syscalls.unshare(syscalls.CLONE_NEWNS)
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
     make_enterable(needed_folders())
@@ -28,18 +28,17 @@ def main(pytest_arguments: Sequence[str]) -> NoReturn:
         os.chown(home, UID, UID)
         pid = os.fork()
         if pid == 0:
-            _become_user(home, pytest_arguments)
+            _become_user(home, module_and_arguments)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     sys.exit(code)
 
 
-def _become_user(home: str, pytest_arguments: Sequence[str]) -> NoReturn:
+def _become_user(home: str, module_and_arguments: Sequence[str]) -> NoReturn:
     os.chdir(ROOT)
     os.setgroups([])
     os.setresgid(UID, UID, UID)
     os.setresuid(UID, UID, UID)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *pytest_arguments]
-    os.execve(sys.executable, command, _environment(home))
+    os.execve(sys.executable, [sys.executable, "-m", *module_and_arguments], _environment(home))
 
 
 def needed_folders() -> set[str]:
@@ -75,4 +74,4 @@ def _environment(home: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main([argument for argument in sys.argv[1:] if argument != "--"])
+    main(sys.argv[1:])

@@ -1,6 +1,7 @@
 """Runs Python as root of a container whose root has little power, for root: `python -m tests.sandbox.rootless -c …`.
 
-As Podman and Kubernetes start it: uid 0 of a user namespace with 65,536 uids, without CAP_SYS_ADMIN.
+As Podman and Kubernetes start it: uid 0 of a user namespace with 65,536 uids, without CAP_SYS_ADMIN; /proc/sys is
+read-only.
 """
 
 import ctypes
@@ -19,6 +20,8 @@ def main(arguments: list[str]) -> None:
     syscalls.unshare(syscalls.CLONE_NEWNS)
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
     make_enterable(needed_folders())
+    syscalls.mount("/proc/sys", "/proc/sys", flags=syscalls.MS_BIND)
+    syscalls.make_read_only("/proc/sys")
     (is_inside, inside), (is_mapped, mapped) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
