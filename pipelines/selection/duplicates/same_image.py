@@ -31,6 +31,8 @@ _EXACT = 25
 _NEAR = 0.03
 _MIN_OVERLAP = 0.6
 """Of what the two show together, the share that both show."""
+_HOPELESS_OVERLAP = 0.5
+"""Below, the pixels are not looked at: refining a frame changes the overlap by 0.01 at most (tuning set)."""
 _MARGIN = 0.06
 """Left out on every side: a turn by two degrees leaves its corners there."""
 _DETAILS = 4.0
@@ -49,7 +51,8 @@ _PHOTOGRAPH_COVERED = 0.5
 _WRITTEN_ON = 0.5
 _COMPACT = 0.3
 _SPECK = 0.004
-_PROMISING = 0.25
+_PROMISING = 0.35
+"""Share agreeing from which a frame of few features is refined; of same images that need it, 0.43 and more."""
 _N_STEPS, _EPSILON = 20, 1e-3
 
 
@@ -191,7 +194,8 @@ def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
     """Pairs of signatures, each the other's nearest."""
     if not len(signatures) or not len(beside):
         return np.empty((0, 2), np.int64)
-    distances = np.bitwise_count(signatures[:, None] ^ beside[None]).sum(axis=2, dtype=np.int64)
+    words = zip(signatures.T, beside.T, strict=True)  # word by word: four times as fast as a sum over an axis of four
+    distances = sum(np.bitwise_count(own[:, None] ^ other[None]).astype(np.uint16) for own, other in words)
     nearest, back = distances.argmin(axis=1), distances.argmin(axis=0)
     here = np.arange(len(signatures))
     kept = (back[nearest] == here) & (distances[here, nearest] <= _SAME_PLACE)
@@ -213,9 +217,11 @@ def _laid_over(gray: Gray, beside: Gray, matrix: Matrix, is_mirrored: bool) -> I
     inside = overlay.coverage == 255
     of_gray = float(inside.mean())
     of_beside = min(1.0, float(inside.sum() * abs(np.linalg.det(matrix[:, :2])) / beside.size))
-    if min(of_gray, of_beside) < 0.2:
+    if min(of_gray, of_beside) < _HOPELESS_OVERLAP:
         return None
     overlap = 1 / (1 / of_gray + 1 / of_beside - 1)
+    if overlap < _HOPELESS_OVERLAP:
+        return None
     inner = _inner(inside)
     alike, energy = _alike(gray, overlay.pixels, _SIGMAS, _WINDOW)
     detailed = (energy > _DETAILS) & inner

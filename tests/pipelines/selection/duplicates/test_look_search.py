@@ -9,8 +9,10 @@ from PIL import Image, ImageDraw, ImageOps
 
 from pipelines.demo.images.material import font, photograph_image
 from pipelines.selection.duplicates import look_of, look_search, near_looks
+from pipelines.selection.duplicates import same_image as same_image_module
 from pipelines.selection.duplicates.looks import Look
 from pipelines.selection.duplicates.same_image import same_image
+from pipelines.vision.refinement import refined
 
 NAMES = ("astronaut", "cat", "coffee")
 
@@ -113,3 +115,19 @@ def test_tables_that_differ_in_their_numbers_are_other_images():
     looks = [look_of(image) for image in tables]
     assert near_looks(looks) == []
     assert [(one.index, one.of) for one in near_looks([*looks, look_of(crop(tables[1]))])] == [(3, 1)]
+
+
+def test_look_alikes_that_cannot_be_laid_over_each_other_cost_no_refinement(monkeypatch):
+    """All corners of coloured blocks look alike: every pair is proposed, and most frames overlap by less than half."""
+    n_refined, chance = [], random.Random(0)
+
+    def counted(*arguments, **options):
+        n_refined.append(1)
+        return refined(*arguments, **options)
+
+    monkeypatch.setattr(same_image_module, "refined", counted)
+    blocks = [Image.frombytes("RGB", (16, 9), chance.randbytes(16 * 9 * 3)) for _ in range(24)]
+    looks = [look_of(image.resize((640, 360), Image.Resampling.NEAREST)) for image in blocks]
+    n_pairs = len(looks) * (len(looks) - 1) // 2
+    assert [same_image(looks[a], looks[b]) for a in range(len(looks)) for b in range(a)] == [None] * n_pairs
+    assert sum(n_refined) <= n_pairs / 15
