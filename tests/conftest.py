@@ -15,6 +15,7 @@ import av
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from PIL import Image, ImageDraw
 
 from pipelines.records import Truth, TruthBox
@@ -25,6 +26,11 @@ from pipelines.storage.workspace import Workspace
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("repeatable")
+# hypothesis also takes constants from the modules that are loaded, and those are others in each worker of pytest-xdist
+_loaded_constants = providers._get_local_constants
+providers._get_local_constants = lambda: (
+    providers.Constants() if settings.default and settings.default.derandomize else _loaded_constants()
+)
 
 
 LONGEST = (
