@@ -5,7 +5,6 @@ files, so that no session can change what another sees, and puts the originals w
 """
 
 import errno
-import fcntl
 import json
 import math
 import os
@@ -162,7 +161,7 @@ def _sealed(fd: int, n_bytes: int) -> int:
     if n_bytes == 0 or os.fstat(fd).st_size != n_bytes:
         os.close(fd)
         return -1
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _ALL_SEALS)
+    syscalls.seal(fd, _ALL_SEALS)
     return fd
 
 

@@ -4,9 +4,12 @@ Mappings of a file outlive its descriptor (`mmap.mmap` keeps one of its own).
 """
 
 import ctypes
+import errno
+import fcntl
 import mmap
 import os
 import struct
+import time
 
 from sandbox._kernel.tables import TABLES
 
@@ -28,6 +31,7 @@ _MOUNT_ATTR_READ_ONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV, _MOUNT_ATTR_NOEXEC
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 _SIGKILL = 9
+_SEAL_WAITS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -165,6 +169,23 @@ def map_file(fd: int, n_bytes: int, *, shared: bool) -> int:
     if address is None or address == _FAILED:
         _checked(-1, "mmap")
     return int(address)
+
+
+def seal(fd: int, seals: int) -> None:
+    """Add seals to a memory file. Raises OSError.
+
+    F_SEAL_WRITE is refused with EBUSY while someone may still write, and for a moment while the kernel itself holds a
+    page (to move it, say), or has not yet taken down the memory of a process that ended.
+    """
+    for seconds in (*_SEAL_WAITS, None):
+        try:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        except OSError as error:
+            if error.errno != errno.EBUSY or seconds is None:
+                raise
+            time.sleep(seconds)
+        else:
+            return
 
 
 def restore(address: int, n_bytes: int) -> None:

@@ -1,10 +1,13 @@
 """A prompt's images and videos: what the machine lacks is never blamed on an image, and a group has a budget."""
 
+import fcntl
+import mmap
 import os
 import resource
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 from PIL import Image
 
 from sandbox import ImageUnreadable, InputsTooLarge, Limits, ResourcesExhausted, SandboxPool
+from sandbox._kernel import syscalls
 from sandbox.inputs import open_inputs
 
 pytestmark = pytest.mark.e2e
@@ -24,6 +28,29 @@ def test_the_time_of_a_call_is_no_limit_for_an_image(pool: SandboxPool) -> None:
     image = Image.fromarray(np.random.default_rng(0).integers(0, 9, (3000, 4000), np.uint8))
     with pool.group([image], limits=Limits(seconds=0.01, grace=0.01)) as group:
         assert group.n_sessions <= 1
+
+
+def test_an_image_is_sealed_as_soon_as_nobody_holds_its_memory() -> None:
+    """The kernel holds pages for a moment too; a mapping that ends later stands for it."""
+    fd = os.memfd_create("pixels", os.MFD_ALLOW_SEALING)
+    os.truncate(fd, 4096)
+    memory = mmap.mmap(fd, 4096)
+    with pytest.raises(OSError, match="busy"):
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    threading.Timer(0.1, memory.close).start()
+    syscalls.seal(fd, fcntl.F_SEAL_WRITE)
+    with pytest.raises(PermissionError):
+        os.write(fd, b"x")
+    os.close(fd)
+
+
+def test_memory_that_stays_in_use_is_not_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syscalls, "_SEAL_WAITS", (0.0,))
+    fd = os.memfd_create("pixels", os.MFD_ALLOW_SEALING)
+    os.truncate(fd, 4096)
+    with mmap.mmap(fd, 4096), pytest.raises(OSError, match="busy"):
+        syscalls.seal(fd, fcntl.F_SEAL_WRITE)
+    os.close(fd)
 
 
 def with_open_files(most: int, program: str) -> str:
