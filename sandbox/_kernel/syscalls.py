@@ -175,7 +175,7 @@ def seal(fd: int, seals: int) -> None:
     """Add seals to a memory file. Raises OSError.
 
     F_SEAL_WRITE is refused with EBUSY while someone may still write, and for a moment while the kernel itself holds a
-    page (to move it, say), or has not yet taken down the memory of a process that ended.
+    page. Waits up to 4.4 s for that.
     """
     for seconds in (*_SEAL_WAITS, None):
         try:

@@ -194,7 +194,7 @@ def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
     """Pairs of signatures, each the other's nearest."""
     if not len(signatures) or not len(beside):
         return np.empty((0, 2), np.int64)
-    words = zip(signatures.T, beside.T, strict=True)  # word by word: four times as fast as a sum over an axis of four
+    words = zip(signatures.T, beside.T, strict=True)  # word by word: three times as fast as a sum over an axis of four
     distances = sum(np.bitwise_count(own[:, None] ^ other[None]).astype(np.uint16) for own, other in words)
     nearest, back = distances.argmin(axis=1), distances.argmin(axis=0)
     here = np.arange(len(signatures))
@@ -212,14 +212,12 @@ def _similarities(here: Places, there: Places) -> tuple[NDArray[np.float64], NDA
 
 
 def _laid_over(gray: Gray, beside: Gray, matrix: Matrix, is_mirrored: bool) -> ImageComparison | None:
-    """None where the two share next to nothing, or nothing with details."""
+    """None where the two share less than half of what they show, or nothing with details."""
     overlay = laid_over(beside, matrix, gray.shape[::-1], border=cv2.BORDER_REPLICATE)
     inside = overlay.coverage == 255
     of_gray = float(inside.mean())
     of_beside = min(1.0, float(inside.sum() * abs(np.linalg.det(matrix[:, :2])) / beside.size))
-    if min(of_gray, of_beside) < _HOPELESS_OVERLAP:
-        return None
-    overlap = 1 / (1 / of_gray + 1 / of_beside - 1)
+    overlap = 1 / (1 / of_gray + 1 / of_beside - 1) if min(of_gray, of_beside) > 0 else 0.0
     if overlap < _HOPELESS_OVERLAP:
         return None
     inner = _inner(inside)
