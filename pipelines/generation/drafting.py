@@ -10,7 +10,7 @@ from pipelines.generation.recipes import Plan, Recipe
 from pipelines.generation.rollout import parse_turn, write_turn
 from pipelines.generation.stage import SAMPLES, Rejection, Shard, Stage, row_error
 from pipelines.generation.visibility_facts import FACTS_PROMPT, SLOT, facts_of_hint
-from pipelines.models.messages import opening_messages
+from pipelines.models.messages import Message, opening_messages
 from pipelines.models.policies import Completion, CompletionRequest, Policy
 from pipelines.models.policies.recorded import RecordedPolicy
 from pipelines.models.prompts import Prompt, earlier_versions
@@ -200,9 +200,6 @@ def task_of(
     seed = seed_from(recipe.family, sample.sample_id)
     others = [recipe.plan.prompt.digest] if recipe.plan else []
     others += [FACTS_PROMPT.digest] if SLOT in prompt.slots else []
-    slots = {"question": question_text(sample), "sizes": image_sizes(tuple(images)), **hint}
-    slots |= {"videos": video_info(sample.videos), SLOT: facts_of_hint(hint)}
-    system, user = prompt.render(**{name: slots[name] for name in prompt.slots & slots.keys()})
     determinants = [sample.sample_id, recipe.family, writer.identity.as_json(), prompt.digest, seed, *others]
     return Task(
         trajectory_id=digest(determinants),
@@ -210,10 +207,21 @@ def task_of(
         sample=sample,
         images=tuple(images),
         hint=hint,
-        opening=opening_messages(system, images, user),
+        opening=_opening(recipe, sample, images, hint, mode, prompt),
         seed=seed,
         mode=mode,
     )
+
+
+def _opening(
+    recipe: Recipe, sample: Sample, images: Sequence[ImageRef], hint: Mapping[str, Any], mode: str, prompt: Prompt
+) -> tuple[Message, ...]:
+    if not recipe.has_hints:
+        return recipe.protocol.opening(question_text(sample), tuple(images), sample.videos, mode=mode)
+    slots = {"question": question_text(sample), "sizes": image_sizes(tuple(images)), **hint}
+    slots |= {"videos": video_info(sample.videos), SLOT: facts_of_hint(hint)}
+    system, user = prompt.render(**{name: slots[name] for name in prompt.slots & slots.keys()})
+    return opening_messages(system, images, user)
 
 
 def _plan_task(plan: Plan, sample: Sample, images: tuple[ImageRef, ...], seen: Mapping[str, Any]) -> Task:

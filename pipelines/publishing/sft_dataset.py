@@ -67,6 +67,16 @@ class SftDataset(Publication[Trajectory]):
     screening: Screening | None = None
 
     @property
+    def table(self) -> str:
+        """The family's table whose rows ship."""
+        return "trajectories"
+
+    @property
+    def ablation(self) -> str:
+        """For the card: which rows it has besides those that passed every check; empty for none."""
+        return ""
+
+    @property
     def key(self) -> TableKey:
         return TableKey(ASSET, self.recipe.family)
 
@@ -133,6 +143,7 @@ class SftDataset(Publication[Trajectory]):
             reviewed=acceptance(read_reviews(tables, family)),
             languages=languages(self.workspace),
             release=release_facts(tables, family, self._partitions) if self.recipe.writer == "released" else None,
+            ablation=self.ablation,
         )
 
     def _gathered(self) -> tuple[Selection[Trajectory], int]:
@@ -191,7 +202,7 @@ class SftDataset(Publication[Trajectory]):
 
     @cached_property
     def _keys(self) -> list[TableKey]:
-        keys = [TableKey((self.recipe.family, "trajectories"), partition) for partition in self.partitions]
+        keys = [TableKey((self.recipe.family, self.table), partition) for partition in self.partitions]
         return [key for key in keys if self.workspace.tables.exists(key)]
 
     @cached_property

@@ -10,7 +10,7 @@ import pkgutil
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,6 +99,8 @@ class Recipe:
     """What environment variables of the family's own say (JSON): part of what decides its drafts."""
     necessity: Necessity | None = None
     """How the need of rows for their image and their tools is measured, where that is free or configured."""
+    has_hints: bool = True
+    """Whether the policy reads ``prompt`` with its hints; else the protocol's own words (``without_hints``)."""
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +128,12 @@ def load_recipes() -> dict[str, Recipe]:
             raise RecipeError(f"{module.__file__}: the family {recipe.family!r} is defined twice")
         recipes[recipe.family] = recipe
     return recipes
+
+
+def without_hints(recipe: Recipe) -> Recipe:
+    """The family as a trained model meets it: the question in the protocol's own words, nothing planned or told."""
+    own_words = bundled_prompt(recipe.protocol.name)
+    return replace(recipe, prompt=own_words, plan=None, follow_up=None, has_hints=False)
 
 
 def quotas(recipes: Sequence[Recipe], *, n_rows: int | None) -> dict[str, int]:

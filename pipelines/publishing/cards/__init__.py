@@ -35,10 +35,12 @@ def sft_card(
     reviewed: Proportion,
     languages: Mapping[str, str],
     release: ReleaseFacts | None = None,
+    ablation: str = "",
 ) -> str:
     """The card of one family's trajectories.
 
     ``replayed`` None: not measured. ``languages``: by source. ``release``: of a family of released trajectories.
+    ``ablation``: which rows there are that did not pass every check.
     """
     from pipelines.publishing.cards.front_matter import front_matter  # `datasets` takes a second
     from pipelines.publishing.features import TRAJECTORIES
@@ -70,6 +72,7 @@ def sft_card(
         judging=judging,
         reviewed=reviewed,
         release=release,
+        ablation=ablation,
         interval=_interval,
         example=_example(trajectories[0], samples),
     )

@@ -1,0 +1,73 @@
+"""What a turn of the flywheel ships to be trained on (``pipelines/generation/flywheel.py``).
+
+Three datasets follow from the same drafts. ``kept`` is the product: the rows that passed every check. The other two are
+for ablation only, and their cards say so: ``executed`` has every row whose code ran, ``unfiltered`` every row that
+could be read to its answer, whatever the checks say.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pipelines.publishing.dataset_writer import Selection
+from pipelines.publishing.sft_dataset import SftDataset
+from pipelines.records import Trajectory
+from pipelines.records.digest import digest
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.stage import code_digest
+from pipelines.storage.tables import TableKey
+
+Keeps = Literal["kept", "executed", "unfiltered"]
+_ABLATIONS = {
+    "kept": "",
+    "executed": "every row whose code ran is in it, also those that failed checks",
+    "unfiltered": "every row that could be read to its answer is in it, also those whose code or checks failed",
+}
+
+
+@dataclass
+class TurnDataset(SftDataset):
+    """The rows of the one partition in ``partitions``.
+
+    >>> TurnDataset(workspace, recipe, ["turn-1"], keeps="executed").publish()
+    """
+
+    keeps: Keeps = "kept"
+
+    @property
+    def table(self) -> str:
+        """Rejected rows are in the verdicts, with the checks that they failed."""
+        return "trajectories" if self.keeps == "kept" else "verdicts"
+
+    @property
+    def ablation(self) -> str:
+        return _ABLATIONS[self.keeps]
+
+    @property
+    def name(self) -> str:
+        """``turn-1-kept``."""
+        return f"{self.partitions[0]}-{self.keeps}"
+
+    @property
+    def key(self) -> TableKey:
+        return TableKey(("flywheel", "dataset"), self.name)
+
+    @property
+    def folder(self) -> Path:
+        return self.workspace.dataset("flywheel", self.name)
+
+    def inputs(self) -> str:
+        """The family's, and which rows are kept."""
+        return digest([super().inputs(), self.keeps, code_digest(__name__)])
+
+    def _gathered(self) -> tuple[Selection[Trajectory], int]:
+        selection, n_in = super()._gathered()
+        failed = [row_id for row_id, row in selection.rows.items() if not code_ran(row)]
+        for row_id in failed if self.keeps == "executed" else ():
+            selection.drop(row_id, RowError(Reason.CHECK_FAILED, "its code did not run to its end"), check="executes")
+        return selection, n_in
+
+
+def code_ran(row: Trajectory) -> bool:
+    """Whether it wrote code and all of it ran without an error."""
+    return bool(row.rounds) and all(turn.observation.status == "ok" for turn in row.rounds)
