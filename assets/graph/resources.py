@@ -4,6 +4,7 @@ launchpad changes them for one run."""
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import dagster as dg
 from pydantic import Field
@@ -21,6 +22,7 @@ from pipelines.models.policies import (
 from pipelines.models.policies.settings import FAMILY, EndpointSettings
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.checks import Necessity
+from train.runs import TrainError
 
 NECESSITY_VARIABLE = "DARKROOM_NECESSITY"
 LEAK_JUDGE_VARIABLE = "DARKROOM_LEAK_JUDGE"
@@ -37,7 +39,8 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
     """Who writes, converts or judges.
 
     ``oracle`` is embedded and needs nothing: it writes from the truth, and judges by measured rules. ``openai`` asks
-    any OpenAI-compatible endpoint: a ``vllm serve`` or ``transformers serve`` of yours, or a commercial API.
+    any OpenAI-compatible endpoint: a ``vllm serve`` or ``transformers serve`` of yours, or a commercial API. ``local``
+    is a checkpoint's folder, which generates in this process.
     """
 
     def for_recipe(self, recipe: Recipe, workspace: Workspace) -> Policy:
@@ -66,11 +69,27 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
         return self._asked("pre_annotations", workspace)
 
     def _asked(self, family: str, workspace: Workspace) -> Policy:
+        if self.kind == "local":
+            return self._in_process(workspace)
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
         tracker = SpendTracker(workspace.ledger, self.purse.replace(FAMILY, family))
         return OpenAIPolicy(self.endpoint, workspace.images, budget_pool=BudgetPool(self.budget, tracker=tracker))
+
+    def _in_process(self, workspace: Workspace) -> Policy:
+        from train.models.local_policy import LocalPolicy, Sampling  # torch takes seconds
+
+        if not self.model:
+            raise PolicyUnavailable("the local policy needs DARKROOM_POLICY_MODEL: the folder of a checkpoint")
+        sampling = Sampling(self.temperature, self.top_p, self.max_tokens)
+        n_at_once = max(1, self.concurrency // 2)  # the policy keeps two batches in flight
+        try:
+            return LocalPolicy(
+                Path(self.model), workspace.images, sampling=sampling, batch_size=n_at_once, max_pixels=self.max_pixels
+            )
+        except TrainError as error:
+            raise PolicyUnavailable(str(error)) from error
 
 
 class DraftSettings(dg.Config):

@@ -229,7 +229,7 @@ def _train(jobs: _Jobs, recipes: Sequence[Recipe]) -> None:
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
     """Calls every endpoint once, so that a wrong setting fails before any work. Raises ``PolicyUnavailable``."""
     roles = [PolicyResource.from_environment(role) for role in ("POLICY", "CONVERT", "JUDGE")]
-    endpoints = {role.model_dump_json(): role for role in roles if role.kind == "openai"}
+    endpoints = {role.model_dump_json(): role for role in roles if role.kind != "oracle"}
     for endpoint in endpoints.values():
         policy = endpoint.for_recipe(recipes[0], workspace)
         await policy.check()

@@ -22,12 +22,11 @@ import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria, TopKLogitsWarper, TopPLogitsWarper
 
 from pipelines.models.messages import ImagePart
-from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity
+from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity, PolicyUnavailable
 from pipelines.publishing.layouts.trl import content_parts
 from pipelines.records import Usage
 from pipelines.storage.images import ImageStore
 from train.models.loading import is_too_thin, load_model, load_processor, model_type, suppressed_tokens
-from train.runs import TrainError
 from train.runs.checkpoints import folder_digest
 
 _GATHER_SECONDS = 0.02
@@ -161,9 +160,9 @@ class LocalPolicy:
                     stopping_criteria=[StopAtStrings(loaded.processor.tokenizer, stops, width)] if stops else [],
                 )
         except torch.cuda.OutOfMemoryError as error:
-            raise TrainError(
+            raise PolicyUnavailable(
                 f"{len(turns)} conversations of up to {width} tokens do not fit into the GPU's memory; set a smaller "
-                "--batch-size, or --max-pixels"
+                "--batch-size, or --max-pixels (of a policy: DARKROOM_POLICY_CONCURRENCY, …_MAX_PIXELS)"
             ) from error
         n_prompt = inputs["attention_mask"].sum(dim=1).tolist()
         return [self._completion(sequences[n, width:].tolist(), turn, n_prompt[n]) for n, turn in enumerate(turns)]

@@ -88,11 +88,14 @@ FAMILY = "{family}"
 class EndpointSettings(EnvironmentSettings):
     """Which model answers in one role, how it is called, and what it may cost."""
 
-    kind: Literal["oracle", "openai"] = setting(
-        "", "oracle", description="`oracle`: the embedded policy; `openai`: any OpenAI-compatible endpoint."
+    kind: Literal["oracle", "openai", "local"] = setting(
+        "",
+        "oracle",
+        description="`oracle`: the embedded policy; `openai`: any OpenAI-compatible endpoint; `local`: a checkpoint "
+        "in this process.",
     )
     base_url: str = setting("_URL", "", description="URL of the endpoint, with `/v1`.")
-    model: str = setting("_MODEL", "", description="Name of the model at the endpoint.")
+    model: str = setting("_MODEL", "", description="Name of the model at the endpoint; `local`: its folder.")
     revision: str = setting(
         "_REVISION",
         "",
