@@ -14,6 +14,8 @@ from annotation.rounds.tables import ORDER, REFUSED
 from assets.graph import annotation, training
 from assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from assets.graph.families import family_assets, samples_asset, shard_partitions
+from assets.graph.flywheel import GROUP as FLYWHEEL
+from assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
 from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.rl import rl_assets
 from assets.launching import LauncherResource
@@ -35,7 +37,8 @@ _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(e
 
 def definitions() -> dg.Definitions:
     """The code location, from the environment and the recipes on disk."""
-    partitions = shard_partitions(Workspace.from_environment())
+    workspace, flywheel = Workspace.from_environment(), FlywheelResource.from_environment()
+    partitions = shard_partitions(workspace)
     recipes = list(all_recipes().values())
     return dg.Definitions(
         assets=[
@@ -45,6 +48,7 @@ def definitions() -> dg.Definitions:
             sft_dataset_asset(recipes, partitions),
             *rl_assets(partitions),
             rl_dataset_asset(partitions),
+            *flywheel_assets(turn_partitions(workspace, flywheel.source)),
             *dg.load_assets_from_modules([annotation, training]),
         ],
         jobs=jobs(recipes),
@@ -55,6 +59,7 @@ def definitions() -> dg.Definitions:
             "converter": PolicyResource.from_environment("CONVERT"),
             "judge": PolicyResource.from_environment("JUDGE"),
             "student": PolicyResource.from_environment("STUDENT"),
+            "flywheel": flywheel,
             "launcher": LauncherResource.from_environment(),
         },
         # stages are parallel inside; a process per step would only add its start-up time
@@ -73,6 +78,7 @@ def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
         RL: groups("rl") | assets("samples"),
         RL_DATASET: assets("rl_dataset"),
         TRAIN: groups("train"),
+        FLYWHEEL: groups(FLYWHEEL),
         ANNOTATION: assets(*rounds),
         FINISHED_ANNOTATIONS: assets(*rounds, "rl_dataset"),
         RECORDED_ANNOTATIONS: assets("/".join(POOL.asset), *rounds),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assets.graph.flywheel import FlywheelResource
 from assets.launching.launcher import LauncherResource
 from pipelines.models.policies.settings import EndpointSettings
 from pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
@@ -62,6 +63,12 @@ def page() -> str:
     sections = [
         ("Workspace", "Where data is stored.\n", WorkspaceSettings, "DARKROOM"),
         ("Endpoints", POLICY, EndpointSettings, "DARKROOM_POLICY"),
+        (
+            "The flywheel",
+            "Whose questions a student writes on ([the flywheel](flywheel.md)).\n",
+            FlywheelResource,
+            "DARKROOM_FLYWHEEL",
+        ),
         ("Launching training", "Where the training assets run.\n", LauncherResource, "DARKROOM_LAUNCH"),
     ]
     others = [f"| {variable} | {default} | {text} |" for variable, (default, text) in OTHERS.items()]

@@ -44,7 +44,8 @@ def test_every_asset_of_the_graph_is_there() -> None:
     }
     rl = {"rl_candidates", "checked_labels", "pass_rates", "tool_necessity", "suitability_votes", "suitability_labels"}
     others = {"samples", "expert_reviews", "rl_dataset"}
-    assert keys(definitions()) == others | family | annotation | training | rl
+    flywheel = {"flywheel/rows", "flywheel/dataset", "flywheel/checkpoint"}
+    assert keys(definitions()) == others | family | annotation | training | rl | flywheel
 
 
 def test_every_asset_is_described_grouped_and_owned() -> None:
@@ -56,7 +57,7 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
-    assert groups == {"source", "datasets", "annotation", "train", "rl"} | set(all_recipes())
+    assert groups == {"source", "datasets", "annotation", "train", "rl", "flywheel"} | set(all_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:
