@@ -67,7 +67,7 @@ def page() -> str:
             "The flywheel",
             "Whose questions a student writes on ([the flywheel](flywheel.md)).\n",
             FlywheelResource,
-            "DARKROOM_FLYWHEEL",
+            "DARKROOM_FLYWHEEL_",
         ),
         ("Launching training", "Where the training assets run.\n", LauncherResource, "DARKROOM_LAUNCH"),
     ]

@@ -1,8 +1,8 @@
 """The flywheel: a student writes on new questions, sandbox and checks keep rows, SFT on them gives the next student.
 
 One partition per turn. Turn N writes on shard N-1 of the source ``DARKROOM_FLYWHEEL_SOURCE``, by the checkpoint of turn
-N-1; the first turn's student is the checkpoint in ``DARKROOM_STUDENT_MODEL``. Turns follow one another; Dagster has no
-dependency between the checkpoint of one partition and the rows of the next one, so a turn without its student fails.
+N-1; the first turn's student is the configured one (``DARKROOM_STUDENT=local``). Turns follow one another; Dagster has
+no dependency between the checkpoint of one partition and the rows of the next one: a turn without its student fails.
 """
 
 import os
@@ -30,24 +30,24 @@ from pipelines.storage.settings import EnvironmentSettings, SettingsError, setti
 from pipelines.storage.workspace import Workspace
 
 GROUP = "flywheel"
-PREFIX = "DARKROOM_FLYWHEEL"
+PREFIX = "DARKROOM_FLYWHEEL_"
 ROWS, DATASET, CHECKPOINT = (dg.AssetKey([GROUP, name]) for name in ("rows", "dataset", "checkpoint"))
 
 
 class FlywheelResource(EnvironmentSettings, dg.ConfigurableResource):
     """Which questions the student writes on, and which of its rows are trained on."""
 
-    source: str = setting("_SOURCE", "demo", description="Source of the questions: turn N takes its N-th shard.")
-    family: str = setting("_FAMILY", "crop", description="Family of the trajectories, with its checks.")
+    source: str = setting("SOURCE", "demo", description="Source of the questions: turn N takes its N-th shard.")
+    family: str = setting("FAMILY", "crop", description="Family of the trajectories, with its checks.")
     keeps: Keeps = setting(
-        "_KEEPS",
+        "KEEPS",
         "kept",
         description="Rows to train on: `kept` passed every check; `executed` and `unfiltered` are ablations.",
     )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The settings of ``DARKROOM_FLYWHEEL…``. Raises ``PolicyUnavailable``, naming the variable that is wrong."""
+        """The settings of ``DARKROOM_FLYWHEEL_…``. Raises ``PolicyUnavailable``, naming the variable that is wrong."""
         try:
             return cls.read(environment, PREFIX)
         except SettingsError as error:
@@ -58,7 +58,7 @@ class FlywheelResource(EnvironmentSettings, dg.ConfigurableResource):
         """The family as the student meets it. Raises ``dg.Failure`` for an unknown one."""
         recipes = load_recipes()
         if self.family not in recipes:
-            raise dg.Failure(f"{PREFIX}_FAMILY is {self.family!r}; there are {', '.join(recipes)}")
+            raise dg.Failure(f"{PREFIX}FAMILY is {self.family!r}; there are {', '.join(recipes)}")
         return without_hints(recipes[self.family])
 
 
@@ -147,7 +147,10 @@ def number_of(turn: str) -> int:
 def student_of(workspace: Workspace, turn: str, configured: PolicyResource) -> PolicyResource:
     """Who writes in a turn. Raises ``dg.Failure`` where that is no checkpoint, or the turn before has none."""
     if configured.kind != "local":
-        raise dg.Failure("the flywheel's student is a checkpoint: set DARKROOM_STUDENT=local, DARKROOM_STUDENT_MODEL")
+        names = configured.variables("DARKROOM_STUDENT")
+        raise dg.Failure(
+            f"the student must be a checkpoint: set {names['kind']}=local and {names['model']} to its folder"
+        )
     if (number := number_of(turn)) == 1:
         return configured
     before = f"turn-{number - 1}"
@@ -161,7 +164,7 @@ def _source(workspace: Workspace, name: str) -> Any:
     try:
         return Catalog(workspace.sources).open(name)
     except SourceError as error:
-        raise dg.Failure(f"{PREFIX}_SOURCE: {error}") from error
+        raise dg.Failure(f"{PREFIX}SOURCE: {error}") from error
 
 
 def _turn_dataset(workspace: Workspace, turn: str, flywheel: FlywheelResource) -> TurnDataset:

@@ -25,6 +25,7 @@ from pipelines.models.messages import ImagePart
 from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity, PolicyUnavailable
 from pipelines.publishing.layouts.trl import content_parts
 from pipelines.records import Usage
+from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageStore
 from train.models.loading import is_too_thin, load_model, load_processor, model_type, suppressed_tokens
 from train.runs.checkpoints import folder_digest
@@ -98,11 +99,15 @@ class LocalPolicy:
     async def write(self, turn: CompletionRequest) -> Completion:
         """The next turn; of a conversation that fills the model's context an empty one, cut off.
 
-        Raises ``PolicyError`` for an image that the model's processor does not take.
+        Raises ``PolicyError`` for an image of the question that the model's processor does not take, ``RowError``
+        (unsuitable) for one that code showed: nothing to be tried again.
         """
         for image in _images(turn):
             if is_too_thin(image.width, image.height):
-                raise PolicyError(f"an image of {image.width}x{image.height} pixels is too thin to be shown")
+                evidence = f"an image of {image.width}x{image.height} pixels is too thin to be shown"
+                if image in turn.task.images:
+                    raise PolicyError(evidence)
+                raise RowError(Reason.UNSUITABLE, evidence)
         waiting = _Waiting(turn, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         if self._worker is None or self._worker.done():

@@ -57,7 +57,7 @@ def test_a_turn_without_its_student_names_the_command(workspace: Workspace) -> N
 
 
 def test_a_student_that_is_no_checkpoint_is_refused(workspace: Workspace) -> None:
-    with pytest.raises(dg.Failure, match="set DARKROOM_STUDENT=local, DARKROOM_STUDENT_MODEL"):
+    with pytest.raises(dg.Failure, match="set DARKROOM_STUDENT=local and DARKROOM_STUDENT_MODEL to its folder"):
         student_of(workspace, "turn-1", PolicyResource())
 
 

@@ -13,6 +13,7 @@ from pipelines.models.protocols import Thyme
 from pipelines.models.tasks import Task
 from pipelines.publishing.layouts import turns as rendering
 from pipelines.records import ImageRef, Sample, Truth
+from pipelines.records.reject_reasons import RETRYABLE, RowError
 from pipelines.storage.images import ImageMissing
 from train.examples.encoding import conversation
 from train.models.loading import load_processor, model_type, template
@@ -167,11 +168,14 @@ def test_the_stop_string_is_looked_for_in_what_was_written_only(tiny, processor)
     assert StopAtStrings(tokenizer, ["</code>"], ids.shape[1])(ids, None).tolist() == [False]
 
 
-def test_an_image_that_is_too_thin_for_the_model_is_the_turns_error(policy, store, turns):
+@pytest.mark.parametrize("is_asked_about", [True, False])
+def test_an_image_that_is_too_thin_is_tried_again_only_where_code_did_not_make_it(policy, store, turns, is_asked_about):
     thin = store.add_pixels(Image.new("RGB", (600, 2)))
-    told = replace(turns[0], messages=(*turns[0].messages, message("user", ImagePart(thin))))
-    with pytest.raises(PolicyError, match="600x2 pixels is too thin"):
+    task = replace(turns[0].task, images=(thin,)) if is_asked_about else turns[0].task
+    told = replace(turns[0], messages=(*turns[0].messages, message("user", ImagePart(thin))), task=task)
+    with pytest.raises(PolicyError if is_asked_about else RowError, match="600x2 pixels is too thin") as raised:
         asyncio.run(policy.write(told))
+    assert is_asked_about or raised.value.reason not in RETRYABLE
 
 
 def test_only_the_likeliest_tokens_are_drawn():
