@@ -27,6 +27,8 @@ MEASURES: Mapping[str, Measure] = {
     "rolled_right": Measure("right, sampled"),
     "rolled_executable": Measure("code ran, sampled"),
     "rolled_positive_negative": Measure("right rollouts with negative advantage"),
+    "accepted": Measure("kept of drafted"),
+    "tokens_per_row": Measure("tokens per kept row", is_share=False),
 }
 """The names are the keys of a result file. ``evaluations.py`` says how each is counted."""
 

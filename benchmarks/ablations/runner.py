@@ -27,7 +27,7 @@ def run(root: Path, experiments: Sequence[Experiment], seeds: Sequence[int] = ()
 
     Raises ``SystemExit``, naming the log, where the process of a seed fails; the others are ended by then.
     """
-    with _alone(root):
+    with alone(root):
         for name in sorted(
             {name for one in experiments for model in one.models() for name in (*model.rows, "held_out")}
         ):
@@ -47,7 +47,7 @@ def run_seed(root: Path, seed: int, experiments: Sequence[Experiment]) -> None:
     """Every arm of one seed, here; a line for each that was not complete."""
     own = (str(METHODS), os.environ.get(METHODS_VARIABLE, ""))
     os.environ[METHODS_VARIABLE] = os.pathsep.join(filter(None, own))
-    with _alone(root / f"seed-{seed}"):
+    with alone(root / f"seed-{seed}"):
         for experiment in experiments:
             for arm in experiment.arms:
                 if results.read(root, experiment, arm, seed) is not None:
@@ -85,7 +85,7 @@ def _new_log(folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Waits until no other run writes in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:

@@ -1,0 +1,201 @@
+"""The flywheel in miniature: a tiny student's own rows, kept by sandbox and checks or not, as its next training data.
+
+    python -m benchmarks.flywheel data/flywheel                             # every seed, arm and turn; a table
+    python -m benchmarks.flywheel data/flywheel --seeds 0 1 2 --turns 2
+    python -m benchmarks.flywheel data/flywheel --docs docs                 # docs/flywheel_figures.md and its figure
+
+World, models, results and statistics are those of the ablations; the seed is the unit. Every model writes on the walls
+of the turn after its own, once: these rows are the next turn's datasets, and what they cost is the model's measure.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.ablations import report, results
+from benchmarks.ablations.catalog import FRESH, SFT, TUNED
+from benchmarks.ablations.evaluations import measures
+from benchmarks.ablations.experiment import Arm, Comparison, Experiment, PaperRow
+from benchmarks.ablations.models import MAX_PIXELS, Model, sft_settings
+from benchmarks.ablations.runner import alone
+from benchmarks.ablations.world import StreetSigns, ship
+from pipelines.generation.flywheel import TurnReport, write_turn
+from pipelines.generation.recipes import Recipe, load_recipes, without_hints
+from pipelines.publishing.turn_dataset import Keeps, TurnDataset
+from pipelines.storage.atomic_write import write_whole
+from pipelines.storage.workspace import Workspace
+from train.runs.command_line import guarded
+
+PAGE = "flywheel_figures.md"
+HEAD = """# The flywheel: figures
+
+Written by `python -m benchmarks.flywheel data/flywheel --docs docs`; [the flywheel](flywheel.md) says what is compared.
+The seed is the unit: differences are taken within a seed, the interval is Student's 95 % interval of their mean, and
+*shown* means that the whole interval lies on the expected side. *Kept of drafted* and tokens are of the rows that a
+model writes on the next turn's walls: the first student's are what the first turn trains on.
+"""
+KEEPS: tuple[Keeps, ...] = ("kept", "executed", "unfiltered")
+SAYS = {
+    "kept": "rows that passed every check",
+    "executed": "every row whose code ran",
+    "unfiltered": "every row with an answer",
+}
+N_WALLS, FIRST_WALLS = 30, 20_000
+"""Of a turn, and the seed of the first turn's; training and held-out rows of the ablations are of 1000 and 6000."""
+WRITING: Mapping[str, Any] = {"temperature": 0.5, "max_tokens": 128}
+"""How a student writes its rows."""
+TURN: Mapping[str, Any] = {"max_steps": 100, "learning_rate": 1e-3}
+"""SFT of a turn, over ``models.SFT``; the same steps for every arm, however many rows it has."""
+START_STEPS = 400
+
+
+def first_student(steps: int = START_STEPS) -> Model:
+    """The ablations' SFT model after ``steps`` steps: one that is often wrong, and often enough right."""
+    return replace(SFT, name=f"start_{steps}", settings={**SFT.settings, "max_steps": steps})
+
+
+@dataclass(frozen=True)
+class Turn(Model):
+    """The student ``start``, trained on those of its own rows that ``method`` keeps."""
+
+    number: int = 1
+
+    def record(self) -> list[dict[str, Any]]:
+        """Also how rows are written, and on which walls."""
+        own = {"writing": dict(WRITING), "walls": [N_WALLS, FIRST_WALLS + self.number]}
+        return [*Model.record(self), own]
+
+    def make(self, root: Path, seed: int) -> Path:
+        """Trains where it is not complete, on what the model before wrote. Raises ``SystemExit`` without a row."""
+        from train.sft import finetune
+
+        assert self.start is not None
+        before = self.start.make(root, seed)
+        write(self.start, self.number, root, seed)
+        keeps: Any = self.method
+        with _workspace(root, seed) as workspace:
+            _, shipped = TurnDataset(workspace, _recipe(), [self.start.name], keeps=keeps).publish()
+        if not shipped.n_rows:
+            raise SystemExit(f"seed {seed}: {self.start.name} wrote no row for {self.name}: start from a better model")
+        made = root / f"seed-{seed}" / self.name
+        finetune([shipped.folder], before, made, sft_settings(self, seed))
+        return made
+
+
+def experiment(start: Model, n_turns: int = 2, seeds: Sequence[int] = FRESH[:3]) -> Experiment:
+    """The arms of every turn, and what is compared."""
+    arms = [Arm("start", "the first student", start)]
+    comparisons: list[Comparison] = []
+    before: dict[str, Model] = dict.fromkeys(KEEPS, start)
+    for number in range(1, n_turns + 1):
+        for keeps in KEEPS:
+            before[keeps] = Turn(f"{keeps}_{number}", "sft", before[keeps], (), keeps, TURN, number)
+            arms.append(Arm(f"{keeps}_{number}", SAYS[keeps], before[keeps]))
+        kept, earlier = f"kept_{number}", "start" if number == 1 else f"kept_{number - 1}"
+        comparisons += [Comparison(kept, f"{other}_{number}", "right") for other in KEEPS[1:]]
+        comparisons += [Comparison(kept, earlier, "right"), Comparison(kept, earlier, "tokens_per_row", "less")]
+    return Experiment(
+        "flywheel",
+        "The flywheel",
+        PaperRow("", "", ""),
+        tuple(arms),
+        tuple(comparisons),
+        ("right", "executed", "accepted", "tokens_per_row"),
+        tuple(seeds),
+    )
+
+
+def write(model: Model, number: int, root: Path, seed: int) -> TurnReport:
+    """The rows of a trained model on the walls of a turn; what is written is not written again."""
+    from train.models.local_policy import LocalPolicy, Sampling
+
+    folder = root / f"seed-{seed}" / model.name
+    source = StreetSigns(N_WALLS, FIRST_WALLS + number)
+    with _workspace(root, seed) as workspace:
+
+        def student() -> LocalPolicy:
+            sampling = Sampling(**WRITING)
+            return LocalPolicy(folder, workspace.images, sampling=sampling, batch_size=64, max_pixels=MAX_PIXELS)
+
+        return write_turn(workspace, _recipe(), source, 0, model.name, student=student)
+
+
+def run_seed(one: Experiment, root: Path, seed: int) -> None:
+    """Every arm of a seed that is not complete, in turn, with a line each."""
+    turns = {arm.name: getattr(arm.model, "number", 0) for arm in one.arms}
+    with alone(root / f"seed-{seed}"):
+        for arm in one.arms:
+            if results.read(root, one, arm, seed) is not None:
+                continue
+            started = time.monotonic()
+            arm.model.make(root, seed)
+            measured = measures(arm, root, seed) | cost(write(arm.model, turns[arm.name] + 1, root, seed))
+            results.write(root, one, arm, seed, measured)
+            values = ", ".join(f"{name} {measured[name]:.3g}" for name in one.measures)
+            print(f"seed {seed}: {arm.name}: {values} ({time.monotonic() - started:.0f} s)", flush=True)
+
+
+def cost(written: TurnReport) -> dict[str, float]:
+    """What a model's rows cost; all its tokens where none was kept, which is the least that a row can cost."""
+    usage, n_kept = written.funnel.usage, written.funnel.n_accepted
+    return {
+        "accepted": written.accepted_share,
+        "n_accepted": n_kept,
+        "tokens_per_row": (usage.prompt_tokens + usage.completion_tokens) / max(n_kept, 1),
+        **({} if written.seconds is None else {"seconds": written.seconds}),
+    }
+
+
+def page(one: Experiment, found: results.Figures) -> str:
+    """The generated page."""
+    lines = [report.comparison_line(each, report.compared(each, found), one) for each in one.comparisons]
+    return "\n".join([*_head(one, found), report.table(one, found), "", *lines, ""])
+
+
+def _head(one: Experiment, found: results.Figures) -> Iterator[str]:
+    yield HEAD
+    tuned = sorted(set(found["start"]) & set(TUNED))
+    if tuned:
+        yield f"**Settings were tuned on the seeds {', '.join(map(str, tuned))}**: these figures prove nothing.\n"
+    yield f"![{one.title}: a point per seed, the bar their mean](images/{one.name}.png)\n"
+
+
+def _workspace(root: Path, seed: int) -> Workspace:
+    return Workspace.from_environment({"DARKROOM_HOME": str(root / f"seed-{seed}" / "flywheel")})
+
+
+def _recipe() -> Recipe:
+    return without_hints(load_recipes()["crop"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flywheel", description="The flywheel in miniature.")
+    parser.add_argument("root", type=Path, help="where rows, checkpoints and results lie")
+    parser.add_argument("--seeds", type=int, nargs="+", default=FRESH[:3])
+    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--start-steps", type=int, default=START_STEPS, help="of SFT of the first student")
+    parser.add_argument("--docs", type=Path, help="write the page and its figure there, of what is complete")
+    options = parser.parse_args()
+    start = first_student(options.start_steps)
+    one = experiment(start, options.turns, options.seeds)
+    with guarded():
+        if options.docs is None:
+            with alone(options.root):
+                for name in sorted({*(name for model in start.chain() for name in model.rows), "held_out"}):
+                    ship(options.root, name)
+            for seed in options.seeds:
+                run_seed(one, options.root, seed)
+    found = results.figures(options.root, one)
+    if not found["start"]:
+        parser.error(f"no seed of {options.seeds} is complete below {options.root}")
+    print(page(one, found))
+    if options.docs is not None:
+        report.plot(one, found, options.docs / f"images/{one.name}.png")
+        write_whole(options.docs / PAGE, page(one, found))
+
+
+if __name__ == "__main__":
+    main()
