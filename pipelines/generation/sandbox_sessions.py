@@ -19,8 +19,9 @@ import sandbox
 from pipelines.records import ImageRef, Observation, VideoRef, from_row, to_row
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.acts import Act
 from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Act, Ledger
+from pipelines.storage.ledger import Ledger
 
 
 class Sandboxes:

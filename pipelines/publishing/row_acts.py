@@ -17,7 +17,8 @@ from pipelines.models.protocols import PROTOCOLS
 from pipelines.records.digest import seed_from
 from pipelines.rl.candidates import seed_of
 from pipelines.rl.necessity import MAX_ROUNDS, MODES, necessity_seed
-from pipelines.storage.ledger import Ledger, Recorded, act_key
+from pipelines.storage.acts import Recorded
+from pipelines.storage.ledger import Ledger, act_key
 from pipelines.verification.checks.necessity import VIEWS, answer_seed
 from pipelines.verification.judges.policy import judge_seed
 

@@ -10,89 +10,33 @@ hundreds of calls in flight don't wait for hundreds of commits, and the event lo
 """
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
-from operator import attrgetter
-from typing import Any, NamedTuple, Self, TypeVar
+from itertools import count, islice
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
-
 from pipelines.records.digest import digest
-from pipelines.storage.database import create_table, first_line, open_engine, parsed_url, unavailable
+from pipelines.storage.acts import Act, ActEntry, ActTable
 from pipelines.storage.ledger_requests import Batches, Seeded, all_finished, spelled
 
-_metadata = sa.MetaData()
-_acts = sa.Table(
-    "acts",
-    _metadata,
-    sa.Column("key", sa.String(64), primary_key=True),
-    sa.Column("kind", sa.String(32), nullable=False, index=True),
-    sa.Column("request", sa.Text, nullable=False),
-    sa.Column("result", sa.Text, nullable=False),
-    sa.Column("seconds", sa.Float, nullable=False),
-    sa.Column("cost_usd", sa.Float, nullable=False),
-    sa.Column("made_at", sa.String(32), nullable=False),
-)
-
-T = TypeVar("T")
-_MOST_KEYS = 8_192
-"""SQLite takes at most 32,766 values in a statement."""
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """What an act gave, what it took, what it cost."""
-
-    result: Mapping[str, Any]
-    seconds: float = 0.0
-    cost_usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The acts of one kind, added up."""
-
-    acts: int
-    seconds: float
-    cost_usd: float
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An act as the ledger holds it. ``made_at``: UTC, ISO 8601."""
-
-    key: str
-    kind: str
-    request: Mapping[str, Any]
-    act: Act
-    made_at: str
-
-
-class _Entry(NamedTuple):
-    """An act to be written. ``request``: as it is kept."""
-
-    key: str
-    kind: str
-    request: str
-    act: Act
+Q = TypeVar("Q")
+A = TypeVar("A")
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.05, 1.0
+"""Between two looks for an act that another process performs."""
 
 
 class _Line(NamedTuple):
     """One event loop's way to the database."""
 
     reads: Batches[Sequence[str], list[Act | None]]
-    writes: Batches[Sequence[_Entry], list[Act]]
+    takes: Batches[Sequence[str], list[Act | bool]]
+    writes: Batches[Sequence[ActEntry], list[Act]]
 
 
-class Ledger:
+class Ledger(ActTable):
     """Acts by key.
 
     >>> with Ledger("sqlite:///data/ledger.sqlite") as ledger:
@@ -100,39 +44,15 @@ class Ledger:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = parsed_url(url)
+        super().__init__(url)
         self._performing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._threads = ThreadPoolExecutor(2, "ledger")
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
-        try:
-            self._engine = open_engine(self.url)
-            create_table(self._engine, _acts)
-        except (sa.exc.SQLAlchemyError, ImportError) as error:
-            raise unavailable(self.url.set(query={}).render_as_string(), first_line(error)) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def engine(self) -> sa.Engine:
-        """The database, for what is kept beside the acts (``pipelines/models/policies/budget.py``)."""
-        return self._engine
 
     def close(self) -> None:
-        """Finishes what is being written and closes every connection."""
+        """Finishes what is being written, ends all claims and closes every connection."""
         self._threads.shutdown()
-        self._engine.dispose()
-
-    def get(self, key: str) -> Act | None:
-        """The act made under ``key``, if one was."""
-        return self._read([key])[0]
-
-    def put(self, key: str, kind: str, request: Mapping[str, Any], act: Act) -> Act:
-        """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
-        return self._write([_Entry(key, kind, spelled(request), act)])[0]
+        super().close()
 
     async def has(self, kind: str, request: Mapping[str, Any]) -> bool:
         """Whether the act that ``request`` determines was made."""
@@ -142,7 +62,8 @@ class Ledger:
     async def once(self, kind: str, request: Mapping[str, Any], perform: Callable[[], Awaitable[Act]]) -> Act:
         """The act that ``request`` determines: from the ledger, or performed now and written before it is returned.
 
-        Who asks for an act that is being performed in this process waits for it; if it fails, the next one tries.
+        Who asks for an act that is being performed, here or in another process, waits for it; if it fails or its
+        process dies, the next one tries.
         """
         return await self._once(act_key(kind, request), kind, partial(spelled, request), perform)
 
@@ -164,10 +85,13 @@ class Ledger:
     async def _once(self, key: str, kind: str, text: Callable[[], str], perform: Callable[[], Awaitable[Act]]) -> Act:
         line = self._line()
         async with self._performing.setdefault(key, asyncio.Lock()):
-            (act_of_record,) = await line.reads.ask([key])
-            if act_of_record is not None:
-                return act_of_record
-            (act,) = await line.writes.ask([_Entry(key, kind, text(), await perform())])
+            waits = _waits()
+            while not (answer := (await self._take(line, [key]))[0]):
+                await asyncio.sleep(next(waits))
+            if isinstance(answer, Act):
+                return answer
+            async with self._claimed([key]):
+                (act,) = await line.writes.ask([ActEntry(key, kind, text(), await perform())])
             return act
 
     async def all_of(
@@ -186,14 +110,46 @@ class Ledger:
         seeded, line = Seeded(kind, request), self._line()
         keys = [seeded.key(seed) for seed in seeds]
         async with self._held(keys):
-            acts = {place: act for place, act in enumerate(await line.reads.ask(keys)) if act is not None}
+            waits, acts = _waits(), dict[int, Act]()
             while missing := [place for place in range(len(keys)) if place not in acts]:
-                performed = await perform(missing)
-                entries = [
-                    _Entry(keys[place], kind, seeded.text(seeds[place]), act) for place, act in performed.items()
-                ]
-                acts |= zip(performed, await line.writes.ask(entries), strict=True)
+                answers = dict(zip(missing, await self._take(line, [keys[place] for place in missing]), strict=True))
+                acts |= {place: answer for place, answer in answers.items() if isinstance(answer, Act)}
+                own = [place for place in missing if answers[place] is True]
+                async with self._claimed([keys[place] for place in own]):
+                    while own := [place for place in own if place not in acts]:
+                        performed = await perform(own)
+                        entries = [
+                            ActEntry(keys[place], kind, seeded.text(seeds[place]), act)
+                            for place, act in performed.items()
+                        ]
+                        acts |= zip(performed, await line.writes.ask(entries), strict=True)
+                if any(answer is False for answer in answers.values()):
+                    await asyncio.sleep(next(waits))
         return [acts[place] for place in range(len(keys))]
+
+    async def _take(self, line: _Line, keys: Sequence[str]) -> list[Act | bool]:
+        """As ``take``; who is cancelled meanwhile keeps no claim."""
+        taking = asyncio.ensure_future(line.takes.ask(keys))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(partial(self._give_back, keys))
+            raise
+
+    def _give_back(self, keys: Sequence[str], taking: asyncio.Future[list[Act | bool]]) -> None:
+        if not taking.cancelled() and taking.exception() is None:
+            self._threads.submit(
+                self.release, [key for key, answer in zip(keys, taking.result(), strict=True) if answer is True]
+            )
+
+    @asynccontextmanager
+    async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[None]:
+        """Ends the claims on what was not made when something is raised; what is written has none."""
+        try:
+            yield
+        except BaseException:
+            await asyncio.get_running_loop().run_in_executor(self._threads, self.release, keys)
+            raise
 
     @asynccontextmanager
     async def _held(self, keys: Sequence[str]) -> AsyncIterator[None]:
@@ -209,101 +165,32 @@ class Ledger:
             for lock in held:
                 lock.release()
 
-    def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
-        """Those of ``keys`` that are on record, with what was asked and when."""
-        return {recorded.key: recorded for recorded in self._recorded(_acts.c.key.in_(keys))}
-
-    def with_seeds(self, kind: str, seeds: Sequence[int]) -> list[Recorded]:
-        """The acts of a kind whose request names one of ``seeds``, oldest first. Reads all acts of the kind."""
-        if self.url.get_backend_name() == "postgresql":
-            # its JSON functions refuse a whole act for one escaped NUL or lone surrogate in what a model wrote
-            among = "|".join(map(str, seeds)) or "none"
-            names_one: sa.ColumnElement[bool] = _acts.c.request.regexp_match(f'"seed": ({among})[,}}]')
-        else:
-            names_one = sa.func.json_extract(_acts.c.request, "$.seed").in_(seeds)
-        acts = self._recorded(sa.and_(_acts.c.kind == kind, names_one))
-        return sorted((act for act in acts if act.request.get("seed") in seeds), key=lambda act: act.made_at)
-
-    def _recorded(self, condition: sa.ColumnElement[bool]) -> list[Recorded]:
-        with self._engine.connect() as connection:
-            rows = connection.execute(sa.select(_acts).where(condition)).all()
-        return [
-            Recorded(
-                row.key,
-                row.kind,
-                json.loads(row.request),
-                Act(json.loads(row.result), row.seconds, row.cost_usd),
-                row.made_at,
-            )
-            for row in rows
-        ]
-
-    def totals(self) -> dict[str, Totals]:
-        """Count, seconds and cost of the acts of each kind."""
-        columns = (sa.func.count(), sa.func.sum(_acts.c.seconds), sa.func.sum(_acts.c.cost_usd))
-        query = sa.select(_acts.c.kind, *columns).group_by(_acts.c.kind).order_by(_acts.c.kind)
-        with self._engine.connect() as connection:
-            return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
-
     def _line(self) -> _Line:
         loop = asyncio.get_running_loop()
         line = self._lines.get(loop)
         if line is None:
-            line = _Line(Batches(self._read_all, self._threads), Batches(self._write_all, self._threads))
+            line = _Line(
+                Batches(_in_one(self.read), self._threads),
+                Batches(_in_one(self.take), self._threads),
+                Batches(_in_one(self.write), self._threads),
+            )
             self._lines[loop] = line
         return line
 
-    def _read_all(self, batch: Sequence[Sequence[str]]) -> list[list[Act | None]]:
-        return _shared(self._read([key for keys in batch for key in keys]), batch)
 
-    def _write_all(self, batch: Sequence[Sequence[_Entry]]) -> list[list[Act]]:
-        return _shared(self._write([entry for entries in batch for entry in entries]), batch)
+def _in_one(answer: Callable[[Sequence[Q]], Sequence[A]]) -> Callable[[Sequence[Sequence[Q]]], list[list[A]]]:
+    """``answer`` for a batch of sequences: asked once for all, and shared out as they were asked for."""
 
-    def _read(self, keys: Sequence[str]) -> list[Act | None]:
-        query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd)
-        parts = (keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS))
-        with self._engine.connect() as connection:
-            queries = (query.where(_acts.c.key.in_(_padded(some))) for some in parts)
-            rows = [row for part in queries for row in connection.execute(part)]
-        acts = {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
-        return [acts.get(key) for key in keys]
+    def answer_all(batch: Sequence[Sequence[Q]]) -> list[list[A]]:
+        answers = iter(answer([question for part in batch for question in part]))
+        return [list(islice(answers, len(part))) for part in batch]
 
-    def _write(self, entries: Sequence[_Entry]) -> list[Act]:
-        """All in one transaction. The acts of record, in the entries' order."""
-        insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
-        statement = insert(_acts).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
-        # in one order for all, or two processes that write the same keys would wait for each other
-        values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
-        with self._engine.begin() as connection:
-            n_written = connection.execute(statement, values).rowcount
-        if n_written == len(entries):
-            return [entry.act for entry in entries]
-        # another process was first, or the driver does not say how many were written
-        return [act for act in self._read([entry.key for entry in entries]) if act is not None]
+    return answer_all
 
 
-def _shared(answers: list[T], batch: Sequence[Sequence[Any]]) -> list[list[T]]:
-    """The answers to all, as they were asked for."""
-    remaining = iter(answers)
-    return [list(islice(remaining, len(part))) for part in batch]
-
-
-def _padded(keys: Sequence[str]) -> list[str]:
-    """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
-    n_more = (1 << (len(keys) - 1).bit_length()) - len(keys)
-    return [*keys, *[keys[0]] * n_more]
-
-
-def _values(entry: _Entry) -> dict[str, Any]:
-    return {
-        "key": entry.key,
-        "kind": entry.kind,
-        "request": entry.request,
-        "result": spelled(entry.act.result),
-        "seconds": entry.act.seconds,
-        "cost_usd": entry.act.cost_usd,
-        "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-    }
+def _waits() -> Iterator[float]:
+    """Seconds, twice as long each time."""
+    return (min(FIRST_WAIT_SECONDS * 2**n, LONGEST_WAIT_SECONDS) for n in count())
 
 
 def act_key(kind: str, request: Mapping[str, Any]) -> str:

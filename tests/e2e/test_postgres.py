@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from pipelines.models.policies import BudgetPool, SpendTracker
 from pipelines.records import Usage
-from pipelines.storage.ledger import Act, Ledger
+from pipelines.storage.acts import Act
+from pipelines.storage.ledger import Ledger
 from scripts.postgres import PostgresMissing, postgres
+from tests.pipelines.storage.claimants import paid_by_two
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +108,7 @@ def test_a_budget_pool_is_shared_by_all_who_write_to_it(url: str) -> None:
         spent = SpendTracker(ledger, "crop").others.usage
     assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (80, 800, 400)
     assert spent.cost_usd == pytest.approx(0.8)
+
+
+def test_two_processes_that_want_the_same_acts_pay_for_each_once(url: str, tmp_path: Path) -> None:
+    assert paid_by_two(url, tmp_path / "paid", 200) == list(range(200))

@@ -17,8 +17,9 @@ from PIL import Image
 from pipelines.generation.rollout import Rollout
 from pipelines.records import ImageRef, to_row
 from pipelines.records.geometry import Box, box_from_fractions
+from pipelines.storage.acts import Act
 from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Act, Ledger
+from pipelines.storage.ledger import Ledger
 from pipelines.verification.checks.crop import executed_code
 from pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, measure_transform, residual
 from train.evaluation.crop_boxes import crop_boxes

@@ -15,7 +15,8 @@ from pipelines.models.policies.base import (
     reseeded,
 )
 from pipelines.records import Usage, from_row, to_row
-from pipelines.storage.ledger import Act, Ledger
+from pipelines.storage.acts import Act
+from pipelines.storage.ledger import Ledger
 
 
 class RecordedPolicy:

@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
+from pipelines.storage.process_identity import boot_id, stat_of
 from sandbox.errors import UserError
 
 GATE = 'read -r _ && exec "$@" </dev/null'
@@ -28,13 +29,6 @@ GATE = 'read -r _ && exec "$@" </dev/null'
 
 class ServingError(UserError):
     """A server cannot be started, or did not stay up: the reason and what to do."""
-
-
-class Stat(NamedTuple):
-    """From ``/proc/<pid>/stat`` of a running process."""
-
-    session: int
-    start_ticks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +43,10 @@ class ProcessMark:
     @classmethod
     def of(cls, pid: int) -> Self:
         """The mark of a process that was just started. Raises ``ProcessLookupError``."""
-        stat = _stat(pid)
+        stat = stat_of(pid)
         if stat is None:
             raise ProcessLookupError(f"process {pid} has ended")
-        return cls(socket.gethostname(), _boot(), pid, stat.start_ticks)
+        return cls(socket.gethostname(), boot_id(), pid, stat.start_ticks)
 
     @property
     def is_local(self) -> bool:
@@ -63,14 +57,14 @@ class ProcessMark:
     def is_running(self) -> bool:
         """Whether it still runs; a zombie does not."""
         _reap(self.pid)
-        stat = _stat(self.pid)
+        stat = stat_of(self.pid)
         return self._is_this_boot and stat is not None and stat.start_ticks == self.start_ticks
 
     def members(self) -> list[int]:
         """Every running process of its session, itself included: workers may outlive their leader."""
         if not self._is_this_boot or self._number_is_reused:
             return []
-        stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+        stats = {int(entry.name): stat_of(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
         return [
             pid
             for pid, stat in stats.items()
@@ -79,11 +73,11 @@ class ProcessMark:
 
     @property
     def _is_this_boot(self) -> bool:
-        return self.is_local and self.boot == _boot()
+        return self.is_local and self.boot == boot_id()
 
     @property
     def _number_is_reused(self) -> bool:
-        stat = _stat(self.pid)
+        stat = stat_of(self.pid)
         return stat is not None and stat.start_ticks != self.start_ticks
 
 
@@ -149,20 +143,6 @@ def _reap(pid: int) -> None:
     """Collects the exit status of a child, so that it is no zombie; other processes have none to collect."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
-
-
-def _stat(pid: int) -> Stat | None:
-    """None for a process that has ended, and for a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = text.rpartition(")")[2].split()  # the name before it may contain blanks and brackets
-    return None if fields[0] in "ZX" else Stat(session=int(fields[3]), start_ticks=int(fields[19]))
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 REQUIREMENT = "vllm==0.32.0"

@@ -12,7 +12,7 @@ from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.explain import Explanation, FamilyHistory, RowAmbiguous, RowUnknown, explain
 from pipelines.records import PoolImage, Reject, Sample, Trajectory
 from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.ledger import Act
+from pipelines.storage.acts import Act
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.judges.policy import judge_seed

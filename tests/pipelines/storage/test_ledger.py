@@ -11,12 +11,14 @@ import sys
 import pytest
 import sqlalchemy as sa
 
+from pipelines.storage.acts import Act, Totals
 from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.ledger import Act, Ledger, Totals, act_key
+from pipelines.storage.ledger import Ledger, act_key
 
 KILLED = """
 import sys
-from pipelines.storage.ledger import Act, Ledger, act_key
+from pipelines.storage.acts import Act
+from pipelines.storage.ledger import Ledger, act_key
 ledger = Ledger(sys.argv[1])
 for n in range(100_000):
     ledger.put(act_key("policy", {"n": n}), "policy", {"n": n}, Act({"text": str(n)}))
@@ -24,7 +26,8 @@ for n in range(100_000):
 """
 RACER = """
 import sys
-from pipelines.storage.ledger import Act, Ledger
+from pipelines.storage.acts import Act
+from pipelines.storage.ledger import Ledger
 sys.stdin.readline()
 with Ledger(sys.argv[1]) as ledger:
     for n in range(20):

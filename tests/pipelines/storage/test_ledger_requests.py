@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.storage.ledger import Act, Ledger, act_key
+from pipelines.storage.acts import Act
+from pipelines.storage.ledger import Ledger, act_key
 from pipelines.storage.ledger_requests import MOST_AT_ONCE, Batches, Seeded, spelled
 
 _text = st.text(st.characters(codec="utf-16", exclude_categories=())) | st.sampled_from(
@@ -46,7 +47,8 @@ def test_what_json_cannot_hold_is_no_request():
 
 KILLED = """
 import asyncio, sys
-from pipelines.storage.ledger import Act, Ledger
+from pipelines.storage.acts import Act
+from pipelines.storage.ledger import Ledger
 
 ledger = Ledger(sys.argv[1])
 
@@ -142,8 +144,8 @@ def test_who_is_cancelled_leaves_the_others_their_answers(threads):
 
 def test_hundreds_of_acts_at_once_are_a_few_transactions(tmp_path, monkeypatch):
     sizes: list[int] = []
-    write = Ledger._write
-    monkeypatch.setattr(Ledger, "_write", lambda self, entries: sizes.append(len(entries)) or write(self, entries))
+    write = Ledger.write
+    monkeypatch.setattr(Ledger, "write", lambda self, entries: sizes.append(len(entries)) or write(self, entries))
 
     async def perform():
         await asyncio.sleep(0.01)

@@ -1,0 +1,217 @@
+"""The table of acts: reading, writing and claiming them, each a statement or two for any number of keys.
+
+``Ledger`` adds who asks and who waits. An act is claimed while it is performed (``claims.py``), so two processes that
+want the same one pay for it once.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any, NamedTuple, Self
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pipelines.storage.claims import Claims
+from pipelines.storage.database import create_table, first_line, open_engine, parsed_url, unavailable
+from pipelines.storage.ledger_requests import spelled
+
+_metadata = sa.MetaData()
+_acts = sa.Table(
+    "acts",
+    _metadata,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False, index=True),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("result", sa.Text, nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("cost_usd", sa.Float, nullable=False),
+    sa.Column("made_at", sa.String(32), nullable=False),
+)
+
+_MOST_KEYS = 8_192
+"""SQLite takes at most 32,766 values in a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What an act gave, what it took, what it cost."""
+
+    result: Mapping[str, Any]
+    seconds: float = 0.0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The acts of one kind, added up."""
+
+    acts: int
+    seconds: float
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An act as the ledger holds it. ``made_at``: UTC, ISO 8601."""
+
+    key: str
+    kind: str
+    request: Mapping[str, Any]
+    act: Act
+    made_at: str
+
+
+class ActEntry(NamedTuple):
+    """An act to be written. ``request``: as it is kept."""
+
+    key: str
+    kind: str
+    request: str
+    act: Act
+
+
+class ActTable:
+    """Acts by key, in the database at ``url``. Raises ``LedgerUnavailable`` where it cannot be opened."""
+
+    def __init__(self, url: str) -> None:
+        self.url = parsed_url(url)
+        try:
+            self._engine = open_engine(self.url)
+            create_table(self._engine, _acts)
+            self._claims = Claims(self._engine)
+        except (sa.exc.SQLAlchemyError, ImportError) as error:
+            raise unavailable(self.url.set(query={}).render_as_string(), first_line(error)) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The database, for what is kept beside the acts (``pipelines/models/policies/budget.py``)."""
+        return self._engine
+
+    def close(self) -> None:
+        """Ends all claims and closes every connection."""
+        self._claims.close()
+        self._engine.dispose()
+
+    def get(self, key: str) -> Act | None:
+        """The act made under ``key``, if one was."""
+        return self.read([key])[0]
+
+    def put(self, key: str, kind: str, request: Mapping[str, Any], act: Act) -> Act:
+        """Makes ``act`` durable and returns the act of record: the first one written under ``key`` stays."""
+        return self.write([ActEntry(key, kind, spelled(request), act)])[0]
+
+    def look_up(self, keys: Sequence[str]) -> dict[str, Recorded]:
+        """Those of ``keys`` that are on record, with what was asked and when."""
+        return {recorded.key: recorded for recorded in self._recorded(_acts.c.key.in_(keys))}
+
+    def with_seeds(self, kind: str, seeds: Sequence[int]) -> list[Recorded]:
+        """The acts of a kind whose request names one of ``seeds``, oldest first. Reads all acts of the kind."""
+        if self.url.get_backend_name() == "postgresql":
+            # its JSON functions refuse a whole act for one escaped NUL or lone surrogate in what a model wrote
+            among = "|".join(map(str, seeds)) or "none"
+            names_one: sa.ColumnElement[bool] = _acts.c.request.regexp_match(f'"seed": ({among})[,}}]')
+        else:
+            names_one = sa.func.json_extract(_acts.c.request, "$.seed").in_(seeds)
+        acts = self._recorded(sa.and_(_acts.c.kind == kind, names_one))
+        return sorted((act for act in acts if act.request.get("seed") in seeds), key=lambda act: act.made_at)
+
+    def _recorded(self, condition: sa.ColumnElement[bool]) -> list[Recorded]:
+        with self._engine.connect() as connection:
+            rows = connection.execute(sa.select(_acts).where(condition)).all()
+        return [
+            Recorded(
+                row.key,
+                row.kind,
+                json.loads(row.request),
+                Act(json.loads(row.result), row.seconds, row.cost_usd),
+                row.made_at,
+            )
+            for row in rows
+        ]
+
+    def totals(self) -> dict[str, Totals]:
+        """Count, seconds and cost of the acts of each kind."""
+        columns = (sa.func.count(), sa.func.sum(_acts.c.seconds), sa.func.sum(_acts.c.cost_usd))
+        query = sa.select(_acts.c.kind, *columns).group_by(_acts.c.kind).order_by(_acts.c.kind)
+        with self._engine.connect() as connection:
+            return {kind: Totals(n, seconds, cost) for kind, n, seconds, cost in connection.execute(query)}
+
+    def read(self, keys: Sequence[str]) -> list[Act | None]:
+        """The acts made under ``keys``."""
+        with self._engine.connect() as connection:
+            acts = _acts_under(connection, keys)
+        return [acts.get(key) for key in keys]
+
+    def take(self, keys: Sequence[str]) -> list[Act | bool]:
+        """Of each of ``keys`` its act, or whether it is now this holder's to perform; else another performs it."""
+        acts = {key: act for key, act in zip(keys, self.read(keys), strict=True) if act is not None}
+        missing = [key for key in keys if key not in acts]
+        taken: set[str] = set()
+        if missing:
+            with self._engine.begin() as connection:
+                for part in _parts(missing):
+                    taken |= self._claims.take(connection, part)
+                # who has finished since the reading has no claim any more
+                late = _acts_under(connection, sorted(taken)) if taken else {}
+                self._drop(connection, list(late))
+            acts |= late
+        return [acts.get(key, key in taken) for key in keys]
+
+    def release(self, keys: Sequence[str]) -> None:
+        """Ends the claims on acts that were not made."""
+        self._claims.release(keys)
+
+    def write(self, entries: Sequence[ActEntry]) -> list[Act]:
+        """All in one transaction, which ends their claims. The acts of record, in the entries' order."""
+        insert = postgresql.insert if self.url.get_backend_name() == "postgresql" else sqlite.insert
+        statement = insert(_acts).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+        # in one order for all, or two processes that write the same keys would wait for each other
+        values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
+        with self._engine.begin() as connection:
+            n_written = connection.execute(statement, values).rowcount
+            self._drop(connection, [value["key"] for value in values])
+        if n_written == len(entries):
+            return [entry.act for entry in entries]
+        # another process was first, or the driver does not say how many were written
+        return [act for act in self.read([entry.key for entry in entries]) if act is not None]
+
+    def _drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:
+        for part in _parts(keys):
+            self._claims.drop(connection, part)
+
+
+def _acts_under(connection: sa.Connection, keys: Sequence[str]) -> dict[str, Act]:
+    query = sa.select(_acts.c.key, _acts.c.result, _acts.c.seconds, _acts.c.cost_usd)
+    rows = [row for part in _parts(keys) for row in connection.execute(query.where(_acts.c.key.in_(_padded(part))))]
+    return {key: Act(json.loads(result), seconds, cost) for key, result, seconds, cost in rows}
+
+
+def _parts(keys: Sequence[str]) -> list[Sequence[str]]:
+    return [keys[first : first + _MOST_KEYS] for first in range(0, len(keys), _MOST_KEYS)]
+
+
+def _padded(keys: Sequence[str]) -> list[str]:
+    """As many as the next power of two: the driver keeps 128 statements, and one of each length would be 100 MB."""
+    n_more = (1 << (len(keys) - 1).bit_length()) - len(keys)
+    return [*keys, *[keys[0]] * n_more]
+
+
+def _values(entry: ActEntry) -> dict[str, Any]:
+    return {
+        "key": entry.key,
+        "kind": entry.kind,
+        "request": entry.request,
+        "result": spelled(entry.act.result),
+        "seconds": entry.act.seconds,
+        "cost_usd": entry.act.cost_usd,
+        "made_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }

@@ -1,0 +1,174 @@
+"""Claims: an act that one process performs is paid for by no other."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from pipelines.storage import claims
+from pipelines.storage.acts import Act
+from pipelines.storage.ledger import Ledger, act_key
+from tests.pipelines.storage.claimants import paid_by_two
+
+HOLDER = """
+import asyncio, sys
+from pipelines.storage.ledger import Ledger
+
+async def perform():
+    print("performing", flush=True)
+    await asyncio.sleep(3600)
+
+with Ledger(sys.argv[1]) as ledger:
+    asyncio.run(ledger.once("policy", {}, perform))
+"""
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+async def performed() -> Act:
+    return Act({"by": "us"})
+
+
+def rows(ledger):
+    with ledger.engine.connect() as connection:
+        return connection.execute(sa.text("SELECT key, holder FROM claims")).all()
+
+
+def claimed_by_another(ledger, *, beat_seconds_ago):
+    """The act of an empty request, by a process of a machine that cannot be looked at."""
+    now = time.time()
+    values = {"key": act_key("policy", {}), "since": now - 1000, "beat": now - beat_seconds_ago}
+    with ledger.engine.begin() as connection:
+        connection.execute(sa.text("INSERT INTO claims VALUES (:key, 'elsewhere/1/2/3/4', :since, :beat)"), values)
+
+
+def test_two_processes_that_want_the_same_acts_pay_for_each_once(url, tmp_path):
+    assert paid_by_two(url, tmp_path / "paid", 200) == list(range(200))
+
+
+def test_an_act_of_a_killed_process_is_performed_at_once(url):
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, url], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "performing\n"
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    holder.stdout.close()
+    with Ledger(url) as ledger:
+        assert len(rows(ledger)) == 1
+        assert ledger.take([act_key("policy", {})]) == [True]
+
+
+def test_an_act_whose_holder_gives_no_beat_is_free(url):
+    with Ledger(url) as ledger:
+        claimed_by_another(ledger, beat_seconds_ago=claims.DEAD_SECONDS + 10)
+        assert asyncio.run(ledger.once("policy", {}, performed)).result == {"by": "us"}
+
+
+def test_an_act_that_another_performs_is_waited_for(url):
+    async def both(ours: Ledger, theirs: Ledger) -> tuple[Act, Act]:
+        may_end = asyncio.Event()
+
+        async def slow() -> Act:
+            await may_end.wait()
+            return Act({"by": "them"})
+
+        first = asyncio.create_task(theirs.once("policy", {}, slow))
+        while not rows(ours):
+            await asyncio.sleep(0.01)
+        second = asyncio.create_task(ours.once("policy", {}, performed))
+        await asyncio.sleep(0.2)
+        assert not second.done()
+        may_end.set()
+        return await first, await second
+
+    with Ledger(url) as ours, Ledger(url) as theirs:
+        first, second = asyncio.run(both(ours, theirs))
+        assert (first.result, second.result) == ({"by": "them"}, {"by": "them"})
+        assert rows(ours) == []
+
+
+def test_seeds_are_shared_out_among_those_who_want_them_at_once(url):
+    paid: list[int] = []
+
+    async def perform(places):
+        paid.append(places[0])
+        await asyncio.sleep(0.01)
+        return {places[0]: Act({"n": places[0]})}
+
+    async def both(*ledgers: Ledger) -> list[list[Act]]:
+        return await asyncio.gather(*(ledger.all_of("policy", {}, range(8), perform) for ledger in ledgers))
+
+    with Ledger(url) as one, Ledger(url) as another:
+        first, second = asyncio.run(both(one, another))
+    assert [act.result["n"] for act in first] == [act.result["n"] for act in second] == list(range(8))
+    assert sorted(paid) == list(range(8))
+
+
+def test_an_act_that_failed_is_free_for_others(url):
+    async def fails() -> Act:
+        raise ValueError("the endpoint gave up")
+
+    with Ledger(url) as one, Ledger(url) as another:
+        with pytest.raises(ValueError, match="gave up"):
+            asyncio.run(one.once("policy", {}, fails))
+        assert another.take([act_key("policy", {})]) == [True]
+
+
+def test_who_is_cancelled_while_claiming_keeps_no_claim(url, monkeypatch):
+    async def cancelled(ledger: Ledger) -> None:
+        task = asyncio.create_task(ledger.once("policy", {}, performed))
+        while not is_taking:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while rows(ledger) or not is_taken:
+            await asyncio.sleep(0.01)
+
+    is_taking, is_taken, take = [], [], Ledger.take
+
+    def slow(self, keys):
+        is_taking.append(keys)
+        time.sleep(0.2)
+        answers = take(self, keys)
+        is_taken.append(keys)
+        return answers
+
+    monkeypatch.setattr(Ledger, "take", slow)
+    with Ledger(url) as ledger:
+        asyncio.run(asyncio.wait_for(cancelled(ledger), 120))
+
+
+def test_an_act_that_was_finished_since_it_was_looked_for_is_not_performed_again(url, monkeypatch):
+    key = act_key("policy", {})
+    with Ledger(url) as ledger:
+        ledger.put(key, "policy", {}, Act({"by": "them"}))
+        monkeypatch.setattr(ledger, "read", lambda keys: [None for _ in keys])
+        assert ledger.take([key]) == [Act({"by": "them"})]
+        assert rows(ledger) == []
+
+
+def test_a_holder_keeps_its_claims_fresh(url, monkeypatch):
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.01)
+    with Ledger(url) as ledger:
+        ledger.take(["a" * 64])
+        with ledger.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE claims SET beat = 0"))
+        while True:  # until the beat came; the test's own deadline ends it otherwise
+            with ledger.engine.connect() as connection:
+                if connection.scalar(sa.text("SELECT beat FROM claims")) > time.time() - claims.DEAD_SECONDS:
+                    break
+
+
+def test_a_ledger_that_is_closed_leaves_no_claim(url):
+    with Ledger(url) as ledger:
+        ledger.take(["a" * 64])
+    with Ledger(url) as ledger:
+        assert rows(ledger) == []
