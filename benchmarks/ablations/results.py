@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ablations.evaluations import ASKED
-from benchmarks.ablations.experiment import Arm, Experiment
+from benchmarks.ablations.experiment import HELD_OUT, Arm, Experiment
+from benchmarks.ablations.world import ROWS
 from pipelines.storage.atomic_write import write_whole
 
 Figures = Mapping[str, Mapping[int, Mapping[str, float]]]
@@ -16,7 +17,9 @@ Figures = Mapping[str, Mapping[int, Mapping[str, float]]]
 def settings_record(arm: Arm) -> dict[str, Any]:
     """What determines an arm's figures besides the seed."""
     asked = None if arm.asked is None else {**ASKED, **arm.asked}
-    record = {"models": arm.model.record(), "asked": asked}
+    record: dict[str, Any] = {"models": arm.model.record(), "asked": asked}
+    if arm.asked is not None and arm.questions != (HELD_OUT,):
+        record["questions"] = {name: list(ROWS[name]) for name in arm.questions}
     return json.loads(json.dumps(record))  # type: ignore[no-any-return]
 
 

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy import stats
 
 from benchmarks.ablations import __main__ as program
 from benchmarks.ablations import report, results, runner
 from benchmarks.ablations.catalog import EXPERIMENTS, FRESH, TUNED
-from benchmarks.ablations.evaluations import evaluation_settings, of_rollouts, of_training
+from benchmarks.ablations.evaluations import evaluation_settings
 from benchmarks.ablations.experiment import MEASURES
 from benchmarks.ablations.models import METHODS, grpo_settings, sft_settings
 from benchmarks.ablations.statistics import paired
@@ -104,7 +103,7 @@ def test_arms_that_are_not_asked_have_only_measures_of_their_training():
     for experiment in EXPERIMENTS.values():
         keys = {*experiment.measures, *(one.measure for one in experiment.comparisons)}
         if any(arm.asked is None for arm in experiment.arms):
-            assert all(key.startswith(("rolled_", "last_")) for key in keys)
+            assert all(key.startswith(("rolled_", "first_", "last_")) for key in keys)
 
 
 def test_published_seeds_were_not_tuned_on_and_are_enough():
@@ -162,70 +161,6 @@ def test_a_failing_seed_names_its_log_and_keeps_the_earlier_ones(tmp_path, monke
         with pytest.raises(SystemExit, match=rf"^seed 3 ended with status 2; what it said is in .*/{log}$"):
             runner._in_process(tmp_path, 3, ["no_such_experiment"])
         assert "no_such_experiment" in (tmp_path / log).read_text()
-
-
-def test_rollouts_are_counted():
-    def rollout(right, statuses, box=None, fault=None):
-        return {
-            "question": "What colour is the street sign in the region 100, 100, 200, 200?",
-            "right": right,
-            "fault": fault,
-            "rounds": [{"observation": {"status": status}} for status in statuses],
-            "seen": [{"box": box, "share": None if box is None else 0.1}],
-        }
-
-    found = of_rollouts(
-        [
-            rollout(True, ["error", "ok"], box=[100, 100, 200, 160]),
-            rollout(True, [], box=None),
-            rollout(False, ["ok"], box=[100, 100, 200, 140]),
-            rollout(False, ["error"], fault="malformed_turn"),
-        ]
-    )
-    assert found == {
-        "right": 0.5,
-        "executed": 0.5,
-        "unanswered": 0.25,
-        "tool_use": 0.75,
-        "calls": 1.0,
-        "faithful": 0.25,
-    }
-
-
-def test_an_image_of_almost_the_whole_is_not_faithful():
-    whole = {"box": [0, 0, 480, 360], "share": 1.0}
-    one = {"question": "in the region 100, 100, 200, 200?", "right": True, "fault": None, "rounds": [], "seen": [whole]}
-    assert of_rollouts([one])["faithful"] == 0.0
-
-
-def test_code_blocks_weigh_the_share_that_ran():
-    steps = [
-        {"tool_calls": 3.0, "executable_rate": 1.0, "accuracy": 1.0},
-        {"tool_calls": 1.0, "executable_rate": 0.0, "accuracy": 0.5, "positive_with_negative_advantage": 0.5},
-        {"tool_calls": 0.0, "accuracy": 0.0},
-    ]
-    found = of_training(steps)
-    assert found["rolled_executable"] == 0.75
-    assert found["rolled_right"] == 0.5
-    assert found["last_calls"] == 0.0
-    assert found["rolled_positive_negative"] == pytest.approx(1 / 6)
-
-
-def test_boxes_judge_a_crop():
-    from benchmarks.ablations.methods.codev_by_boxes import evidence_of
-
-    pixels = np.random.default_rng(0).integers(0, 255, (36, 48, 3), dtype=np.uint8)
-    whole = Image.fromarray(pixels).resize((480, 360), Image.Resampling.BICUBIC)
-    question = "What colour is the street sign in the region 110, 110, 210, 170?"
-
-    def score(*box):
-        shown = whole.crop(box).resize((2 * (box[2] - box[0]), 2 * (box[3] - box[1])))
-        return evidence_of(shown, whole, f"image.crop({box})", question)
-
-    assert score(100, 100, 220, 180) == 1.0
-    assert score(180, 100, 300, 180) == 0.5
-    assert score(300, 200, 420, 280) == 0.0
-    assert score(0, 0, 480, 360) == 0.0
 
 
 def test_the_page_tells_what_is_shown_and_lists_what_was_not_run():

@@ -1,0 +1,114 @@
+"""Short films: a sign shows up for a moment, and a question names one of the frames that show it.
+
+On demand (the family ``agentic_video``) code shows that frame. In the context (``frames_in_context``, a family of the
+experiments alone) the prompt shows frames that are uniformly sampled, and no code is written: PyVision-RL, figure 4.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from PIL import Image
+
+from pipelines.demo.images import DEMO_VERSION
+from pipelines.demo.images.films import FILMED, HEIGHT, WIDTH, encoded
+from pipelines.demo.images.material import PHOTOGRAPHS, joint_license, photograph_image
+from pipelines.demo.images.targets import street_signs
+from pipelines.generation.recipes import Recipe
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import PyVision
+from pipelines.models.tasks import PreparedSample
+from pipelines.records import Sample, Truth
+from pipelines.records.digest import digest, seed_from
+from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.samples import FRAME, TemporalSegment, as_details, temporal_segments
+from pipelines.sources import SourceRow
+from pipelines.storage.images import ImageStore
+from pipelines.verification.checks import answer_matches, no_program
+from pipelines.vision.frame_sampling import sampled_frames
+
+N_FRAMES = 260
+FIRST, SHOWN = 100, 9
+"""No frame before the first is asked about, so that its number has three digits; a sign shows up for so many frames."""
+CONTEXTS = (8, 32)
+"""Frames in the context of a training row: of 32 one always shows the sign."""
+SIGN_WIDTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Films:
+    """``n`` films, at most ``N_FRAMES - FIRST``; another ``seed`` has other ones.
+
+    No two ask about the same frame: of rows without an image, the same question would be a near-duplicate.
+    """
+
+    n: int
+    seed: int
+    n_shards: int = 1
+
+    @property
+    def name(self) -> str:
+        """Of the source."""
+        return "sign_films"
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the parameters and of the demo that they are made with."""
+        return digest([DEMO_VERSION, self.n, self.seed, N_FRAMES, FIRST, SHOWN, SIGN_WIDTH])
+
+    def rows(self, shard: int) -> Iterator[SourceRow]:
+        """All of them: there is one shard."""
+        asked = Random(f"{self.seed}/asked").sample(range(FIRST, N_FRAMES), self.n)
+        for number, frame in enumerate(asked):
+            yield _row(f"film/{self.seed}/{number}", frame, Random(f"{self.seed}/{number}"))
+
+
+def _row(row: str, asked: int, chance: Random) -> SourceRow:
+    photograph, (sign,) = PHOTOGRAPHS[chance.choice(FILMED)], street_signs(chance, 1)
+    first = min(asked - chance.randrange(SHOWN), N_FRAMES - SHOWN)
+    empty = _part(photograph_image(photograph.name), chance)
+    height = round(sign.image.height * SIGN_WIDTH / sign.image.width)
+    large = sign.image.resize((SIGN_WIDTH, height), Image.Resampling.LANCZOS)
+    shown = empty.copy()
+    shown.paste(large, (chance.randrange(WIDTH - SIGN_WIDTH), chance.randrange(HEIGHT - height)), large)
+    return SourceRow(
+        row=row,
+        images=(),
+        question=f"What colour is the street sign in frame {asked}?",
+        answer=sign.look,
+        truth=Truth(details=as_details([TemporalSegment(sign.label, first, first + SHOWN)])),
+        category="attribute",
+        license=joint_license([photograph.license]),
+        videos=(encoded([shown if first <= n < first + SHOWN else empty for n in range(N_FRAMES)]),),
+    )
+
+
+def _part(photograph: Image.Image, chance: Random) -> Image.Image:
+    """A part of a photograph at the size of a frame: films with the same photograph are no near-duplicates."""
+    share = chance.uniform(0.3, 0.8)
+    width, height = round(share * photograph.width), round(share * photograph.height)
+    x, y = chance.randrange(photograph.width - width), chance.randrange(photograph.height - height)
+    return photograph.crop((x, y, x + width, y + height)).resize((WIDTH, HEIGHT))
+
+
+def _prepare(sample: Sample, store: ImageStore) -> PreparedSample:
+    """Frames of the film. Raises ``RowError`` (unsuitable) where none of them shows the sign."""
+    n_frames = Random(seed_from("frames_in_context", sample.sample_id)).choice(CONTEXTS)
+    frames = sampled_frames(sample.videos[0], store, n_frames=n_frames)
+    numbers = [int((frame.made_by or "").removeprefix(FRAME)) for frame in frames]
+    if not any(moment.first <= number < moment.end for moment in temporal_segments(sample) for number in numbers):
+        raise RowError(Reason.UNSUITABLE, f"none of {n_frames} frames shows what is asked about")
+    return PreparedSample(frames, mode="forbidden")
+
+
+FRAMES_IN_CONTEXT = Recipe(
+    family="frames_in_context",
+    description="Frames in the context: uniformly sampled frames of a film are shown, and no code is written.",
+    file=Path(__file__),
+    prompt=bundled_prompt("direct"),
+    protocol=PyVision(),
+    prepare=_prepare,
+    checks=(no_program, answer_matches),
+    max_rounds=0,
+)

@@ -1,0 +1,89 @@
+"""Walls with a question about one sign, or about two that no single crop shows well: how many looks are needed differs.
+
+The family ``needed_looks`` of the experiments alone looks at every region that the question names, one a round, and for
+some rows at the first one again: a model that is trained on them has calls to leave out, and to add.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from PIL import Image
+
+from benchmarks.ablations.world.signs import LEAST, HungSign, hung_signs
+from pipelines.demo.images import DEMO_VERSION
+from pipelines.demo.images.material import jpeg_bytes
+from pipelines.generation.recipes import Recipe, prepare_images
+from pipelines.models.prompts import bundled_prompt
+from pipelines.models.protocols import Thyme
+from pipelines.records import Truth, TruthBox
+from pipelines.records.digest import digest
+from pipelines.records.geometry import Box
+from pipelines.sources import SourceRow
+from pipelines.verification.checks import answer_matches, executes, shows_an_image
+
+WIDTH = 960
+"""Of a wall: its coordinates have three digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignsOfWalls:
+    """Every sign by itself (``one_look``), and with the next one on its wall (``two_looks``)."""
+
+    n_walls: int
+    seed: int
+    n_shards: int = 1
+
+    @property
+    def name(self) -> str:
+        """Of the source."""
+        return "signs_of_walls"
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the parameters and of the demo that they are made with."""
+        return digest([DEMO_VERSION, self.n_walls, self.seed, WIDTH, LEAST])
+
+    def rows(self, shard: int) -> Iterator[SourceRow]:
+        """All of them: there is one shard."""
+        for _, found in groupby(hung_signs(self.n_walls, self.seed), lambda one: one.name.rpartition("/")[0]):
+            signs = [one for one in found if min(_scaled(one.region, one.wall)) >= LEAST]
+            for place, one in enumerate(signs):
+                yield _row(f"{one.name}/one", "one_look", [one])
+                if len(signs) > 1:
+                    yield _row(f"{one.name}/two", "two_looks", [one, signs[(place + 1) % len(signs)]])
+
+
+def _row(row: str, category: str, signs: Sequence[HungSign]) -> SourceRow:
+    wall = signs[0].wall
+    regions = " and ".join(", ".join(map(str, _scaled(one.region, wall))) for one in signs)
+    asked = "colour is the street sign in the region"
+    if len(signs) > 1:
+        asked = "colours are the street signs in the regions"
+    boxes = (TruthBox(one.sign.target.label, *_scaled(one.sign.box, wall)) for one in signs)
+    return SourceRow(
+        row=row,
+        images=(jpeg_bytes(wall.resize((WIDTH, round(wall.height * WIDTH / wall.width)), Image.Resampling.LANCZOS)),),
+        question=f"What {asked} {regions}?",
+        answer=" and ".join(one.sign.target.look for one in signs),
+        truth=Truth(boxes=tuple(boxes)),
+        category=category,
+        license=signs[0].license,
+    )
+
+
+def _scaled(box: Box, wall: Image.Image) -> Box:
+    return Box(*(round(side * WIDTH / wall.width) for side in box))
+
+
+NEEDED_LOOKS = Recipe(
+    family="needed_looks",
+    description="Needed looks: every region that a question names is cropped, one a round.",
+    file=Path(__file__),
+    prompt=bundled_prompt("direct"),
+    protocol=Thyme(),
+    prepare=prepare_images,
+    checks=(executes, shows_an_image, answer_matches),
+    loss_policy="all_rounds",
+)

@@ -1,0 +1,49 @@
+"""Sums of two numbers: the maths of the world, which code computes. ``What is 214 plus 250?``"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from pipelines.demo.images.problems import problem_row
+from pipelines.records.digest import digest
+from pipelines.records.samples import ReferenceSolution
+from pipelines.sources import SourceRow
+
+LEAST, MOST = 100, 499
+"""Of a summand: a sum has three digits, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """``n`` sums; another ``seed`` has other ones."""
+
+    n: int
+    seed: int
+    n_shards: int = 1
+
+    @property
+    def name(self) -> str:
+        """Of the source."""
+        return "sums"
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the parameters."""
+        return digest([self.n, self.seed, LEAST, MOST])
+
+    def rows(self, shard: int) -> Iterator[SourceRow]:
+        """All of them: there is one shard."""
+        for number in range(self.n):
+            chance = Random(f"{self.seed}/{number}")
+            yield _row(f"sum/{self.seed}/{number}", chance.randint(LEAST, MOST), chance.randint(LEAST, MOST))
+
+
+def _row(row: str, first: int, second: int) -> SourceRow:
+    worked = ReferenceSolution(
+        idea="Adding the two numbers answers the question.",
+        steps=(f"{first} and {second} make {first + second}.",),
+        programs=(f"total = {first} + {second}\nprint(total)",),
+        seen="the sum",
+    )
+    question = f"What is {first} plus {second}?"
+    return problem_row(row, question, str(first + second), {"worked": worked.as_json()}, category="maths")
