@@ -4,7 +4,8 @@
     python -m benchmarks.ablations thyme_table_6 data/ablations          # trains, evaluates, prints a table
     python -m benchmarks.ablations --docs docs data/ablations            # docs/reproductions.md and its figures
 
-An experiment (``catalog.py``) has arms; an arm is one model, trained from others (``models.py``), and how it is
-evaluated (``evaluations.py``). Every arm of every seed leaves one JSON file (``results.py``); what is complete is not
-made again, and arms share the models that they have in common. Differences are taken within a seed (``statistics.py``).
+An experiment (``catalog/``, a module per paper) has arms; an arm is one model, trained from others (``models.py``) on
+datasets of ``world/``, and how it is evaluated (``evaluations.py``). Every arm of every seed leaves one JSON file
+(``results.py``); what is complete is not made again, and arms share the models that they have in common. Differences
+are taken within a seed (``statistics.py``).
 """

@@ -1,0 +1,19 @@
+"""The experiments, a module per paper.
+
+Each says the paper's row; a model's settings are what differs from ``models.SFT`` and ``models.GRPO``.
+"""
+
+from benchmarks.ablations.catalog import codev, figr, pyvision, thyme
+from benchmarks.ablations.catalog.starts import FRESH, TUNED
+
+EXPERIMENTS = {
+    one.name: one
+    for one in (
+        *thyme.EXPERIMENTS,
+        *pyvision.EXPERIMENTS,
+        *codev.EXPERIMENTS,
+        *figr.EXPERIMENTS,
+    )
+}
+
+__all__ = ["EXPERIMENTS", "FRESH", "TUNED"]

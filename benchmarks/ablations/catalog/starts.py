@@ -1,0 +1,25 @@
+"""Seeds, and the models that experiments of several papers start from."""
+
+from benchmarks.ablations.models import Model
+
+TUNED = (0, 1, 2)
+"""Seeds that earlier versions of this project were run on."""
+FRESH = (101, 102, 103, 104, 105, 106, 107, 108)
+"""Seeds that nothing was tuned on."""
+FEW = FRESH[:3]
+
+
+def seeing(name: str, *rows: str) -> Model:
+    """A model that tells the colours of closeups and has never seen code; its tokens are those of ``rows``."""
+    return Model(name, "sft", Model(f"{name}_random", "random", rows=(*rows, "closeups")), ("closeups",))
+
+
+SEEING = Model("untrained", "sft", Model("random", "random", rows=("train", "closeups")), ("closeups",))
+"""As a released model: it recognises the colours and has never seen code."""
+SFT = Model("masked", "sft", SEEING)
+GRPO = Model("grpo", "grpo", SFT, method="thyme")
+
+
+def reinforced(name: str, method: str, start: Model = SFT, **settings: object) -> Model:
+    """GRPO by ``method`` on the questions of one look."""
+    return Model(name, "grpo", start, ("train",), method, settings)
