@@ -1,9 +1,15 @@
 """The methods that only the ablations have."""
 
+import asyncio
+
 import numpy as np
+import pytest
 from PIL import Image
 
 from benchmarks.ablations.methods.codev_by_boxes import evidence_of
+from benchmarks.ablations.methods.thyme_by_rules import ThymeByRules, is_consistent, process_quality
+from tests.train.outcomes import looked, outcome
+from train.rl.methods import Judges
 
 
 def test_boxes_judge_a_crop():
@@ -19,3 +25,24 @@ def test_boxes_judge_a_crop():
     assert score(180, 100, 300, 180) == 0.5
     assert score(300, 200, 420, 280) == 0.0
     assert score(0, 0, 480, 360) == 0.0
+
+
+def test_a_thought_is_consistent_that_ends_with_the_answers_colour_alone():
+    assert is_consistent("I crop. The sign is red.", "Red")
+    assert not is_consistent("The sign is red.", "blue")
+    assert not is_consistent("The sign is red or blue.", "red")
+    assert not is_consistent("I crop the sign.", "red")
+
+
+def test_the_quality_of_a_process_falls_with_turns_without_thought_and_with_repetition():
+    assert process_quality(["I crop it.", "It is red."]) == 1.0
+    assert process_quality(["", "It is red."]) == 0.75
+    assert process_quality(["I crop it. I crop it.", "It is red."]) == pytest.approx((1 + 2 / 3) / 2)
+    assert process_quality(["", ""]) == 0.0
+
+
+def test_rules_pay_what_thyme_pays_for_an_addition():
+    right = outcome("red", looked())
+    score = asyncio.run(ThymeByRules(addition="process").score([right], Judges()))[0]
+    assert score.reward == 1.0 * (1 + 0.5 * score.parts["process"]) + 0.5
+    assert score.parts["process"] > 0
