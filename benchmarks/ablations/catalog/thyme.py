@@ -159,4 +159,24 @@ ATS = Experiment(
 )
 
 
-EXPERIMENTS = (LEARNING_PROOF, TABLE_6, TABLE_7, TABLE_8, ATS)
+def _trained_with_ats(name: str, *, adaptive: bool) -> Model:
+    return reinforced(name, "thyme", temperature=1.0, adaptive_temperature=adaptive)
+
+
+ATS_TRAINING = Experiment(
+    "thyme_ats_training",
+    "Temperature 0 inside code (GRPO-ATS), over a training",
+    PaperRow("Thyme", "§4.3", "no table; code that runs and is worth learning from is its reason"),
+    (
+        Arm("plain", "sampled at temperature 1", _trained_with_ats("trained_ats_off", adaptive=False)),
+        Arm("ats", "temperature 0 inside code", _trained_with_ats("trained_ats_on", adaptive=True)),
+    ),
+    (
+        Comparison("ats", "plain", "rolled_executable"),
+        Comparison("ats", "plain", "executed"),
+        Comparison("ats", "plain", "right"),
+    ),
+    ("rolled_executable", "executed", "right"),
+    FEW,
+)
+EXPERIMENTS = (LEARNING_PROOF, TABLE_6, TABLE_7, TABLE_8, ATS, ATS_TRAINING)
