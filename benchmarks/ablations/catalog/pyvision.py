@@ -1,9 +1,40 @@
-"""PyVision-RL: the tool reward (figure 7)."""
+"""PyVision-RL: sorting by standard deviation (figure 6), tool reward and budget (figure 7)."""
 
-from benchmarks.ablations.catalog.starts import FEW, SFT, reinforced
+from benchmarks.ablations.catalog.starts import COUNTING, FEW, reinforced
 from benchmarks.ablations.experiment import Arm, Comparison, Experiment, PaperRow
+from benchmarks.ablations.models import Model
 
-_FOUR = {"max_rounds": 4}
+_WORLD = (
+    "About half of the questions need one look, the others two. The model starts from SFT on rows of which a third "
+    "look once more than is needed."
+)
+
+
+def _trained(name: str, method: str, *, max_rounds: int = 4, oversample: float = 1.0) -> Model:
+    return reinforced(name, method, COUNTING, protocol="thyme", max_rounds=max_rounds, oversample=oversample)
+
+
+def _counting(name: str, says: str, model: Model) -> Arm:
+    return Arm(name, says, model, {"max_rounds": 4}, ("held_out_needed_looks",))
+
+
+FIGURE_6 = Experiment(
+    "pyvision_figure_6",
+    "Sorting groups by their standard deviation against right rollouts that are trained away from",
+    PaperRow("PyVision-RL", "figure 6", "sorting lowers the share of right rollouts with negative advantage; no table"),
+    (
+        _counting(
+            "unsorted",
+            "of twice as many groups the first with spread",
+            _trained("pyvision_unsorted", "pyvision_without_sorting", oversample=2.0),
+        ),
+        _counting("sorted", "those with most spread", _trained("pyvision_sorted", "pyvision", oversample=2.0)),
+    ),
+    (Comparison("sorted", "unsorted", "rolled_positive_negative", "less"), Comparison("sorted", "unsorted", "right")),
+    ("rolled_positive_negative", "right", "calls"),
+    FEW,
+    _WORLD,
+)
 FIGURE_7 = Experiment(
     "pyvision_figure_7",
     "The accumulative tool reward against interaction collapse",
@@ -13,22 +44,19 @@ FIGURE_7 = Experiment(
         "without the tool reward the calls per rollout fall and stay low; with it they rise, more with a budget of 4",
     ),
     (
-        Arm("sft", "before RL", SFT, _FOUR),
-        Arm(
-            "no_reward",
-            "accuracy alone",
-            reinforced("pyvision_0", "pyvision_without_tool_reward", max_rounds=4),
-            _FOUR,
-        ),
-        Arm("reward", "and 0.1 per call", reinforced("pyvision", "pyvision", max_rounds=4), _FOUR),
+        _counting("sft", "before RL", COUNTING),
+        _counting("no_reward", "accuracy alone, 4 rounds", _trained("pyvision_0", "pyvision_without_tool_reward")),
+        _counting("budget_2", "and 0.1 per call, 2 rounds", _trained("pyvision_2", "pyvision", max_rounds=2)),
+        _counting("budget_4", "and 0.1 per call, 4 rounds", _trained("pyvision", "pyvision")),
     ),
     (
-        Comparison("reward", "no_reward", "calls"),
+        Comparison("budget_4", "no_reward", "last_calls"),
         Comparison("no_reward", "sft", "calls", "less"),
-        Comparison("reward", "no_reward", "right"),
+        Comparison("budget_4", "budget_2", "last_calls"),
+        Comparison("budget_4", "no_reward", "right"),
     ),
-    ("calls", "tool_use", "right"),
+    ("calls_one_look", "calls_two_looks", "right_one_look", "right_two_looks"),
     FEW,
-    "No oversampling. Every question of the world needs one look, and none needs two.",
+    f"No oversampling. {_WORLD}",
 )
-EXPERIMENTS = (FIGURE_7,)
+EXPERIMENTS = (FIGURE_6, FIGURE_7)

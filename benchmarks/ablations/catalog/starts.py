@@ -19,7 +19,11 @@ SEEING = Model("untrained", "sft", Model("random", "random", rows=("train", "clo
 SFT = Model("masked", "sft", SEEING)
 GRPO = Model("grpo", "grpo", SFT, method="thyme")
 
+COUNTING = Model("counting", "sft", seeing("untrained_needed_looks", "needed_looks"), ("needed_looks",))
+"""Looks once or twice, as often as the question needs, and in a third of its rows once more."""
+_QUESTIONS = {COUNTING.name: "needed_look_questions"}
+
 
 def reinforced(name: str, method: str, start: Model = SFT, **settings: object) -> Model:
-    """GRPO by ``method`` on the questions of one look."""
-    return Model(name, "grpo", start, ("train",), method, settings)
+    """GRPO by ``method`` on the questions of what ``start`` was trained on."""
+    return Model(name, "grpo", start, (_QUESTIONS.get(start.name, "train"),), method, settings)
