@@ -1,6 +1,6 @@
-"""PyVision-RL: sorting by standard deviation (figure 6), tool reward and budget (figure 7)."""
+"""PyVision-RL: films (figure 4), sorting by standard deviation (figure 6), tool reward and budget (figure 7)."""
 
-from benchmarks.ablations.catalog.starts import COUNTING, FEW, reinforced
+from benchmarks.ablations.catalog.starts import COUNTING, FEW, reinforced, seeing
 from benchmarks.ablations.experiment import Arm, Comparison, Experiment, PaperRow
 from benchmarks.ablations.models import Model
 
@@ -18,6 +18,46 @@ def _counting(name: str, says: str, model: Model) -> Arm:
     return Arm(name, says, model, {"max_rounds": 4}, ("held_out_needed_looks",))
 
 
+def _watching(n: int) -> Arm:
+    return Arm(
+        f"frames_{n}",
+        f"{n} frames, uniformly sampled, in the context",
+        Model("watching", "sft", seeing("untrained_frames", "frames"), ("frames",)),
+        {"protocol": "pyvision", "mode": "forbidden", "frames": n},
+        ("held_out_films",),
+    )
+
+
+FIGURE_4 = Experiment(
+    "pyvision_figure_4",
+    "Accuracy against visual tokens: frames in the context, or on demand",
+    PaperRow(
+        "PyVision-RL",
+        "figure 4",
+        "VSI-Bench 44.0 with about 5,000 visual tokens on demand; 38.0 with about 45,000 for Qwen2.5-VL-7B, which is "
+        "shown one frame a second",
+    ),
+    (
+        *(_watching(n) for n in (2, 8, 32)),
+        Arm(
+            "on_demand",
+            "frames that code shows",
+            Model("fetching", "sft", seeing("untrained_films", "films"), ("films",)),
+            {"protocol": "pyvision", "max_rounds": 3},
+            ("held_out_films",),
+        ),
+    ),
+    (
+        Comparison("on_demand", "frames_32", "visual_tokens", "less"),
+        Comparison("on_demand", "frames_32", "right"),
+        Comparison("on_demand", "frames_8", "right"),
+        Comparison("frames_32", "frames_8", "right"),
+    ),
+    ("right", "visual_tokens", "executed"),
+    FEW,
+    "SFT alone. A sign shows up in 9 of 260 frames, and the question names one of them: what is learned is to fetch a "
+    "frame, not to find one. The models in whose context frames are were trained on 8 and on 32 of them.",
+)
 FIGURE_6 = Experiment(
     "pyvision_figure_6",
     "Sorting groups by their standard deviation against right rollouts that are trained away from",
@@ -59,4 +99,4 @@ FIGURE_7 = Experiment(
     FEW,
     f"No oversampling. {_WORLD}",
 )
-EXPERIMENTS = (FIGURE_6, FIGURE_7)
+EXPERIMENTS = (FIGURE_4, FIGURE_6, FIGURE_7)
