@@ -1,14 +1,16 @@
 """The methods that only the ablations have."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from benchmarks.ablations.methods import codev_by_boxes
 from benchmarks.ablations.methods.codev_by_boxes import evidence_of
 from benchmarks.ablations.methods.thyme_by_rules import ThymeByRules, is_consistent, process_quality
-from tests.train.outcomes import looked, outcome
+from tests.train.outcomes import SAMPLE, looked, outcome
 from train.rl.methods import Judges
 
 
@@ -25,6 +27,33 @@ def test_boxes_judge_a_crop():
     assert score(180, 100, 300, 180) == 0.5
     assert score(300, 200, 420, 280) == 0.0
     assert score(0, 0, 480, 360) == 0.0
+
+
+NAMED = replace(SAMPLE, question="What colour is the street sign in the region 56, 28, 112, 84?")
+
+
+def named(*rounds, answer="blue"):
+    """A rollout on a question that names the region of ``outcomes.CROPS``."""
+    made = outcome(answer, *rounds)
+    return replace(made, question=replace(made.question, sample=NAMED))
+
+
+def rewards_by_boxes(monkeypatch, evidence, *group, **options):
+    monkeypatch.setattr(codev_by_boxes, "evidence_of", lambda *_: evidence)
+    method = codev_by_boxes.CodeVByBoxes(**options)
+    return asyncio.run(method.score(group, Judges()))
+
+
+def test_boxes_pay_for_evidence_where_no_answer_is_right(monkeypatch):
+    with_code, without = rewards_by_boxes(monkeypatch, 1.0, named(looked()), named())
+    assert (with_code.reward, without.reward) == (0.5, 0.0)
+
+
+def test_faithfulness_is_logged_where_it_earns_nothing(monkeypatch):
+    (clear,) = rewards_by_boxes(monkeypatch, 1.0, named(looked()), weight_tool=0.0)
+    (partial,) = rewards_by_boxes(monkeypatch, 0.5, named(looked()), weight_tool=0.0)
+    assert [one.parts["faithful"] for one in (clear, partial)] == [1.0, 0.0]
+    assert clear.reward == 0.0
 
 
 def test_a_thought_is_consistent_that_ends_with_the_answers_colour_alone():

@@ -1,6 +1,7 @@
 """CodeV whose judge is the truth: an image is evidence where it is a part that shows the region of the question."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from PIL import Image
@@ -11,7 +12,7 @@ from pipelines.vision.image_transform import measure_transform
 from train.evaluation.crop_boxes import crop_boxes
 from train.evaluation.settings import COVER, WHOLE_SHARE
 from train.rl.judging.judges import MATCHES, Judges
-from train.rl.methods.base import RolloutOutcome
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from train.rl.methods.codev import CodeVMethod
 
 
@@ -24,6 +25,16 @@ class CodeVByBoxes(CodeVMethod):
 
     name: ClassVar[str] = "codev_by_boxes"
     says: ClassVar[str] = "answer and, block by block, whether its image shows the region of the question"
+
+    async def score(self, group: Sequence[RolloutOutcome], judges: Judges) -> list[RolloutScore]:
+        """As where a judge sees evidence: a group without a right answer is trained by its evidence."""
+        return await Method.score(self, group, judges)
+
+    async def score_one(self, outcome: RolloutOutcome, correct: float, judges: Judges) -> RolloutScore:
+        """CodeV's, and in the part ``faithful`` whether any image is clear evidence, whatever that earns."""
+        scored = await CodeVMethod.score_one(self, outcome, correct, judges)
+        seen = [await self._evidence(judges, outcome, turn) for turn in outcome.rollout.rounds]
+        return replace(scored, parts={**scored.parts, "faithful": float(MATCHES["strict"]["clear"] in seen)})
 
     async def _evidence(self, judges: Judges, outcome: RolloutOutcome, turn: Round | None) -> float | None:
         if turn is None or turn.observation.status != "ok" or not turn.observation.images:
