@@ -3,7 +3,7 @@
 Each says the paper's row; a model's settings are what differs from ``models.SFT`` and ``models.GRPO``.
 """
 
-from benchmarks.ablations.catalog import codev, figr, pyvision, thyme
+from benchmarks.ablations.catalog import codev, figr, look_less, pyvision, thyme
 from benchmarks.ablations.catalog.starts import FRESH, TUNED
 
 EXPERIMENTS = {
@@ -12,6 +12,7 @@ EXPERIMENTS = {
         *thyme.EXPERIMENTS,
         *pyvision.EXPERIMENTS,
         *codev.EXPERIMENTS,
+        *look_less.EXPERIMENTS,
         *figr.EXPERIMENTS,
     )
 }

@@ -19,9 +19,11 @@ SEEING = Model("untrained", "sft", Model("random", "random", rows=("train", "clo
 SFT = Model("masked", "sft", SEEING)
 GRPO = Model("grpo", "grpo", SFT, method="thyme")
 
+LOOKING = Model("looking", "sft", seeing("untrained_looks", "looks"), ("looks",))
+"""Zooms in by tool call on signs seen from afar, answers about those seen from near, and knows the three modes."""
 COUNTING = Model("counting", "sft", seeing("untrained_needed_looks", "needed_looks"), ("needed_looks",))
 """Looks once or twice, as often as the question needs, and in a third of its rows once more."""
-_QUESTIONS = {COUNTING.name: "needed_look_questions"}
+_QUESTIONS = {LOOKING.name: "look_questions", COUNTING.name: "needed_look_questions"}
 
 
 def reinforced(name: str, method: str, start: Model = SFT, **settings: object) -> Model:
