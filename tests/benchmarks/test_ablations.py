@@ -106,6 +106,27 @@ def test_arms_that_are_not_asked_have_only_measures_of_their_training():
             assert all(key.startswith(("rolled_", "first_", "last_")) for key in keys)
 
 
+def test_tables_have_measures_that_every_arm_has():
+    of_training_alone = ("rolled_", "first_", "last_")
+    for experiment in EXPERIMENTS.values():
+        for arm in experiment.arms:
+            if arm.model.program != "grpo":
+                assert not any(key.startswith(of_training_alone) for key in experiment.measures)
+            for key in experiment.measures:
+                if key.startswith("sums_"):
+                    assert "held_out_sums" in arm.questions
+                if key.endswith(("_far", "_near")):
+                    assert arm.questions == ("held_out_looks",)
+                if key.endswith(("_look", "_looks")):
+                    assert arm.questions == ("held_out_needed_looks",)
+
+
+def test_what_every_paper_leads_one_to_expect_is_compared():
+    papers = {one.row.paper for one in EXPERIMENTS.values()}
+    assert papers == {"Thyme", "PyVision-RL", "CodeV", "Look Less, Reason More", "FIGR"}
+    assert all(one.comparisons for one in EXPERIMENTS.values())
+
+
 def test_published_seeds_were_not_tuned_on_and_are_enough():
     assert all(len(one.seeds) >= 3 and not set(one.seeds) & set(TUNED) for one in EXPERIMENTS.values())
     assert PROOF.seeds == FRESH
