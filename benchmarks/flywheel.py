@@ -17,12 +17,13 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.ablations import report, results
-from benchmarks.ablations.catalog import FRESH, SFT, TUNED
+from benchmarks.ablations.catalog.starts import FRESH, SFT, TUNED
 from benchmarks.ablations.evaluations import measures
 from benchmarks.ablations.experiment import MEASURES, Arm, Comparison, Experiment, PaperRow
 from benchmarks.ablations.models import MAX_PIXELS, Model, sft_settings
 from benchmarks.ablations.runner import alone
-from benchmarks.ablations.world import StreetSigns, ship
+from benchmarks.ablations.world import ship
+from benchmarks.ablations.world.signs import StreetSigns
 from pipelines.generation.flywheel import TurnReport, write_turn
 from pipelines.generation.recipes import Recipe, load_recipes, without_hints
 from pipelines.publishing.turn_dataset import Keeps, TurnDataset
