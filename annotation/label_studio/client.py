@@ -144,7 +144,7 @@ class LabelStudioClient:
     def tasks_after(self, project_id: int, task_id: int) -> Iterator[TaskListing]:
         for row in self._pages("tasks", task_id, project=project_id):
             data = row["data"] or {}
-            yield TaskListing(row["id"], str(data.get("key", "")), row["total_annotations"], data, row["overlap"])
+            yield TaskListing(row["id"], str(data.get("key", "")), row["n_annotations"], data, row["overlap"])
 
     def now(self) -> datetime:
         response = self._retry(lambda: self._http.get("/health"))

@@ -23,6 +23,7 @@ import dagster as dg
 import datasets
 import httpx
 import pytest
+import sqlalchemy as sa
 from PIL import Image, ImageDraw
 from typer.testing import CliRunner
 
@@ -769,6 +770,7 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
             assert skip.status_code == 201
             back = ann.patch(f"/api/annotations/{skip.json()['id']}/", json={"was_cancelled": False})
             assert back.status_code == 403, "an empty skip does not become a submission"
+        as_if_killed_before_counting(server, project.project_id)
         assert sync.run(pool).imported == {"cross_check": 1}
         promote = ["users", "add", "gated@example.com", "--role", "expert"]
         beforehand = CliRunner().invoke(app, [*promote, "--dry-run"], env=environment)
@@ -789,6 +791,19 @@ def test_the_gate_refuses_whatever_the_sync_would_not_take(server: LabelStudioSe
         assert Sync(journal, studio, strict, say=said.append).run(pool).imported == {"annotate": 1}
         assert doctor.examine().sentences == []
         assert len(journal.blocked_submissions()) >= 5, "of JSON; the fence refuses the rest"
+
+
+def as_if_killed_before_counting(server: LabelStudioServer, project: int) -> None:
+    """Label Studio stores an annotation first, and counts its task's afterwards: a kill in between loses the count."""
+    started = server.find()
+    assert started is not None
+    url = started.database.replace("postgresql://", "postgresql+psycopg://").replace("***", "x")
+    file = server.folder / "studio" / "label_studio.sqlite3"
+    studio = sa.create_engine(f"sqlite:///{file}" if url == "sqlite" else url)
+    forget = sa.text("UPDATE task SET total_annotations = 0, cancelled_annotations = 0 WHERE project_id = :project")
+    with studio.begin() as connection:
+        assert connection.execute(forget, {"project": project}).rowcount == 3
+    studio.dispose()
 
 
 def test_the_sensor_hands_out_and_asks_for_a_run_when_something_came_in(

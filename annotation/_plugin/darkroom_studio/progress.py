@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from darkroom_studio.changes import counted
 from darkroom_studio.permissions import is_open, round_of
 from django.db.models import Count, F, Q
 from django.db.models.fields.json import KT
@@ -93,7 +94,8 @@ def _waiting(project: Any, user: Any) -> Any:
     """Tasks that Label Studio would serve; it keeps one for whoever has it open, for an hour."""
     others = Q(locks__expire_at__gt=now()) & ~Q(locks__user=user)
     tasks = Task.objects.filter(project=project, is_labeled=False).exclude(annotations__completed_by=user)
-    return tasks.annotate(n_open=Count("locks", filter=others)).filter(n_open__lt=F("overlap") - F("total_annotations"))
+    tasks = counted(tasks).annotate(n_open=Count("locks", filter=others))
+    return tasks.filter(n_open__lt=F("overlap") - F("n_annotations"))
 
 
 def _sent_back(waiting: Any, user: Any, project: Any, projects: Iterable[Any]) -> int:
