@@ -56,7 +56,7 @@ class Claims:
             self._read_clock(connection)
 
     def take(self, connection: sa.Connection, keys: Sequence[str]) -> set[str]:
-        """Those of ``keys`` that nobody performs: they are this holder's from now on."""
+        """Those of ``keys`` that are free: they are this holder's from now on."""
         mine = self._mine()
         in_order = sorted(set(keys))  # the same for all, or two that share keys would wait for each other
         taken = set(connection.scalars(self._insertion(), [{"key": key, **mine} for key in in_order]))
