@@ -37,6 +37,7 @@ LONGEST = (
     "tests/e2e/test_demo.py",
     "tests/sandbox/",
     "tests/e2e/test_annotation.py",
+    "tests/e2e/test_ablations.py",
     "tests/e2e/test_killed_demo.py",
     "tests/e2e/test_annotation_",
     "tests/e2e/test_readme_commands.py",
