@@ -259,7 +259,7 @@ def write_images(home: Path, n_records: int) -> None:
     folder.mkdir(parents=True)
     for number in range(n_records):
         chance = random.Random(number)
-        # blocks of 16 x 9 have the same corners everywhere: the near-duplicate search of 1,000 would take most of the hour
+        # no blocks: their corners are alike everywhere, and the search of near-duplicates would take most of an hour
         noise = Image.frombytes("RGB", (64, 36), chance.randbytes(64 * 36 * 3))
         image = noise.resize(SIZE, Image.Resampling.BICUBIC)
         image.save(folder / f"{number:04d}.png")
