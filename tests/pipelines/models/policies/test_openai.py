@@ -232,10 +232,24 @@ def test_the_cost_follows_the_prices_that_the_user_gave(ask):
     assert usage.cost_usd == pytest.approx(0.002 + 0.0002)
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
+ODD = [[], "12", {"prompt_tokens": "many", "completion_tokens": -5}, {"prompt_tokens": [1], "completion_tokens": 1e999}]
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}, *ODD])
 def test_a_server_that_counts_nothing_costs_nothing(server, ask, usage):
     server.says((200, {**GOOD, "usage": usage}))
     assert ask().usage == Usage(calls=1)
+
+
+def test_counts_that_are_texts_are_read(server, ask):
+    server.says((200, {**GOOD, "usage": {"prompt_tokens": "1000", "completion_tokens": 20.0}}))
+    assert ask().usage == Usage(calls=1, prompt_tokens=1000, completion_tokens=20)
+
+
+def test_content_in_parts_is_their_text(server, ask):
+    parts = [{"type": "text", "text": "It says "}, {"type": "refusal"}, {"type": "text", "text": "42."}]
+    server.says((200, {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}))
+    assert ask().text == "It says 42."
 
 
 @pytest.mark.parametrize(("reason", "finished"), [("length", False), ("stop", True), (None, True)])
