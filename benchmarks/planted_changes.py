@@ -2,7 +2,8 @@
 
 ``TUNING`` chose the thresholds of the search; ``HELD_OUT`` is what is reported. They share no photograph, no generator
 and no template. Each holds hard negatives: parts of one photograph that do not overlap or only by a fifth, charts of
-one template with other numbers, pages of one document, scenes of one kind, photographs of like subjects.
+one template with other numbers, pages of one document, scenes of one kind, photographs of like subjects, smooth images
+(``benchmarks/smooth_images.py``).
 """
 
 import io
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
+from benchmarks.smooth_images import balloons, birds, defocused, glows, hazes, lit_surfaces, relief, skies, studio
 from pipelines.demo.images.charts import charts
 from pipelines.demo.images.diagrams import diagrams
 from pipelines.demo.images.material import font, packaged_bytes
@@ -115,6 +117,11 @@ def tuning() -> list[Item]:
         Item(name, _chart(template, chance)) for name, template in (("line chart", 1), ("table", 2)) for _ in range(9)
     ]
     items += [Item("document", page) for page in _document(Path("docs/families.md").read_text())]
+    items += [Item("smooth part", part) for part in defocused(photographs, chance, n=2)]
+    items += [Item("smooth sky", sky) for sky in skies(chance, n=8)]
+    items += [Item("smooth glow", glow) for glow in glows(chance, n=8)]
+    items += [Item("smooth backdrop", thing) for thing in studio(chance, n=8)]
+    items += [Item("smooth sky", sky) for sky in birds(chance, n=16)]
     return _each_once(items)
 
 
@@ -128,6 +135,11 @@ def held_out(seed: int = 7) -> list[Item]:
     items += [Item("document", page) for path in _DOCUMENT for page in _document(Path(path).read_text())]
     items += [Item("scene", _scene(chance)) for _ in range(24)]
     items += [Item("texture", _texture(chance)) for _ in range(16)]
+    items += [Item("smooth part", part) for part in defocused(photographs, chance, n=3)]
+    items += [Item("smooth relief", part) for part in relief(chance, n=12)]
+    items += [Item("smooth haze", haze) for haze in hazes(chance, n=12)]
+    items += [Item("smooth surface", surface) for surface in lit_surfaces(chance, n=12)]
+    items += [Item("smooth sky", sky) for sky in balloons(chance, n=12)]
     return _each_once(items)
 
 
