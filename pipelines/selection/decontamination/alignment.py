@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.looks import Gray, Places, scaled
+from pipelines.selection.duplicates.local_features import Gray, Places, scaled
 from pipelines.vision.refinement import details, refined
 from pipelines.vision.registration import Matrix, correlation, laid_over
 

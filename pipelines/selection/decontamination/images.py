@@ -6,6 +6,7 @@ tell whether a part of one is in the other.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,10 @@ from PIL import Image
 
 from pipelines.selection.decontamination.alignment import Alignment, align
 from pipelines.selection.decontamination.base import ContaminationKind
-from pipelines.selection.decontamination.features import KEPT_SIDE, Fingerprint, features_of_both
+from pipelines.selection.decontamination.features import KEPT_SIDE, SOUGHT, Fingerprint
 from pipelines.selection.duplicates.images import Positions
-from pipelines.selection.duplicates.looks import Features, Gray, Look, gray_pixels, look_of_gray, scaled
+from pipelines.selection.duplicates.local_features import Features, Gray, features_of_both, scaled
+from pipelines.selection.duplicates.looks import Look, gray_pixels, look_of_gray
 from pipelines.selection.duplicates.part_index import SAME_PLACE, PartIndex
 from pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash, perceptual_hash
 from pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
@@ -76,7 +78,7 @@ class ImageIndex:
             return [ImageMatch(self._numbers[sha256], "image", 1.0, "the same bytes")]
         large, phash = gray_pixels(image), perceptual_hash(image)
         gray = scaled(large, min(1.0, KEPT_SIDE / max(large.shape)))  # the side at which images are kept
-        sides = features_of_both(gray, most=_MOST_FEATURES)
+        sides = features_of_both(gray, replace(SOUGHT, most=_MOST_FEATURES))
         proposed = [(is_mirrored, one) for is_mirrored in (0, 1) for one in candidates(self._parts, sides[is_mirrored])]
         numbers = sorted({one.image for _, one in proposed}.union(self._near(phash) if phash else ()))
         look = look_of_gray(gray, phash)

@@ -15,13 +15,14 @@ import numpy as np
 
 from pipelines.selection.duplicates.base import Duplicate
 from pipelines.selection.duplicates.images import Hashes, Positions, pairs_once
-from pipelines.selection.duplicates.looks import SIGNATURE_WORDS, Features, Look, Signatures
+from pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
+from pipelines.selection.duplicates.looks import Look
 from pipelines.selection.duplicates.part_index import PartIndex, starts_of
 from pipelines.selection.duplicates.perceptual import BITS, TURNS
 from pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 
-MIN_SHARED = 6
-"""Unrelated images rarely share as many of their features."""
+MIN_SHARED = 3
+"""Of unrelated images of the tuning set one pair in forty shares as many."""
 _BLOCK = 128
 _MOST = 200
 """More than an image has features: hashes that are near are the best evidence."""

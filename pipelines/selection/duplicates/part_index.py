@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.images import Positions, expanded, pairs_once
-from pipelines.selection.duplicates.looks import SIGNATURE_WORDS, Features, Signatures
+from pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
 
 SAME_PLACE = 56
 """Bits of 256: nine in ten true matches of a recompressed crop stay below, of chance pairs one in several thousand."""

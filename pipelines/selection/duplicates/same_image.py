@@ -3,57 +3,58 @@
 The frame comes from the hashes (the whole image, in a quarter turn or mirrored) or from the features that most others
 agree with; the pixels decide. Both are compared place by place: where one of the two has details, do the other's
 correlate? An image that was written on differs in one compact region. A chart of the same template with other numbers,
-or another page of a document, differs all over. The verdict on two looks does not depend on their order.
+or another page of a document, differs all over. Where details are few (a sky, a wall, what is out of focus), those of a
+copy four times smaller decide, the shading: without the places where something was put on one of the two. The verdict
+on two looks does not depend on their order.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from typing import Self
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.looks import SIGNATURE_WORDS, Features, Gray, Look, Places, Signatures, placed
-from pipelines.vision.refinement import details, refined
-from pipelines.vision.registration import Matrix, laid_over
+from pipelines.selection.duplicates.local_features import Gray
+from pipelines.selection.duplicates.looks import Look
+from pipelines.selection.duplicates.overlaid import Mask, Overlaid, Places, Scale
+from pipelines.selection.duplicates.poses import FEWEST, pose_of_features
+from pipelines.vision.refinement import refined
+from pipelines.vision.registration import Matrix
 
 HASH_BITS = 12
 """Hashes of 64 bits that differ in as few may be of one image; the pixels tell."""
 
-_SAME_PLACE = 64
-_FEWEST = 4
-_SMALLEST_SIDE = 16
-_SURE = 12
-"""So many agreeing features give the right frame: if the pixels differ there, the images do."""
 _EXACT = 25
 """So many give it to a fraction of a pixel; a frame of fewer is refined on the pixels."""
-_NEAR = 0.03
 _MIN_OVERLAP = 0.6
 """Of what the two show together, the share that both show."""
-_HOPELESS_OVERLAP = 0.5
-"""Below, the pixels are not looked at: refining a frame changes the overlap by 0.01 at most (tuning set)."""
-_MARGIN = 0.06
-"""Left out on every side: a turn by two degrees leaves its corners there."""
-_DETAILS = 4.0
-"""Variance, squared grey levels, from which a place has details."""
-_SIGMAS, _WINDOW = (1.0, 4.0), (15, 15)
-_FINE_SIGMAS, _FINE_WINDOW, _FINE_ALIKE, _FINE_ALL = (0.5, 1.5), (9, 9), 0.7, 0.85
-"""For print: tables with other numbers agree in 0.55 to 0.61 of it, the same ones turned or cut in 0.96 and more."""
-_PRINT = 200.0
-"""Variance from which details are print: what is fainter vanishes in a brighter copy."""
+_DETAILS = Scale(sigmas=(1.0, 4.0), window=15, variance=4.0, alike=0.6)
+_SHADES = replace(_DETAILS, variance=1.0, margin=0.12)
+"""Of a copy ``_COARSE`` times smaller: its noise is lower, and corners reach further."""
+_PRINT = Scale(sigmas=(0.5, 1.5), window=9, variance=200.0, alike=0.7)
+"""What is fainter than print vanishes in a brighter copy."""
+_PRINT_ALL = 0.85
+"""Tables with other numbers agree in 0.55 to 0.61 of their print, the same ones turned or cut in 0.96 and more."""
 _PLAIN_GROUND = 0.4
-_ALIKE = 0.6
-"""Correlation of the details around a place from which the two agree there."""
 _ALL = 0.9
 _PHOTOGRAPH = 0.75
 _PHOTOGRAPH_COVERED = 0.5
 _WRITTEN_ON = 0.5
 _COMPACT = 0.3
-_SPECK = 0.004
 _PROMISING = 0.35
 """Share agreeing from which a frame of few features is refined; of same images that need it, 0.43 and more."""
 _N_STEPS, _EPSILON = 20, 1e-3
+_COARSE = 4
+_SHADING = 0.75
+"""Of the places with shading: nearly all same images agree in 0.84 and more, other smooth ones in 0.62 and less (tuning
+set, and one caption on several)."""
+_SHADING_COVERED = 0.3
+_FEW = 0.25
+"""Share of the overlap with details that agree: below, they may be a watermark that both bear."""
+_MOVED, _REPLACED = 0.001, 0.02
+"""Of the image. Of 173 smooth images with a caption 170 stay below both; so do 4 of 780 pairs of birds in one sky, and
+none of 276 pairs of things before one backdrop (tuning set)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,11 @@ class ImageComparison:
     region: float
     mirrored: bool = False
 
+    @classmethod
+    def of(cls, overlaid: Overlaid, places: Places) -> Self:
+        """That of places compared."""
+        return cls(overlaid.overlap, places.share_agreeing, places.covered, places.region)
+
     @property
     def same(self) -> bool:
         """Whether the two are one image."""
@@ -79,22 +85,80 @@ class ImageComparison:
         is_written_on = self.region <= _COMPACT and self.agreeing >= _WRITTEN_ON
         return self.agreeing >= _ALL or is_photograph or is_written_on
 
+    @property
+    def same_shading(self) -> bool:
+        """Whether the two may be one image if this compares their shading."""
+        return self.overlap >= _MIN_OVERLAP and self.agreeing >= _SHADING
+
 
 def same_image(look: Look, beside: Look) -> ImageComparison | None:
     """How the two agree if they are one image; None if they are not."""
     first, second = sorted((look, beside), key=lambda one: one.jpeg)
     if first.jpeg == second.jpeg:
         return ImageComparison(1.0, 1.0, 1.0, 0.0)
-    grays = (first.gray, second.gray)
-    for gray, matrix, is_mirrored, n_agreeing in _frames(first, second, *grays):
-        compared = _laid_over(gray, grays[1], matrix, is_mirrored)
-        if compared is not None and not compared.same and 0 < n_agreeing < _EXACT and compared.agreeing >= _PROMISING:
-            compared = _laid_over(
-                gray, grays[1], refined(gray, grays[1], matrix, n_steps=_N_STEPS, epsilon=_EPSILON), is_mirrored
-            )
-        if compared is not None and compared.same and _same_print(gray, grays[1], matrix):
-            return compared
+    second_gray = second.gray
+    for gray, matrix, is_mirrored, n_agreeing in _frames(first, second, first.gray, second_gray):
+        compared = _same_details(gray, second_gray, matrix, n_agreeing)
+        if compared is not None and _same_print(gray, second_gray, matrix):
+            return replace(compared, mirrored=is_mirrored)
     return None
+
+
+def _same_details(gray: Gray, beside: Gray, matrix: Matrix, n_agreeing: int) -> ImageComparison | None:
+    """How the two agree in their details, if they do; where these are few, the shading must agree too."""
+    overlaid = Overlaid.by(matrix, gray, beside)
+    if overlaid is None:
+        return None
+    places = overlaid.places(_DETAILS)
+    compared = ImageComparison.of(overlaid, places)
+    if not compared.same and 0 < n_agreeing < _EXACT and compared.agreeing >= _PROMISING:
+        better = _refined(gray, beside, matrix, places.differing)
+        overlaid = Overlaid.by(better, gray, beside)
+        if overlaid is not None and (places_better := overlaid.places(_DETAILS)).share_agreeing > compared.agreeing:
+            matrix, places, compared = better, places_better, ImageComparison.of(overlaid, places_better)
+    if compared.same and compared.covered >= _FEW:
+        return compared
+    if compared.region > _COMPACT or places.moved > _MOVED or places.replaced > _REPLACED:
+        return None
+    shading = _shading(gray, beside, matrix, places.differing)
+    if shading is None or (compared.same and shading.same_shading):
+        return compared if compared.same else None
+    return shading if shading.same_shading and shading.covered >= _SHADING_COVERED else None
+
+
+def _shading(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask) -> ImageComparison | None:
+    """How the two agree in the details of small copies, outside what was put on one of them."""
+    small, small_beside = (_shrunk(side) for side in (gray, beside))
+    frame = _after(_whole(beside, small_beside), _after(matrix, _whole(small, gray)))
+    mask = cv2.dilate((_shrunk(left_out.astype(np.uint8) * 255) > 0).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+    compared = _shades(small, small_beside, frame, mask)
+    if compared is None or compared.same_shading or compared.agreeing < _PROMISING:
+        return compared
+    return _shades(small, small_beside, _refined(small, small_beside, frame), mask)
+
+
+def _shades(small: Gray, beside: Gray, matrix: Matrix, mask: Mask) -> ImageComparison | None:
+    """None where the small copies hardly overlap or have no details."""
+    overlaid = Overlaid.by(matrix, small, beside)
+    if overlaid is None:
+        return None
+    overlaid = overlaid.without(mask)
+    places = overlaid.places(_SHADES)
+    return ImageComparison.of(overlaid, places) if places.detailed.any() else None
+
+
+def _shrunk(gray: Gray) -> Gray:
+    height, width = (max(1, round(side / _COARSE)) for side in gray.shape)
+    return np.asarray(cv2.resize(gray, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _after(second: Matrix, first: Matrix) -> Matrix:
+    """The one map after the other."""
+    return second[:, :2] @ first + np.array([[0, 0, 1]]) * second[:, 2:]
+
+
+def _refined(gray: Gray, beside: Gray, matrix: Matrix, left_out: Mask | None = None) -> Matrix:
+    return refined(gray, beside, matrix, n_steps=_N_STEPS, epsilon=_EPSILON, left_out=left_out)
 
 
 def _same_print(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
@@ -104,18 +168,16 @@ def _same_print(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
     """
     if min(_plain_share(gray), _plain_share(beside)) < _PLAIN_GROUND:
         return True
-    return any(
-        _print_agrees(gray, beside, frame)
-        for frame in (matrix, refined(gray, beside, matrix, n_steps=_N_STEPS, epsilon=_EPSILON))
-    )
+    return any(_print_agrees(gray, beside, frame) for frame in (matrix, _refined(gray, beside, matrix)))
 
 
 def _print_agrees(gray: Gray, beside: Gray, matrix: Matrix) -> bool:
-    overlay = laid_over(beside, matrix, gray.shape[::-1], border=cv2.BORDER_REPLICATE)
-    alike, energy = _alike(gray, overlay.pixels, _FINE_SIGMAS, _FINE_WINDOW)
-    detailed = (energy > _PRINT) & _inner(overlay.coverage == 255)
-    rows, columns = np.nonzero(detailed & (alike <= _FINE_ALIKE))
-    if len(rows) <= (1 - _FINE_ALL) * detailed.sum():
+    overlaid = Overlaid.by(matrix, gray, beside)
+    if overlaid is None:
+        return False
+    places = overlaid.places(_PRINT)
+    rows, columns = np.nonzero(places.detailed & ~places.agreeing)
+    if len(rows) <= (1 - _PRINT_ALL) * places.detailed.sum():
         return True
     (top, bottom), (left, right) = (np.percentile(at, (5, 95)) for at in (rows, columns))
     return bool((bottom - top) * (right - left) <= _COMPACT * gray.size)
@@ -136,15 +198,10 @@ def _frames(first: Look, second: Look, gray: Gray, second_gray: Gray) -> Iterato
                 side = gray[:, ::-1] if turn >= 4 else gray
                 turned = np.ascontiguousarray(np.rot90(side, turn % 4))
                 yield turned, _whole(turned, second_gray), turn >= 4, 0
-    sides, longer, most = (gray, np.ascontiguousarray(gray[:, ::-1])), max(second_gray.shape), 0
+    sides, longer = (gray, np.ascontiguousarray(gray[:, ::-1])), max(second_gray.shape)
     for is_mirrored in (False, True):
-        matrix, n = _pose(first.features[is_mirrored], second.features[0], longer)
-        most = max(most, n)
-        if n >= _FEWEST:
-            yield sides[is_mirrored], matrix, is_mirrored, n
-    for is_mirrored in (False, True) if most < _SURE else ():
-        matrix, n = _pose(_sift(first.jpeg, is_mirrored), _sift(second.jpeg, False), longer)
-        if n >= _FEWEST:
+        matrix, n = pose_of_features(first.features[is_mirrored], second.features[0], longer)
+        if n >= FEWEST:
             yield sides[is_mirrored], matrix, is_mirrored, n
 
 
@@ -152,119 +209,3 @@ def _whole(gray: Gray, beside: Gray) -> Matrix:
     """All of one onto all of the other, pixel centres on pixel centres."""
     across, down = beside.shape[1] / gray.shape[1], beside.shape[0] / gray.shape[0]
     return np.array([[across, 0, (across - 1) / 2], [0, down, (down - 1) / 2]])
-
-
-@lru_cache(maxsize=1024)
-def _sift(jpeg: bytes, mirrored: bool) -> Features:
-    """More and better ones, for the few pairs whose quick ones leave it open; signatures are signs about two levels."""
-    gray = np.asarray(cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_GRAYSCALE), np.uint8)
-    side = np.ascontiguousarray(gray[:, ::-1]) if mirrored else gray
-    detector = cv2.SIFT.create(200, contrastThreshold=0.01)
-    found = detector.detect(side) if min(side.shape) >= _SMALLEST_SIDE else ()  # OpenCV raises on a line of pixels
-    if not len(found):
-        return Features(placed(()), np.empty((0, SIGNATURE_WORDS), np.uint64))
-    points, described = detector.compute(side, found)
-    descriptors = np.asarray(described, np.float32)
-    roots = np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-9))
-    signs = np.packbits(np.hstack([roots > 0.06, roots > 0.12]), axis=1)
-    return Features(placed(points), np.ascontiguousarray(signs).view(np.uint64))
-
-
-def _pose(features: Features, beside: Features, side: int) -> tuple[Matrix, int]:
-    """The similarity that most pairs of features agree with, and how many do."""
-    pairs = _mutual(features.signatures, beside.signatures)
-    if len(pairs) < _FEWEST:
-        return np.eye(2, 3), 0
-    here, there = features.places[pairs[:, 0]], beside.places[pairs[:, 1]]
-    linears, shifts = _similarities(here, there)
-    missed = np.einsum("mij,nj->mni", linears, here[:, :2]) + shifts[:, None] - there[None, :, :2]
-    zooms = np.abs(np.log2(there[:, 2] / here[:, 2])[None] - np.log2(there[:, 2] / here[:, 2])[:, None])
-    agreeing = (np.hypot(missed[..., 0], missed[..., 1]) <= _NEAR * side) & (zooms < 0.6)
-    best = int(agreeing.sum(axis=1).argmax())
-    chosen, n = agreeing[best], int(agreeing[best].sum())
-    matrix = np.column_stack([linears[best], shifts[best]])
-    if n < _FEWEST:
-        return matrix, n
-    points, points_there = (np.ascontiguousarray(places[chosen, :2]) for places in (here, there))
-    fitted = cv2.estimateAffinePartial2D(points, points_there, ransacReprojThreshold=3.0)[0]
-    return (matrix if fitted is None else np.asarray(fitted, np.float64)), n
-
-
-def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
-    """Pairs of signatures, each the other's nearest."""
-    if not len(signatures) or not len(beside):
-        return np.empty((0, 2), np.int64)
-    words = zip(signatures.T, beside.T, strict=True)  # word by word: three times as fast as a sum over an axis of four
-    distances = sum(np.bitwise_count(own[:, None] ^ other[None]).astype(np.uint16) for own, other in words)
-    nearest, back = distances.argmin(axis=1), distances.argmin(axis=0)
-    here = np.arange(len(signatures))
-    kept = (back[nearest] == here) & (distances[here, nearest] <= _SAME_PLACE)
-    return np.stack([here[kept], nearest[kept]], axis=1)
-
-
-def _similarities(here: Places, there: Places) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of every pair the similarity that takes one place to the other: (n, 2, 2) and (n, 2)."""
-    scale = (there[:, 2] / here[:, 2]).astype(np.float64)
-    turn = np.deg2rad((there[:, 3] - here[:, 3]).astype(np.float64))
-    cos, sin = scale * np.cos(turn), scale * np.sin(turn)
-    linears = np.stack([np.stack([cos, -sin], axis=1), np.stack([sin, cos], axis=1)], axis=1)
-    return linears, there[:, :2] - np.einsum("nij,nj->ni", linears, here[:, :2])
-
-
-def _laid_over(gray: Gray, beside: Gray, matrix: Matrix, is_mirrored: bool) -> ImageComparison | None:
-    """None where the two share less than half of what they show, or nothing with details."""
-    overlay = laid_over(beside, matrix, gray.shape[::-1], border=cv2.BORDER_REPLICATE)
-    inside = overlay.coverage == 255
-    of_gray = float(inside.mean())
-    of_beside = min(1.0, float(inside.sum() * abs(np.linalg.det(matrix[:, :2])) / beside.size))
-    overlap = 1 / (1 / of_gray + 1 / of_beside - 1) if min(of_gray, of_beside) > 0 else 0.0
-    if overlap < _HOPELESS_OVERLAP:
-        return None
-    inner = _inner(inside)
-    alike, energy = _alike(gray, overlay.pixels, _SIGMAS, _WINDOW)
-    detailed = (energy > _DETAILS) & inner
-    agreeing = detailed & (alike > _ALIKE)
-    n_detailed = int(detailed.sum())
-    if not n_detailed:
-        return None
-    region = _region(detailed & ~agreeing)
-    return ImageComparison(
-        overlap, float(agreeing.sum() / n_detailed), float(agreeing.sum() / inner.sum()), region, is_mirrored
-    )
-
-
-def _inner(inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The overlap without what lies beside its edge or in the margin."""
-    height, width = inside.shape
-    inner = cv2.erode(inside.astype(np.uint8), np.ones((7, 7), np.uint8)) > 0
-    top, left = round(height * _MARGIN), round(width * _MARGIN)
-    kept = np.zeros_like(inside)
-    kept[top : height - top, left : width - left] = True
-    return np.asarray(inner & kept)
-
-
-def _alike(
-    gray: Gray, beside: Gray, sigmas: tuple[float, float], window: tuple[int, int]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Around every place the correlation of the details, whatever their brightness, and the larger of the variances."""
-    levels, levels_beside = details(gray, *sigmas), details(beside, *sigmas)
-    own = cv2.boxFilter(levels * levels, -1, window)
-    of_beside = cv2.boxFilter(levels_beside * levels_beside, -1, window)
-    both = cv2.boxFilter(levels * levels_beside, -1, window)
-    energy = np.maximum(own, of_beside)
-    alike = both / np.sqrt(own * of_beside + 1e-6)
-    alike[np.minimum(own, of_beside) < 0.02 * energy] = 0.0
-    return np.asarray(alike, np.float32), np.asarray(energy, np.float32)
-
-
-def _region(differing: NDArray[np.bool_]) -> float:
-    """The box around all that differs, specks left out, as a share of the image."""
-    opened = cv2.morphologyEx(differing.astype(np.uint8), cv2.MORPH_OPEN, np.ones((5, 5), np.uint8))
-    stats = np.asarray(cv2.connectedComponentsWithStats(opened)[2])[1:]
-    large = stats[stats[:, cv2.CC_STAT_AREA] > _SPECK * differing.size]
-    if not len(large):
-        return 0.0
-    left, top = large[:, cv2.CC_STAT_LEFT], large[:, cv2.CC_STAT_TOP]
-    width = (left + large[:, cv2.CC_STAT_WIDTH]).max() - left.min()
-    height = (top + large[:, cv2.CC_STAT_HEIGHT]).max() - top.min()
-    return float(width * height / differing.size)

@@ -1,0 +1,118 @@
+"""Local features: places of an image that are found again when it is cropped, scaled, turned or recompressed.
+
+SIFT (Lowe, 2004) with square-rooted descriptors (Arandjelović and Zisserman, 2012), kept as 256 signs of projections:
+signatures. Matching ones of a crop differ in 15 bits at the median, unrelated ones in about 130. They are spread evenly
+over the image, so that a small crop has its share of them and a caption does not take them all.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Gray = NDArray[np.uint8]
+Signatures = NDArray[np.uint64]
+Places = NDArray[np.float32]
+
+SIGNATURE_WORDS = 4
+"""A signature is four words of 64 bits."""
+
+_SMALLEST_SIDE = 16
+_DESCRIPTOR = tomllib.loads(Path(__file__).with_name("mean_descriptor.toml").read_text())
+_MEAN = np.array(_DESCRIPTOR["thousandths"], np.float32).ravel() / 1000
+"""Projections are taken about it: about the origin, all descriptors would look alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """``places``: (n, 4) of x, y, size (pixels of the image) and angle (degrees); ``signatures``: (n, 4) words."""
+
+    places: Places
+    signatures: Signatures
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """Which features: at most ``most``, found at ``largest_side`` pixels and spread over ``cells`` x ``cells``.
+
+    ``contrast`` is SIFT's threshold, lower for fainter ones; a descriptor covers ``reach`` times the usual radius.
+    """
+
+    most: int
+    largest_side: int
+    contrast: float
+    cells: int
+    reach: float = 1.0
+
+
+def features_of_both(gray: Gray, sought: Sought) -> tuple[Features, Features]:
+    """Those of the image and of its mirror image, whose descriptors are the same with bins in another order."""
+    places, descriptors = _described(gray, sought)
+    mirrored = places * np.array([-1, 1, 1, -1], np.float32) + np.array([gray.shape[1] - 1, 0, 0, 180], np.float32)
+    return Features(places, _signatures(descriptors)), Features(mirrored, _signatures(descriptors[:, _mirrored_bins()]))
+
+
+def scaled(gray: Gray, factor: float) -> Gray:
+    """The image made smaller; as it is for a factor of 1 or more."""
+    if factor >= 1:
+        return gray
+    height, width = (max(1, round(side * factor)) for side in gray.shape)
+    return np.asarray(cv2.resize(gray, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _described(gray: Gray, sought: Sought) -> tuple[Places, NDArray[np.float32]]:
+    factor = min(1.0, sought.largest_side / max(gray.shape))
+    small = scaled(gray, factor)
+    detector = cv2.SIFT.create(contrastThreshold=sought.contrast, edgeThreshold=15)
+    points = detector.detect(small) if min(small.shape) >= _SMALLEST_SIDE else ()  # OpenCV raises on a line of pixels
+    if not len(points):
+        return np.empty((0, 4), np.float32), np.empty((0, len(_MEAN)), np.float32)
+    places = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)
+    responses = np.array([point.response for point in points], np.float32)
+    chosen = _spread(places, responses, small.shape, sought)
+    upscaled = np.asarray(places[chosen] / np.array([factor, factor, factor, 1]), np.float32)
+    # OpenCV begins at the finest octave of those given: one of it leaves the descriptors as they are with all points
+    finest = min(points, key=lambda point: (point.octave + 128) & 255)
+    for point in points:
+        point.size *= sought.reach
+    described = [*(points[at] for at in chosen), finest]
+    return upscaled, np.asarray(detector.compute(small, described)[1][:-1], np.float32)
+
+
+def _spread(places: Places, responses: Places, shape: Sequence[int], sought: Sought) -> NDArray[np.int64]:
+    """The positions of the strongest of every cell in turn, until there are enough."""
+    (height, width), cells = shape, sought.cells
+    rows, columns = (places[:, 1] * cells // height).astype(int), (places[:, 0] * cells // width).astype(int)
+    order = np.lexsort((places[:, 0], places[:, 1], -responses, columns, rows))
+    of_cell = (rows * cells + columns)[order]
+    rank_in_cell = np.arange(len(order)) - np.searchsorted(of_cell, of_cell)
+    chosen: NDArray[np.int64] = order[np.argsort(rank_in_cell, kind="stable")[: sought.most]]
+    return chosen
+
+
+@cache
+def _mirrored_bins() -> NDArray[np.int64]:
+    """4 x 4 places around the point, its direction along the second, with 8 directions each."""
+    bins = np.arange(len(_MEAN)).reshape(4, 4, 8)
+    return np.asarray(bins[::-1][:, :, (-np.arange(8)) % 8].ravel())
+
+
+@cache
+def _projections() -> NDArray[np.float32]:
+    rng = np.random.default_rng(20261121)
+    rotations = [np.linalg.qr(rng.standard_normal((len(_MEAN), len(_MEAN))))[0] for _ in range(2)]
+    return np.hstack(rotations).astype(np.float32)
+
+
+def _signatures(descriptors: NDArray[np.float32]) -> Signatures:
+    roots = np.sqrt(descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-9))
+    packed = np.packbits((roots - _MEAN) @ _projections() > 0, axis=1)
+    return np.ascontiguousarray(packed).view(np.uint64)
