@@ -113,6 +113,13 @@ def test_things_before_one_backdrop_are_other_images_with_a_caption_too():
     assert near_looks([look_of(images[0]), *(look_of(captioned(image)) for image in images[1:])]) == []
 
 
+def test_things_elsewhere_in_one_sky_make_other_images():
+    images = [smooth(0) for _ in range(4)]
+    for image, (x, y) in zip(images, ((60, 60), (160, 90), (240, 200), (120, 260)), strict=True):
+        ImageDraw.Draw(image).ellipse((x, y, x + 40, y + 40), fill="black")
+    assert near_looks([look_of(image) for image in images]) == []
+
+
 def test_charts_of_one_template_with_other_numbers_are_other_images():
     charts = [look_of(bars(seed)) for seed in range(6)]
     assert near_looks(charts) == []
