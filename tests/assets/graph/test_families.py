@@ -136,7 +136,9 @@ def test_an_unknown_policy_is_said_when_the_definitions_load(monkeypatch: pytest
     from pipelines.models.policies import PolicyUnavailable
 
     monkeypatch.setenv("DARKROOM_POLICY", "orakel")
-    with pytest.raises(PolicyUnavailable, match="DARKROOM_POLICY is 'orakel': Input should be 'oracle', 'openai' or 'local'"):
+    with pytest.raises(
+        PolicyUnavailable, match="DARKROOM_POLICY is 'orakel': Input should be 'oracle', 'openai' or 'local'"
+    ):
         definitions()
 
 
