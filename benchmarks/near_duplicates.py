@@ -2,6 +2,7 @@
 
     python -m benchmarks.near_duplicates                   # the held-out set, some minutes
     python -m benchmarks.near_duplicates --set tuning      # the one that chose the thresholds
+    python -m benchmarks.near_duplicates --folder IMAGES   # your own images, no two alike, and parts of each
 
 Every image of the set is changed in each of nine ways (``benchmarks/planted_changes.py``). Found: the search over
 originals and changed ones names the right original. Beside it the hashes alone, as they are and turned. CPU time of the
@@ -12,10 +13,11 @@ set ``OPENBLAS_NUM_THREADS=1``, or waiting threads count.
 import argparse
 import random
 import time
+from pathlib import Path
 
 import cv2
 
-from benchmarks.planted_changes import CHANGES, held_out, tuning
+from benchmarks.planted_changes import CHANGES, held_out, of_folder, tuning
 from pipelines.selection.duplicates import Duplicate, Look, look_of, near_images, near_looks, perceptual_hash
 from pipelines.selection.duplicates.look_search import Compare
 from pipelines.selection.duplicates.same_image import ImageComparison, same_image
@@ -26,12 +28,17 @@ SEED = 20261123
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--set", choices=("held-out", "tuning"), default="held-out")
+    parser.add_argument("--folder", type=Path, help="instead of a set: images of yours, and parts of each")
     parser.add_argument("--every", type=int, default=1, help="only every so-manieth image")
     parser.add_argument("--seed", type=int, help="another one for the changes and for what is drawn to be held out")
     parser.add_argument("--change", choices=CHANGES, action="append")
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    items = (held_out(arguments.seed or 7) if arguments.set == "held-out" else tuning())[:: arguments.every]
+    if arguments.folder:
+        items = of_folder(arguments.folder)
+    else:
+        items = held_out(arguments.seed or 7) if arguments.set == "held-out" else tuning()
+    items = items[:: arguments.every]
     n, started = len(items), time.process_time()
     by_hash = near_images([perceptual_hash(item.image) for item in items], turned=True)
     seconds_hash, started = time.process_time() - started, time.process_time()

@@ -143,6 +143,12 @@ def held_out(seed: int = 7) -> list[Item]:
     return _each_once(items)
 
 
+def of_folder(folder: Path) -> list[Item]:
+    """The images of a folder and their parts, by name."""
+    images = [(path.name, Image.open(path).convert("RGB")) for path in sorted(folder.iterdir())]
+    return [Item(name, image) for name, whole in images for image in (whole, *_parts(whole))]
+
+
 def _each_once(items: Sequence[Item]) -> list[Item]:
     return list({item.image.tobytes(): item for item in items}.values())
 
