@@ -30,7 +30,9 @@ BUDGET_POOL = "training"
 class JudgeSettings(EndpointSettings):
     """Endpoint, votes and budget of a judge of rollouts. Its defaults differ from those of a policy that writes."""
 
-    kind: Literal["oracle", "openai"] = setting("", "openai", description="`openai`; `oracle`: no judge.")
+    kind: Literal["oracle", "openai", "local"] = setting(
+        "", "openai", description="`openai`; `oracle`: no judge. A policy in its own process (`local`) judges nothing."
+    )
     temperature: float = setting(
         "_TEMPERATURE", 0.1, ge=0, description="Sampling temperature; at 0 all votes are the same."
     )
@@ -40,7 +42,8 @@ class JudgeSettings(EndpointSettings):
 
     @classmethod
     def for_training(cls, environment: Mapping[str, str] = os.environ) -> JudgeSettings | None:
-        """The settings of ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts.
+        """The settings of ``DARKROOM_JUDGE``; None for the embedded judge, which cannot read rollouts, and where only
+        the policy is set and is a checkpoint in its own process.
 
         Raises ``TrainError``, naming the variable, for a value that does not fit or an endpoint that is not set.
         """
@@ -48,14 +51,15 @@ class JudgeSettings(EndpointSettings):
             settings = cls.from_environment("JUDGE", environment, kind="oracle")
         except PolicyUnavailable as error:
             raise TrainError(str(error)) from error
-        if settings.kind == "oracle":
-            return None
         variables = cls.variables("DARKROOM_JUDGE")
+        own_kind = variables["kind"]
+        if environment.get(own_kind) == "local":
+            raise TrainError(f"{own_kind} is 'local': a judge of rollouts is an endpoint (`darkroom serve` makes one)")
+        if settings.kind != "openai":
+            return None
         for field in ("base_url", "model"):
             if not getattr(settings, field):
-                raise TrainError(
-                    f"the judge needs {variables[field]}: set it, or {variables['kind']}=oracle for no judge"
-                )
+                raise TrainError(f"the judge needs {variables[field]}: set it, or {own_kind}=oracle for no judge")
         return settings.model_copy(update={"purse": settings.purse.replace(FAMILY, BUDGET_POOL)})
 
 

@@ -16,6 +16,10 @@ def test_without_an_endpoint_nobody_judges():
     assert JudgeSettings.for_training({}) is None
 
 
+def test_a_policy_in_its_own_process_is_no_judge():
+    assert JudgeSettings.for_training({"DARKROOM_POLICY": "local", "DARKROOM_POLICY_MODEL": "checkpoint"}) is None
+
+
 def test_a_judge_is_what_its_variables_say():
     said = {"VOTES": "3", "MAX_PIXELS": "1000000", "SEND_SCHEMA": "off", "TEMPERATURE": "0.7", "KEY": "MY_KEY"}
     settings = JudgeSettings.for_training(AT | {f"DARKROOM_JUDGE_{ending}": text for ending, text in said.items()})
@@ -50,6 +54,7 @@ def test_a_judge_draws_on_the_purse_of_training_unless_told_otherwise(said, purs
     ("said", "message"),
     [
         ({"DARKROOM_JUDGE": "gpt"}, "DARKROOM_JUDGE is 'gpt'"),
+        ({"DARKROOM_JUDGE": "local"}, "DARKROOM_JUDGE is 'local'.*darkroom serve"),
         ({"DARKROOM_JUDGE_URL": ""}, "needs DARKROOM_JUDGE_URL"),
         ({"DARKROOM_JUDGE_MODEL": ""}, "needs DARKROOM_JUDGE_MODEL"),
         ({"DARKROOM_JUDGE_VOTES": "0"}, "DARKROOM_JUDGE_VOTES is '0'"),
