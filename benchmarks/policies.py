@@ -15,7 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.mock_endpoint import MockEndpoint
-from benchmarks.policy_bars import measure_cap, measure_in_flight, measure_refusals, measure_throughput
+from benchmarks.policy_bars import (
+    measure_cap,
+    measure_in_flight,
+    measure_refusals,
+    measure_sharing,
+    measure_throughput,
+)
 from benchmarks.policy_kills import measure_kills
 from benchmarks.report import describe_machine, report
 from benchmarks.rows import Row
@@ -24,6 +30,7 @@ _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "throughput": measure_throughput,
     "flight": measure_in_flight,
     "cap": measure_cap,
+    "sharing": measure_sharing,
     "refusals": measure_refusals,
     "kill": measure_kills,
 }

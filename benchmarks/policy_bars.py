@@ -1,13 +1,17 @@
 """What the layer costs beside the bare client, how it fills an endpoint, and how it bears refusals."""
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.drafting import DECISION, MockSource, draft, take_in
 from benchmarks.mock_endpoint import MockEndpoint
+from benchmarks.policy_client import IN_ALL
 from benchmarks.rows import Bar, Row, count_row, median_row
 
 N_CALLS = 2_000
+N_CALLS_OF_THREE = 500
+"""Of each of three processes."""
 FLIGHTS = {0.05: 4_000, 0.2: 4_000, 2.0: 5_000}
 """Seconds that a call takes, and how many calls are made, where it is counted how many are in flight."""
 N_IN_FLIGHT = 250
@@ -63,6 +67,31 @@ def measure_cap(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
         shares.append(counts["n_rejected"] / counts["n_calls"] * 100)
     note = "Retry-After: 1; 429 comes at once"
     return [median_row("rejected calls, server takes 32 at once", shares, "%", Bar("at most", 5), note)]
+
+
+def measure_sharing(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
+    rows = []
+    for kind, says in (("darkroom", "each by itself"), ("shared", f"{IN_ALL} in all")):
+        refused, used = zip(*(_three_at_once(endpoint, kind) for _ in range(1 if quick else 3)), strict=True)
+        bars = (Bar("at most", 5), Bar("at least", 90)) if kind == "shared" else (None, None)
+        what = f"three processes, server takes {IN_ALL} at once, {says}"
+        rows.append(median_row(f"{what}: rejected calls", list(refused), "%", bars[0], "1 s a call"))
+        rows.append(median_row(f"{what}: calls in flight, of what it takes", list(used), "%", bars[1]))
+    return rows
+
+
+def _three_at_once(endpoint: MockEndpoint, kind: str) -> tuple[float, float]:
+    """Rejected calls, and the mean of those in flight while any was, in %."""
+    endpoint.reset(cap=IN_ALL, seconds=1.0)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(3) as pool:
+        folders = [Path(folder) / ("ledger" if kind == "shared" else str(number)) for number in range(3)]
+        for path in folders:
+            path.mkdir(exist_ok=True)
+        list(pool.map(lambda path: endpoint.run(kind, path, N_CALLS_OF_THREE), folders))
+    counts = endpoint.counts()
+    seconds = {int(n): seconds for n, seconds in counts["seconds_with"].items() if int(n)}
+    mean = sum(n * each for n, each in seconds.items()) / sum(seconds.values())
+    return counts["n_rejected"] / counts["n_calls"] * 100, mean / IN_ALL * 100
 
 
 def measure_refusals(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:

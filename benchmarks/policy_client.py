@@ -1,14 +1,16 @@
 """One client at work on the mock endpoint, in a process of its own; prints what it took, as JSON.
 
-    python -m benchmarks.policy_client aiohttp|bare|darkroom URL FOLDER N_ROWS
+    python -m benchmarks.policy_client aiohttp|bare|darkroom|shared URL FOLDER N_ROWS
 
 ``aiohttp`` posts and reads JSON, nothing else: the least that a client on this transport can do. ``bare`` is the openai
 client on its aiohttp transport and nothing else. ``darkroom`` is the whole layer: ledger, gate,
-budget, retries, accounting.
+budget, retries, accounting. ``shared`` is the same as one of several processes on the ledger in ``FOLDER``, which have
+``IN_ALL`` calls in flight together; each has rows of its own.
 """
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -20,6 +22,7 @@ import openai
 
 from pipelines.models.messages import message
 from pipelines.models.policies import CompletionRequest, Endpoint, OpenAIPolicy, PolicyError, RecordedPolicy
+from pipelines.models.policies.shared_calls import SharedCalls
 from pipelines.models.tasks import Task
 from pipelines.records import Draft, Provenance, Reject, Sample, Truth
 from pipelines.records.reject_reasons import Reason, reject
@@ -27,7 +30,7 @@ from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import map_rows
 
-CONCURRENCY = 256
+CONCURRENCY, IN_ALL = 256, 32
 SYSTEM = "Answer the question in <answer></answer>."
 
 
@@ -62,10 +65,17 @@ def _request(seed: int, question: str) -> dict[str, Any]:
     return {"model": "mock", "messages": [system, user], **sampling}
 
 
-async def darkroom(url: str, folder: Path, asked: list[str]) -> list[Draft | Reject]:
-    policy = OpenAIPolicy(Endpoint(url, "mock", concurrency=CONCURRENCY), ImageStore(str(folder / "images")))
+async def shared(url: str, folder: Path, asked: list[str]) -> list[Draft | Reject]:
+    own = [f"{question} (process {os.getpid()})" for question in asked]
+    return await darkroom(url, folder, own, in_all=IN_ALL)
+
+
+async def darkroom(url: str, folder: Path, asked: list[str], in_all: int | None = None) -> list[Draft | Reject]:
     rows = [_sample(n, question) for n, question in enumerate(asked)]
     with Ledger(f"sqlite:///{folder / 'ledger.sqlite'}") as ledger:
+        calls = SharedCalls(ledger, url, in_all) if in_all else None
+        endpoint = Endpoint(url, "mock", concurrency=CONCURRENCY)
+        policy = OpenAIPolicy(endpoint, ImageStore(str(folder / "images")), shared=calls)
         async with RecordedPolicy(policy, ledger) as recorded:
             return await map_rows(rows, lambda row: _draft(row, recorded), concurrency=policy.concurrency)
 
@@ -89,6 +99,7 @@ _CLIENTS: dict[str, Callable[[str, Path, list[str]], Awaitable[Any]]] = {
     "aiohttp": least,
     "bare": bare,
     "darkroom": darkroom,
+    "shared": shared,
 }
 
 

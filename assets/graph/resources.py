@@ -12,11 +12,9 @@ from pydantic import Field
 from pipelines.generation.recipes import Recipe, quotas
 from pipelines.models.policies import (
     RL_STAGES,
-    BudgetPool,
     OpenAIPolicy,
     Policy,
     PolicyUnavailable,
-    SpendTracker,
     oracle_policy,
 )
 from pipelines.models.policies.settings import FAMILY, EndpointSettings
@@ -74,8 +72,8 @@ class PolicyResource(EndpointSettings, dg.ConfigurableResource):
         for setting, variable in ((self.base_url, "DARKROOM_POLICY_URL"), (self.model, "DARKROOM_POLICY_MODEL")):
             if not setting:
                 raise PolicyUnavailable(f"the openai policy needs {variable}: set it, or DARKROOM_POLICY=oracle")
-        tracker = SpendTracker(workspace.ledger, self.purse.replace(FAMILY, family))
-        return OpenAIPolicy(self.endpoint, workspace.images, budget_pool=BudgetPool(self.budget, tracker=tracker))
+        purse = self.purse.replace(FAMILY, family)
+        return OpenAIPolicy.on_ledger(self, workspace.images, workspace.ledger, purse=purse)
 
     def _in_process(self, workspace: Workspace) -> Policy:
         from train.models.local_policy import LocalPolicy, Sampling  # torch takes seconds

@@ -10,23 +10,19 @@ machine) loses its claims while it performs: then an act may be paid twice, and 
 Times are by the clock of the database: those of its clients may differ.
 """
 
-import os
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
-from uuid import uuid4
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pipelines.storage.database import create_table
-from pipelines.storage.process_identity import boot_id, stat_of
+from pipelines.storage.database import clock, create_table
+from pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
 
 BEAT_SECONDS = 5.0
-DEAD_SECONDS = 60.0
-"""Without a beat. Twelve beats: a busy machine or database delays some."""
 
 _claims = sa.Table(
     "claims",
@@ -43,8 +39,7 @@ class Claims:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._space = f"{boot_id()}/{os.stat('/proc/self/ns/pid').st_ino}/"
-        self.holder = f"{self._space}{_process(os.getpid())}/{uuid4().hex}"
+        self.holder = new_holder()
         self._ahead = 0.0
         """How far the database's clock is ahead of ours, seconds."""
         self._lock = threading.Lock()
@@ -101,10 +96,7 @@ class Claims:
         return {"holder": self.holder, "since": now, "beat": now}
 
     def _read_clock(self, connection: sa.Connection) -> None:
-        if connection.dialect.name == "postgresql":  # SQLite has the clock of this machine
-            self._ahead = (
-                connection.scalars(sa.text("SELECT extract(epoch FROM clock_timestamp())::float")).one() - time.time()
-            )
+        self._ahead = clock(connection) - time.time()
 
     def _insertion(self) -> sa.Executable:
         insert = postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
@@ -115,9 +107,8 @@ class Claims:
         return written.on_conflict_do_update(index_elements=["key"], set_=mine, where=is_free).returning(_claims.c.key)
 
     def _dead_holders(self, connection: sa.Connection, keys: Sequence[str]) -> list[str]:
-        local = _claims.c.holder.startswith(self._space, autoescape=True)
-        query = sa.select(_claims.c.holder).distinct().where(_claims.c.key.in_(keys), local)
-        return [holder for holder in connection.scalars(query) if not _runs(holder)]
+        query = sa.select(_claims.c.holder).distinct().where(_claims.c.key.in_(keys))
+        return [holder for holder in connection.scalars(query) if has_ended(holder)]
 
     def _keep_beating(self) -> None:
         while not self._closed.wait(BEAT_SECONDS):
@@ -138,14 +129,3 @@ class Claims:
                 self.drop(connection, keys)
             with self._lock:
                 self._to_release -= set(keys)
-
-
-def _process(pid: int) -> str:
-    stat = stat_of(pid)
-    return f"{pid}/{stat.start_ticks if stat else 0}"
-
-
-def _runs(holder: str) -> bool:
-    """Whether the process of a holder of this machine still runs."""
-    process = holder.split("/")[2:4]
-    return _process(int(process[0])) == "/".join(process)

@@ -1,5 +1,6 @@
 """The ledger's database: which URLs it may have, how it is opened, how tables come to be."""
 
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -42,6 +43,13 @@ def create_table(engine: sa.Engine, table: sa.Table) -> None:
         connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
         for index in table.indexes:
             connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+
+
+def clock(connection: sa.Connection) -> float:
+    """Seconds since 1970 by the database's clock: those of its clients may differ."""
+    if connection.dialect.name != "postgresql":
+        return time.time()  # SQLite has the clock of this machine
+    return float(connection.scalars(sa.text("SELECT extract(epoch FROM clock_timestamp())::float")).one())
 
 
 def open_engine(url: sa.URL) -> sa.Engine:

@@ -1,7 +1,12 @@
 """Which process a number means: process numbers are reused, with boot and start time they are one process for good."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
+
+DEAD_SECONDS = 60.0
+"""Without a beat, after which a process of another machine counts as dead. A busy machine or database delays some."""
 
 
 class Stat(NamedTuple):
@@ -24,3 +29,23 @@ def stat_of(pid: int) -> Stat | None:
 def boot_id() -> str:
     """Of this machine since it was started."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def new_holder() -> str:
+    """A name for something that this process holds: ``<boot>/<pid space>/<pid>/<start>/<random>``."""
+    return f"{_space()}/{_process(os.getpid())}/{uuid4().hex}"
+
+
+def has_ended(holder: str) -> bool:
+    """Whether the process of a holder has ended, as far as can be seen from here: it was on this machine."""
+    space, process = _space(), holder.split("/")[2:4]
+    return holder.startswith(f"{space}/") and _process(int(process[0])) != "/".join(process)
+
+
+def _space() -> str:
+    return f"{boot_id()}/{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def _process(pid: int) -> str:
+    stat = stat_of(pid)
+    return f"{pid}/{stat.start_ticks if stat else 0}"

@@ -14,6 +14,7 @@ from pipelines.records import Usage
 from pipelines.storage.acts import Act
 from pipelines.storage.ledger import Ledger
 from scripts.postgres import PostgresMissing, postgres
+from tests.pipelines.models.policies.sharers import most_in_flight_of_three
 from tests.pipelines.storage.claimants import paid_by_two
 
 
@@ -112,3 +113,7 @@ def test_a_budget_pool_is_shared_by_all_who_write_to_it(url: str) -> None:
 
 def test_two_processes_that_want_the_same_acts_pay_for_each_once(url: str, tmp_path: Path) -> None:
     assert paid_by_two(url, tmp_path / "paid", 200) == list(range(200))
+
+
+def test_three_processes_share_the_calls_to_an_endpoint(url: str, tmp_path: Path) -> None:
+    assert most_in_flight_of_three(url, tmp_path / "moments", total=5, n_calls=20) == 5

@@ -6,7 +6,7 @@ Messages keep their order (system, images, text, turns), so that an endpoint wit
 import asyncio
 import math
 import os
-from typing import Any
+from typing import Any, Self
 
 from pipelines.models.messages import ImagePart, Message, Text
 from pipelines.models.policies.base import (
@@ -17,12 +17,14 @@ from pipelines.models.policies.base import (
     PolicyUnavailable,
     SentImage,
 )
-from pipelines.models.policies.budget import BudgetPool
+from pipelines.models.policies.budget import BudgetPool, SpendTracker
 from pipelines.models.policies.images import ImageEncoder, PixelLimits
-from pipelines.models.policies.settings import Endpoint
+from pipelines.models.policies.settings import Endpoint, EndpointSettings
+from pipelines.models.policies.shared_calls import SharedCalls
 from pipelines.records import Usage
 from pipelines.records.reject_reasons import storable
 from pipelines.storage.images import ImageStore
+from pipelines.storage.ledger import Ledger
 
 
 class OpenAIPolicy:
@@ -32,7 +34,14 @@ class OpenAIPolicy:
     >>> policy = OpenAIPolicy(endpoint, store, budget_pool=BudgetPool(SpendLimit(usd=20)))
     """
 
-    def __init__(self, endpoint: Endpoint, store: ImageStore, *, budget_pool: BudgetPool | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        store: ImageStore,
+        *,
+        budget_pool: BudgetPool | None = None,
+        shared: SharedCalls | None = None,
+    ) -> None:
         import openai  # takes a second, which commands that call no endpoint are spared
 
         from pipelines.models.policies.calls import EndpointCalls
@@ -45,7 +54,8 @@ class OpenAIPolicy:
         self._key = key
         self._missing_key = not key and not endpoint.is_local
         self._gives_several, self._has_given_several = endpoint.send_n, False
-        self._calls = EndpointCalls(endpoint, self.budget_pool, self._without_key)
+        self._shared = shared
+        self._calls = EndpointCalls(endpoint, self.budget_pool, self._without_key, shared)
         http = openai.DefaultAioHttpClient()
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
@@ -55,6 +65,15 @@ class OpenAIPolicy:
             http_client=http,
         )
         self._chat = ChatClient(self._client, http, timeout_seconds=endpoint.timeout_seconds)
+
+    @classmethod
+    def on_ledger(cls, settings: EndpointSettings, store: ImageStore, ledger: Ledger, *, purse: str) -> Self:
+        """A policy as ``settings`` say; processes on ``ledger`` share its calls, and the budget under ``purse``."""
+        at, shared = settings.endpoint, None
+        if settings.shared_concurrency is not None:
+            shared = SharedCalls(ledger, f"{at.base_url} {at.model}", settings.shared_concurrency)
+        pool = BudgetPool(settings.budget, tracker=SpendTracker(ledger, purse))
+        return cls(at, store, budget_pool=pool, shared=shared)
 
     @property
     def identity(self) -> PolicyIdentity:
@@ -131,7 +150,9 @@ class OpenAIPolicy:
         return await self._calls.make(send, seed=request.seed)
 
     async def close(self) -> None:
-        """Records what was spent and closes the connections."""
+        """Records what was spent, gives leased calls back and closes the connections."""
+        if self._shared is not None:
+            await self._shared.close()
         await asyncio.to_thread(self.budget_pool.settle)
         self._images.close()
         await self._client.close()

@@ -116,6 +116,13 @@ class EndpointSettings(EnvironmentSettings):
         "_SEND_N", True, description="Request several answers to one prompt at once; off for servers without `n`."
     )
     concurrency: int = setting("_CONCURRENCY", 32, gt=0, description="Maximum number of requests in flight.")
+    shared_concurrency: int | None = setting(
+        "_SHARED_CONCURRENCY",
+        None,
+        gt=0,
+        description="Maximum number of requests in flight of all processes on one ledger together; default: each has "
+        "its own maximum only.",
+    )
     min_pixels: int | None = setting(None, None, description="Smaller images are enlarged to this before sending.")
     max_pixels: int | None = setting(
         "_MAX_PIXELS", None, description="Larger images are reduced to this before sending."

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from pipelines.models.policies import BudgetPool, OpenAIPolicy, PolicyUnavailable, RecordedPolicy, SpendTracker
+from pipelines.models.policies import OpenAIPolicy, PolicyUnavailable, RecordedPolicy
 from pipelines.models.policies.settings import FAMILY, EndpointSettings
 from pipelines.records.digest import canonical
 from pipelines.storage.database import LedgerUnavailable
@@ -67,11 +67,11 @@ class OpenJudge(RecordedPolicy):
     """A judge on the ledger. ``images`` is the store of what it is shown; ``spent`` is what this process paid."""
 
     def __init__(self, settings: JudgeSettings, workspace: Workspace) -> None:
-        pool = BudgetPool(settings.budget, tracker=SpendTracker(workspace.ledger, settings.purse))
         self._workspace = workspace
         self._folder = TemporaryDirectory(prefix="judged-")
         self.images = ImageStore(self._folder.name)
-        super().__init__(OpenAIPolicy(settings.endpoint, self.images, budget_pool=pool), workspace.ledger)
+        policy = OpenAIPolicy.on_ledger(settings, self.images, workspace.ledger, purse=settings.purse)
+        super().__init__(policy, workspace.ledger)
 
     def forget_images(self) -> None:
         """Empties the store, for a training that goes on for days. Not while a question is open."""

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from pipelines.models.messages import ImagePart, message
 from pipelines.models.policies import BudgetPool, CompletionRequest, Endpoint, OpenAIPolicy, http_client
+from pipelines.models.policies.shared_calls import SharedCalls
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef
 
@@ -121,9 +122,9 @@ def open_policy(store, monkeypatch) -> Callable[..., Any]:
 
     @asynccontextmanager
     async def opened(
-        url: str, *, budget_pool: BudgetPool | None = None, **settings: Any
+        url: str, *, budget_pool: BudgetPool | None = None, shared: SharedCalls | None = None, **settings: Any
     ) -> AsyncIterator[OpenAIPolicy]:
-        policy = OpenAIPolicy(Endpoint(url, "model", **settings), store, budget_pool=budget_pool)
+        policy = OpenAIPolicy(Endpoint(url, "model", **settings), store, budget_pool=budget_pool, shared=shared)
         try:
             yield policy
         finally:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pipelines.models.policies.calls import FIRST_LIMIT, ConcurrencyLimiter
+from pipelines.models.policies.limiter import FIRST_LIMIT, ConcurrencyLimiter
 
 
 def test_a_server_that_takes_32_at_once_rejects_at_most_a_twentieth(chat, open_policy, turn):

@@ -1,0 +1,131 @@
+"""Calls in flight at one endpoint, shared out among all processes on one ledger.
+
+    endpoint              holder                        leased  wanted  beat
+    http://gpu:8000/v1 m  <boot>/<pid space>/812/90/7c… 11      40      1795570012.3    one row per process that calls
+
+A process renews its row every half second. It takes only what no other row has leased, and what is beyond its fair
+share it gives back as its calls end: at no time are more leased than the total. The lease of a process that was killed
+is free at once for processes on its machine, and after a minute without a beat for others.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pipelines.models.policies.limiter import ConcurrencyLimiter
+from pipelines.records.digest import digest, seed_from
+from pipelines.storage.database import clock, create_table
+from pipelines.storage.ledger import Ledger
+from pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
+
+PERIOD_SECONDS = 0.5
+TURN_SECONDS = 30.0
+"""Where there are fewer calls than processes, they take turns of this length."""
+
+_leases = sa.Table(
+    "call_leases",
+    sa.MetaData(),
+    sa.Column("endpoint", sa.String(64), primary_key=True),
+    sa.Column("holder", sa.String(200), primary_key=True),
+    sa.Column("leased", sa.Integer, nullable=False),
+    sa.Column("wanted", sa.Integer, nullable=False),
+    sa.Column("beat", sa.Float, nullable=False),
+)
+
+
+def fair_shares(total: int, wanted: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
+    """``total`` calls divided so that nobody has less than another while wanting more; ``turn`` says who is first."""
+    shares = dict.fromkeys(wanted, 0)
+    hungry = sorted((holder for holder in wanted if wanted[holder]), key=lambda holder: seed_from("turn", turn, holder))
+    left = total
+    while left and hungry:
+        each = max(1, left // len(hungry))
+        for holder in hungry:
+            given = min(each, wanted[holder] - shares[holder], left)
+            shares[holder] += given
+            left -= given
+        hungry = [holder for holder in hungry if shares[holder] < wanted[holder]]
+    return shares
+
+
+class SharedCalls:
+    """This process's part of the ``total`` calls that may be in flight at ``endpoint``, its URL and model.
+
+    >>> shared = SharedCalls(workspace.ledger, "http://gpu:8000/v1 qwen", 32)
+    >>> shared.keep(limiter)  # from now on the limiter admits as many calls as are leased
+    """
+
+    def __init__(self, ledger: Ledger, endpoint: str, total: int) -> None:
+        self.holder = new_holder()
+        self._engine, self._endpoint, self._total = ledger.engine, digest(["endpoint", endpoint]), total
+        self._keeping: asyncio.Task[None] | None = None
+        create_table(self._engine, _leases)
+
+    def keep(self, limiter: ConcurrencyLimiter) -> None:
+        """Keeps the limiter's lease up to date until ``close``; does nothing when it already does."""
+        if self._keeping is None:
+            limiter.lease(0)
+            self._keeping = asyncio.create_task(self._keep(limiter))
+
+    async def close(self) -> None:
+        """Gives the lease back."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeping
+            with suppress(sa.exc.SQLAlchemyError):  # without: it ends by its beat
+                await asyncio.to_thread(self._give_back)
+
+    async def _keep(self, limiter: ConcurrencyLimiter) -> None:
+        renewed = time.monotonic()
+        while True:
+            held = max(limiter.leased, limiter.n_in_flight)
+            with suppress(sa.exc.SQLAlchemyError):  # the database is away: the calls' acts meet the error
+                limiter.lease(await asyncio.to_thread(self.renew, held, max(1, limiter.n_wanted)))
+                renewed = time.monotonic()
+            if time.monotonic() - renewed > DEAD_SECONDS / 2:
+                limiter.lease(0)  # soon others may take it
+            await asyncio.sleep(PERIOD_SECONDS)
+
+    def renew(self, held: int, wanted: int) -> int:
+        """How many calls may be in flight from now on, by a process that may have ``held`` and wants ``wanted``.
+
+        The row says ``held`` until a later renewal shows that those beyond the new lease have ended.
+        """
+        with self._engine.begin() as connection:
+            now = clock(connection)
+            own = {"endpoint": self._endpoint, "holder": self.holder, "wanted": wanted, "beat": now}
+            self._lock(connection)
+            insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+            row = insert(_leases).values(**own, leased=held)
+            keys = ["endpoint", "holder"]
+            connection.execute(
+                row.on_conflict_do_update(index_elements=keys, set_={"leased": held, "wanted": wanted, "beat": now})
+            )
+            rows = connection.execute(sa.select(_leases).where(_leases.c.endpoint == self._endpoint)).all()
+            dead = [row.holder for row in rows if row.beat < now - DEAD_SECONDS or has_ended(row.holder)]
+            live = [row for row in rows if row.holder not in dead]
+            shares = fair_shares(self._total, {row.holder: row.wanted for row in live}, turn=int(now / TURN_SECONDS))
+            free = self._total - sum(int(row.leased) for row in live if row.holder != self.holder)
+            lease = min(shares[self.holder], max(free, held))
+            if dead:
+                connection.execute(sa.delete(_leases).where(self._row(*dead)))
+            if lease > held:
+                connection.execute(sa.update(_leases).where(self._row(self.holder)).values(leased=lease))
+        return lease
+
+    def _lock(self, connection: sa.Connection) -> None:
+        """One renewal at a time for an endpoint; SQLite has one writer at a time, and the first statement writes."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(int(self._endpoint[:15], 16))))
+
+    def _row(self, *holders: str) -> sa.ColumnElement[bool]:
+        return sa.and_(_leases.c.endpoint == self._endpoint, _leases.c.holder.in_(holders))
+
+    def _give_back(self) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(sa.delete(_leases).where(self._row(self.holder)))
