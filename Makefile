@@ -77,6 +77,8 @@ docs: $(INSTALLED) ## Build the documentation site into site/ (strict: a broken 
 bench: $(INSTALLED) ## Measure the sandbox against plain Python on this machine (about five minutes)
 	$(BIN)/python -m benchmarks.sandbox
 
+# on a loaded machine a run's process takes longer to start than the minute that Dagster's daemon waits for it
+ui: export DAGSTER_GRPC_TIMEOUT_SECONDS ?= 600
 ui: $(INSTALLED) ## Start the Dagster UI on http://127.0.0.1:3000 (PORT=… for another port)
 	$(BIN)/darkroom home
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev --host 127.0.0.1 --port $(PORT)

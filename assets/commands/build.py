@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, errors_as_messages
+from annotation.commands import CONSOLE, errors_as_messages, open_workspace
 from assets.commands import print_line
 
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
@@ -82,11 +82,16 @@ def rl_command(
 
 
 def home() -> None:
-    """Prepare DAGSTER_HOME (below DARKROOM_HOME, telemetry off) and print it. `make ui` runs this first."""
-    from assets.runs.instance import prepare_dagster_home
-    from pipelines.storage.workspace import Workspace
+    """Prepare DAGSTER_HOME (below DARKROOM_HOME, telemetry off) and print it. `make ui` runs this first.
 
-    print_line(str(prepare_dagster_home(Workspace.from_environment())))
+    Closes runs whose process is gone.
+    """
+    from assets.runs.instance import prepare_dagster_home, refresh_dagster
+
+    with open_workspace() as workspace:
+        folder = prepare_dagster_home(workspace)
+        refresh_dagster(workspace)
+    print_line(str(folder))
 
 
 def _checked_families(families: list[str]) -> list[str]:

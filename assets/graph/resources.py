@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
+from assets.runs.worker import worker_tags
 from pipelines.generation.recipes import Recipe, quotas
 from pipelines.models.policies import (
     RL_STAGES,
@@ -31,6 +32,11 @@ class WorkspaceResource(dg.ConfigurableResource):
 
     def open(self) -> Workspace:
         return Workspace.from_environment()
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Notes which process works on the run, for when it is gone."""
+        if context.run is not None and context.instance is not None:
+            context.instance.add_run_tags(context.run.run_id, worker_tags(context.run.run_id))
 
 
 class PolicyResource(EndpointSettings, dg.ConfigurableResource):

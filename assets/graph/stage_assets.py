@@ -53,6 +53,8 @@ class StageSpec(NamedTuple):
     roles: Sequence[str] = ()
     """The policies that it may call."""
     deps: Sequence[str] = ("samples",)
+    pool: str = ""
+    """What it shares with other runs, besides the endpoints of its roles."""
     about: str = ""
     """Of its settings."""
     settings: Mapping[str, Mapping[str, Any]] = {}
@@ -92,6 +94,7 @@ def stage_asset(
         description=spec.description,
         config_schema=schema,
         required_resource_keys={"workspace", *spec.roles},
+        pool=spec.pool or ("endpoints" if spec.roles else None),
     )
     def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         chosen = settings(**context.op_execution_context.op_config) if settings else None

@@ -4,21 +4,24 @@ Runs go to the instance that the UI shows; the terminal gets a line per asset.
 """
 
 import os
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import dagster as dg
 from rich.console import Console
 
 from assets.graph.stage_assets import shown_by
+from assets.runs.worker import is_abandoned, worker_tags
+from pipelines.records.digest import digest_bytes
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
 
-PID_TAG, HOST_TAG = "darkroom/pid", "darkroom/host"
+_FORMER_SETTINGS = {"23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6"}
+"""Digests of the files that Darkroom wrote before: without what notices and repeats lost runs."""
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
@@ -30,37 +33,36 @@ class MaterializationFailed(UserError):
 
 def prepare_dagster_home(workspace: Workspace) -> Path:
     """Makes ``<home>/dagster`` with the bundled ``dagster.yaml``; ``DAGSTER_HOME`` points there unless it is set."""
-    home = Path(os.environ.get("DAGSTER_HOME") or workspace.home / "dagster").absolute()
-    home.mkdir(parents=True, exist_ok=True)
-    settings = home / "dagster.yaml"
-    if not settings.exists():
+    settings = _dagster_settings(workspace)
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    if not settings.exists() or digest_bytes(settings.read_bytes()) in _FORMER_SETTINGS:
         settings.write_text((files("assets") / "dagster.yaml").read_text())
-    os.environ["DAGSTER_HOME"] = str(home)
-    return home
+    os.environ["DAGSTER_HOME"] = str(settings.parent)
+    return settings.parent
 
 
-def process_tags() -> dict[str, str]:
-    """Tags by which a later process detects that this one is gone."""
-    return {PID_TAG: str(os.getpid()), HOST_TAG: socket.gethostname()}
+def refresh_dagster(workspace: Workspace) -> None:
+    """Closes abandoned runs, where there is a Dagster instance."""
+    if _dagster_settings(workspace).exists():
+        prepare_dagster_home(workspace)
+        with dg.DagsterInstance.get() as instance:
+            close_abandoned_runs(instance)
+
+
+def _dagster_settings(workspace: Workspace) -> Path:
+    return Path(os.environ.get("DAGSTER_HOME") or workspace.home / "dagster").absolute() / "dagster.yaml"
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> int:
-    """Marks runs as failed whose process on this machine is gone (Dagster does not detect it). Returns their number."""
+    """Marks runs as failed whose process on this machine is gone, as run monitoring does where a daemon runs.
+
+    Returns their number.
+    """
     open_runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]))
-    abandoned = [run for run in open_runs if _is_abandoned(run.tags)]
+    abandoned = [run for run in open_runs if is_abandoned(run)]
     for run in abandoned:
         instance.report_run_failed(run, "its process was killed; run the job again, finished work is kept")
     return len(abandoned)
-
-
-def _is_abandoned(tags: Mapping[str, str]) -> bool:
-    if tags.get(HOST_TAG) != socket.gethostname() or PID_TAG not in tags:
-        return False
-    try:
-        os.kill(int(tags[PID_TAG]), 0)
-    except OSError as error:
-        return isinstance(error, ProcessLookupError)  # else it is another user's
-    return False
 
 
 def materialize(
@@ -77,13 +79,14 @@ def materialize(
     Raises ``MaterializationFailed``.
     """
     title = f"{job.name} {partition}" if partition else job.name
-    started = time.monotonic()
+    started, run_id = time.monotonic(), str(uuid4())
     with console.status(f"{title} …") as status, shown_by(lambda line: status.update(f"{title} …  {line}")):
         run = job.execute_in_process(
             instance=instance,
             partition_key=partition,
             run_config={**_QUIET, "ops": {step: {"config": config} for step, config in (settings or {}).items()}},
-            tags=process_tags(),
+            run_id=run_id,
+            tags=worker_tags(run_id),
             asset_selection=only,
             raise_on_error=False,
         )

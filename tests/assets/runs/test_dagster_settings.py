@@ -1,0 +1,72 @@
+"""The bundled settings of Dagster: what they switch on, and where they are written."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.instance.config import dagster_instance_config
+
+from assets.runs.instance import prepare_dagster_home, refresh_dagster
+from assets.runs.worker import LocalRunLauncher
+from pipelines.storage.workspace import Workspace
+
+FORMER = """telemetry:
+  enabled: false
+nux:
+  enabled: false
+concurrency:
+  runs:
+    max_concurrent_runs: 2
+"""
+
+
+@pytest.fixture
+def own_home(monkeypatch: pytest.MonkeyPatch, workspace: Workspace) -> Path:
+    """Where the workspace's instance is; the variable that is set goes with the test."""
+    home = workspace.home / "dagster"
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    return home
+
+
+@pytest.mark.parametrize("name", ["dagster.yaml", "dagster_team.yaml"])
+def test_the_settings_repeat_lost_runs_and_no_failed_stage(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", "postgresql://dagster:x@127.0.0.1/dagster")
+    (tmp_path / "dagster.yaml").write_text((files("assets") / name).read_text())
+    settings, _ = dagster_instance_config(str(tmp_path))  # raises for what Dagster does not know
+    assert settings["run_monitoring"]["enabled"]
+    assert settings["run_monitoring"]["start_timeout_seconds"] >= 600, "a loaded machine takes minutes to start a run"
+    assert settings["run_retries"]["max_retries"] > 0
+    assert not settings["run_retries"]["retry_on_asset_or_op_failure"]
+    limits = settings["concurrency"]
+    # by op, a run that is killed would keep its place for ever
+    assert limits["pools"]["granularity"] == "run"
+    assert limits["pools"]["default_limit"] < limits["runs"]["max_concurrent_runs"], "a backfill would take all places"
+
+
+def test_an_instance_with_the_settings_looks_after_its_runs(workspace: Workspace, own_home: Path) -> None:
+    prepare_dagster_home(workspace)
+    with dg.DagsterInstance.get() as instance:
+        assert isinstance(instance.run_launcher, LocalRunLauncher)
+        assert instance.run_retries_enabled
+
+
+@pytest.mark.parametrize(
+    ("before", "is_replaced"), [(FORMER, True), (FORMER.replace("2", "9"), False)], ids=["former", "own"]
+)
+def test_settings_of_an_earlier_version_are_replaced_and_those_of_users_are_not(
+    workspace: Workspace, own_home: Path, before: str, is_replaced: bool
+) -> None:
+    own_home.mkdir(parents=True)
+    (own_home / "dagster.yaml").write_text(before)
+    prepare_dagster_home(workspace)
+    assert ((own_home / "dagster.yaml").read_text() != before) == is_replaced
+
+
+def test_without_an_instance_there_is_nothing_to_refresh(workspace: Workspace, own_home: Path) -> None:
+    refresh_dagster(workspace)
+    assert not own_home.exists()
