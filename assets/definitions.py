@@ -13,9 +13,10 @@ from annotation.rounds.image_pool import POOL
 from annotation.rounds.tables import ORDER, REFUSED
 from assets.graph import annotation, training
 from assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
-from assets.graph.families import family_assets, samples_asset, shard_partitions
+from assets.graph.families import family_assets, samples_asset
 from assets.graph.flywheel import GROUP as FLYWHEEL
 from assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
+from assets.graph.partitions import source_partitions
 from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.rl import rl_assets
 from assets.launching import LauncherResource
@@ -26,7 +27,8 @@ from pipelines.storage.workspace import Workspace
 if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job` returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-SFT, DATASETS, TRAIN = "sft_trajectories", "datasets", "train"
+SAMPLES, SFT, RELEASED = "source_samples", "sft_trajectories", "released_trajectories"
+DATASETS, TRAIN = "datasets", "train"
 RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
 ANNOTATION, RECORDED_ANNOTATIONS = annotation.JOB, "recorded_annotations"
 FINISHED_ANNOTATIONS = "finished_annotations"
@@ -38,21 +40,20 @@ _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(e
 def definitions() -> dg.Definitions:
     """The code location, from the environment and the recipes on disk."""
     workspace, flywheel = Workspace.from_environment(), FlywheelResource.from_environment()
-    partitions = shard_partitions(workspace)
     recipes = list(all_recipes().values())
     return dg.Definitions(
         assets=[
-            samples_asset(partitions),
-            *(asset for recipe in recipes for asset in family_assets(recipe, partitions)),
+            samples_asset(),
+            *(asset for recipe in recipes for asset in family_assets(recipe)),
             expert_reviews_asset(recipes),
-            sft_dataset_asset(recipes, partitions),
-            *rl_assets(partitions),
-            rl_dataset_asset(partitions),
+            sft_dataset_asset(recipes),
+            *rl_assets(),
+            rl_dataset_asset(),
             *flywheel_assets(turn_partitions(workspace, flywheel.source)),
             *dg.load_assets_from_modules([annotation, training]),
         ],
         jobs=jobs(recipes),
-        sensors=[annotation.annotation_sync],
+        sensors=[annotation.annotation_sync, source_partitions],
         resources={
             "workspace": WorkspaceResource(),
             "policy": PolicyResource.from_environment(),
@@ -70,12 +71,15 @@ def definitions() -> dg.Definitions:
 def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
     """All jobs of the code location."""
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
-    families = groups("source", *(recipe.family for recipe in recipes))
+    released = [recipe.family for recipe in recipes if recipe.writer == "released"]
+    drafted = [recipe.family for recipe in recipes if recipe.writer != "released"]
     rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]
     selections: dict[str, dg.AssetSelection] = {
-        SFT: families,
+        SAMPLES: assets("samples"),
+        SFT: groups(*drafted),
+        RELEASED: groups(*released),
         DATASETS: assets("sft_dataset"),
-        RL: groups("rl") | assets("samples"),
+        RL: groups("rl"),
         RL_DATASET: assets("rl_dataset"),
         TRAIN: groups("train"),
         FLYWHEEL: groups(FLYWHEEL),

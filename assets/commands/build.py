@@ -84,7 +84,7 @@ def rl_command(
 def home() -> None:
     """Prepare DAGSTER_HOME (below DARKROOM_HOME, telemetry off) and print it. `make ui` runs this first.
 
-    Closes runs whose process is gone.
+    Closes runs whose process is gone, and makes the shards of all sources partitions.
     """
     from assets.runs.instance import prepare_dagster_home, refresh_dagster
 

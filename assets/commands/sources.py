@@ -13,6 +13,7 @@ from pipelines.sources.columns import BoxFrame, Columns
 
 if TYPE_CHECKING:
     from pipelines.sources.catalog import SourceConfig
+    from pipelines.storage.workspace import Workspace
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -63,7 +64,7 @@ def add(
         config, catalog = placed(name, path, n_shards=shards), Catalog(workspace.sources)
         if name in catalog.configs():
             raise SourceError(f"{name} is added already; edit {catalog.folder / name}.yaml, or delete it first")
-        _print_added(name, catalog.add(name, config))
+        _print_added(workspace, name, config, catalog.add(name, config))
 
 
 @app.command()
@@ -157,12 +158,15 @@ def _ingest(name: str, config: "SourceConfig") -> None:
                 engine.intake(workspace, source, shard, key.partition)
         path = Catalog(workspace.sources).add(name, config)
         print_intake(CONSOLE, workspace, keys)
-        _print_added(name, path)
+        _print_added(workspace, name, config, path)
 
 
-def _print_added(name: str, path: Path) -> None:
+def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: Path) -> None:
+    from assets.runs.instance import refresh_dagster
+
+    refresh_dagster(workspace)
     print_line(f"Source: {path}")
-    print_line(f"Next:   darkroom materialize {name}   (reload an open UI to see it)")
+    print_line(f"Next:   darkroom {'rl' if config.uses == ('rl',) else 'materialize'} {name}")
 
 
 def sources_table(public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"]) -> Table:

@@ -26,6 +26,7 @@ from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import RLRow, Sample, Trajectory
 from pipelines.rl import necessity, pass_rates, suitability
 from pipelines.selection.screening import Screening
+from pipelines.sources.catalog import Catalog
 from pipelines.storage.tables import TableKey, Tables
 from pipelines.storage.workspace import Workspace
 
@@ -43,7 +44,7 @@ def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) ->
     return asset
 
 
-def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
     """The asset that ships all families."""
 
     @_dataset(
@@ -58,7 +59,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
         metadata: dict[str, dg.MetadataValue] = {}
         with workspace.open() as opened:
             tables, screening = opened.tables, Screening(opened)
-            shards = drafted_partitions(tables, recipes, partitions.get_partition_keys())
+            shards = drafted_partitions(tables, recipes, _shards(opened))
             for recipe in recipes:
                 report, shipped = SftDataset(
                     opened,
@@ -84,7 +85,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe], partitions: dg.StaticPartitions
     return sft_dataset
 
 
-def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+def rl_dataset_asset() -> dg.AssetsDefinition:
     """The asset that ships the RL rows of all shards and the human annotations."""
 
     @_dataset(
@@ -95,11 +96,11 @@ def rl_dataset_asset(partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefi
     def rl_dataset(
         context: dg.AssetExecutionContext, config: MixSettings, workspace: WorkspaceResource
     ) -> dg.MaterializeResult:
-        mix, shards = Mix(**config.model_dump()), partitions.get_partition_keys()
+        mix = Mix(**config.model_dump())
         with workspace.open() as opened:
             people = read_accepted(opened)
             dataset = RlDataset(
-                opened, shards, people.samples, mix, Screening(opened), people.annotators, people.from_drafts
+                opened, _shards(opened), people.samples, mix, Screening(opened), people.annotators, people.from_drafts
             )
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
@@ -161,6 +162,11 @@ def drafted_partitions(tables: Tables, recipes: Sequence[Recipe], partitions: Se
         for partition in partitions
         if any(tables.exists(TableKey((recipe.family, "trajectories"), partition)) for recipe in recipes)
     ]
+
+
+def _shards(workspace: Workspace) -> list[str]:
+    """Of all sources, in the order of the catalog."""
+    return list(Catalog(workspace.sources).partitions())
 
 
 def _shipped_metadata(

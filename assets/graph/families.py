@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.graph.partitions import SHARDS, SHARDS_OF
 from assets.graph.resources import DraftSettings, VerdictSettings
 from assets.graph.stage_assets import SPECS, StageRun, progress_lines, stage_asset, stage_result
 from assets.pages.metadata import funnel, judging_metadata
@@ -21,19 +22,26 @@ from pipelines.records import Reject, Sample, Trajectory
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
-from pipelines.storage.workspace import Workspace
 
 SAMPLES = dg.AssetKey(list(stage.SAMPLES))
 
 
-def shard_partitions(workspace: Workspace) -> dg.StaticPartitionsDefinition:
-    """Every shard of every source in the workspace. Reload the definitions after ``darkroom ingest``."""
-    return dg.StaticPartitionsDefinition(list(Catalog(workspace.sources).partitions()))
-
-
-def samples_asset(partitions: dg.PartitionsDefinition) -> dg.AssetsDefinition:
+def samples_asset() -> dg.AssetsDefinition:
     """The asset that reads sources."""
-    return stage_asset(SAMPLES, SPECS["samples"], _read_shard, deps=(), group="source", partitions=partitions)
+    return stage_asset(SAMPLES, SPECS["samples"], _read_shard, deps=(), group="source", partitions=SHARDS)
+
+
+def ensure_samples(run: StageRun) -> None:
+    """Reads the run's shard where that is not done yet, as the asset ``samples`` does; for the stages after it.
+
+    No job holds both, their partitions differ: this saves a run per shard.
+    """
+    recorded = dg.AssetRecordsFilter(asset_key=SAMPLES, asset_partitions=[run.partition])
+    is_read = run.workspace.tables.exists(TableKey(stage.SAMPLES, run.partition))
+    if is_read and run.context.instance.fetch_materializations(recorded, limit=1).records:
+        return
+    metadata = _read_shard(run).metadata
+    run.context.log_event(dg.AssetMaterialization(SAMPLES, partition=run.partition, metadata=metadata))
 
 
 def _read_shard(run: StageRun) -> dg.MaterializeResult:
@@ -46,8 +54,9 @@ def _read_shard(run: StageRun) -> dg.MaterializeResult:
     return stage_result(tables, report, n_in=report.n_in, details=details)
 
 
-def family_assets(recipe: Recipe, partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:
+def family_assets(recipe: Recipe) -> list[dg.AssetsDefinition]:
     """The assets of one recipe."""
+    partitions = SHARDS_OF["released" if recipe.writer == "released" else "sft"]
     upstream = [SAMPLES, *(stage_key(recipe.family, stage) for stage in STAGES[:-1])]
     stages = [_stage(recipe, stage, above, partitions) for stage, above in zip(STAGES, upstream, strict=True)]
     return [*stages, _rejects(recipe, partitions)]
@@ -109,6 +118,8 @@ def _stage(
     spec = SPECS[stage]
 
     def perform(run: StageRun) -> dg.MaterializeResult:
+        if upstream == SAMPLES:
+            ensure_samples(run)
         family = Family(run.workspace, recipe, run.partition, progress_lines(run.context))
         report = _work(run, family, stage)
         n_in = run.workspace.tables.n_rows(TableKey(tuple(upstream.path), run.partition))

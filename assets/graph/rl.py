@@ -8,6 +8,8 @@ from typing import Any
 import dagster as dg
 import pydantic
 
+from assets.graph.families import ensure_samples
+from assets.graph.partitions import SHARDS_OF
 from assets.graph.stage_assets import SPECS, StageRun, StageSpec, progress_lines, stage_asset, stage_result
 from assets.pages.metadata import rl_stage_metadata
 from pipelines.generation.sandbox_sessions import Sandboxes
@@ -27,15 +29,17 @@ GROUP = "rl"
 _STAGES: tuple[Any, ...] = (Candidates, CheckedLabels, PassRates, ToolNecessities, Suitability, SuitabilityLabels)
 
 
-def rl_assets(partitions: dg.StaticPartitionsDefinition) -> list[dg.AssetsDefinition]:
+def rl_assets() -> list[dg.AssetsDefinition]:
     """The assets of the group ``rl``."""
-    return [_asset(kind, partitions) for kind in _STAGES]
+    return [_asset(kind) for kind in _STAGES]
 
 
-def _asset(kind: Any, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDefinition:
+def _asset(kind: Any) -> dg.AssetsDefinition:
     spec = SPECS[kind.asset]
 
     def perform(run: StageRun) -> dg.MaterializeResult:
+        if kind is Candidates:
+            ensure_samples(run)
         shard = Shard(run.workspace, run.partition, progress_lines(run.context))
         policies = _policies(run, kind.asset, spec.roles)
         stage = kind(**policies, **_inputs(run, shard, kind), **run.settings.model_dump())
@@ -48,7 +52,7 @@ def _asset(kind: Any, partitions: dg.StaticPartitionsDefinition) -> dg.AssetsDef
         perform,
         deps=[dg.AssetKey([name]) for name in spec.deps],
         group=GROUP,
-        partitions=partitions,
+        partitions=SHARDS_OF["rl"],
         settings=_settings(kind, spec),
     )
 

@@ -18,25 +18,27 @@ from assets.definitions import (
     BUNDLED_RECORDING,
     DATASETS,
     RECORDED_ANNOTATIONS,
+    RELEASED,
     RL,
     RL_DATASET,
+    SAMPLES,
     SFT,
     TRAIN,
     definitions,
 )
 from assets.graph.families import stage_key
+from assets.graph.partitions import update_partitions
 from assets.graph.resources import PolicyResource
 from assets.runs.instance import MaterializationFailed, close_abandoned_runs, materialize, prepare_dagster_home
 from assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
+from pipelines.generation import released
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Yield, next_limit
 from pipelines.generation.recipes import Recipe, load_recipes, quotas
-from pipelines.generation.released import RELEASED
-from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from pipelines.publishing.sft_dataset import ASSET
 from pipelines.sources import SourceError
-from pipelines.sources.catalog import Catalog
+from pipelines.sources.catalog import Catalog, Use
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
@@ -64,13 +66,16 @@ def build_sft(
         partitions = _partitions_of(catalog, source)
         asyncio.run(_check_policies(workspace, recipes))
         chosen = [recipe for recipe in recipes if not families or recipe.family in families]
+        used: dict[Use, list[str]] = {"released" if _is_released(recipes) else "sft": partitions}
+        if rl_source:
+            used["rl"] = _partitions_of(catalog, rl_source)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
-        with _summarised(summarise), _jobs(console, workspace) as jobs:
+        with _summarised(summarise), _jobs(console, workspace, used) as jobs:
             _build_families(jobs, chosen, partitions, mixture)
             if rl_source:
                 jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
-                _build_rl_stages(jobs, _partitions_of(catalog, rl_source))
+                _build_rl_stages(jobs, used["rl"])
             if train:
                 _train(jobs, chosen)
 
@@ -78,7 +83,7 @@ def build_sft(
 def families_of(workspace: Workspace, source: str) -> list[Recipe]:
     """The families of a source: those of releases for released trajectories, the recipes for any other."""
     config = Catalog(workspace.sources).configs().get(source)
-    return list(RELEASED) if config is not None and config.is_release else list(load_recipes().values())
+    return list(released.RELEASED) if config is not None and config.is_release else list(load_recipes().values())
 
 
 def build_rl(
@@ -94,7 +99,7 @@ def build_rl(
         partitions = _partitions_of(catalog, source)
         mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
         summarise = partial(print_rl_summary, console, workspace, list(catalog))
-        with _summarised(summarise), _jobs(console, workspace) as jobs:
+        with _summarised(summarise), _jobs(console, workspace, {"rl": partitions}) as jobs:
             _build_rl_stages(jobs, partitions, mix=mix)
 
 
@@ -141,10 +146,12 @@ class _Jobs:
 
 
 @contextmanager
-def _jobs(console: Console, workspace: Workspace) -> Iterator[_Jobs]:
+def _jobs(console: Console, workspace: Workspace, used: Mapping[Use, Sequence[str]] | None = None) -> Iterator[_Jobs]:
+    """``used``: shards that the jobs run on, whatever their source is for."""
     prepare_dagster_home(workspace)
     with dg.DagsterInstance.get() as instance:
         close_abandoned_runs(instance)
+        update_partitions(workspace, instance, used)
         yield _Jobs(console, workspace, instance)
 
 
@@ -195,10 +202,12 @@ def _fill_shard(jobs: _Jobs, recipes: Sequence[Recipe], partition: str, missing:
     Returns the accepted rows by family.
     """
     stages = [stage_key(recipe.family, stage) for recipe in recipes for stage in (*STAGES, "rejects")]
+    job = RELEASED if _is_released(recipes) else SFT
+    jobs.run(SAMPLES, partition=partition)
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
     while True:
         settings = {f"{family}__drafts": {"n_most": limit} for family, limit in n_drafts.items()}
-        jobs.run(SFT, partition=partition, settings=settings, only=[dg.AssetKey(list(SAMPLES)), *stages])
+        jobs.run(job, partition=partition, settings=settings, only=stages)
         yields = {
             family: Yield(limit, *(jobs.n_rows((family, stage), partition) for stage in ("drafts", "trajectories")))
             for family, limit in n_drafts.items()
@@ -209,9 +218,14 @@ def _fill_shard(jobs: _Jobs, recipes: Sequence[Recipe], partition: str, missing:
         n_drafts |= {family: limit for family, limit in limits.items() if limit}
 
 
+def _is_released(recipes: Sequence[Recipe]) -> bool:
+    return any(recipe.writer == "released" for recipe in recipes)
+
+
 def _build_rl_stages(jobs: _Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
     """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
     for partition in partitions:
+        jobs.run(SAMPLES, partition=partition)
         jobs.run(RL, partition=partition)
     jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)
 

@@ -14,6 +14,7 @@ from uuid import uuid4
 import dagster as dg
 from rich.console import Console
 
+from assets.graph.partitions import update_partitions
 from assets.graph.stage_assets import shown_by
 from assets.runs.worker import is_abandoned, worker_tags
 from pipelines.records.digest import digest_bytes
@@ -42,11 +43,12 @@ def prepare_dagster_home(workspace: Workspace) -> Path:
 
 
 def refresh_dagster(workspace: Workspace) -> None:
-    """Closes abandoned runs, where there is a Dagster instance."""
+    """Closes abandoned runs and makes the sources' shards partitions, where there is a Dagster instance."""
     if _dagster_settings(workspace).exists():
         prepare_dagster_home(workspace)
         with dg.DagsterInstance.get() as instance:
             close_abandoned_runs(instance)
+            update_partitions(workspace, instance)
 
 
 def _dagster_settings(workspace: Workspace) -> Path:

@@ -162,10 +162,10 @@ class Shard:
         samples = self.samples()
         rows: list[Any] = self.workspace.tables.read(self.key(asset), kind)
         if any(row.sample_id not in samples for row in rows):
-            job = "sft_trajectories" if "/" in asset else "rl_prompts"
+            group = asset.partition("/")[0] if "/" in asset else "rl"
             raise TableStale(
-                f"{self.key(asset)} was made from other samples than there are now; run: dg launch --job {job} "
-                f"--partition {self.partition}"
+                f"{self.key(asset)} was made from other samples than there are now; run: dg launch --assets "
+                f"group:{group} --partition {self.partition}"
             )
         return [(samples[row.sample_id], row) for row in rows]
 

@@ -32,6 +32,9 @@ EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 SOURCES = "darkroom.sources"
 """The group of entry points: a source's name, and what opens it without arguments. A package adds sources with it."""
 
+Use = Literal["sft", "released", "rl"]
+"""What takes a source's shards: the families that are drafted, those of released trajectories, the RL stages."""
+
 _PUBLIC = Path(__file__).parent / "public"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -82,17 +85,28 @@ class SourceConfig(BaseModel):
     """Of its questions, ISO 639; for the dataset's card."""
     visual_search: bool | None = None
     """Whether its questions ask for something small at one place; for rows without boxes (``pipelines/rl``)."""
+    used_for: tuple[Literal["sft", "rl"], ...] | None = None
+    """What its rows are for; default: ``rl`` for a public dataset, else ``sft``. Released trajectories have none."""
 
     @model_validator(mode="after")
     def _has_a_transcript(self) -> Self:
         if self.is_release != (self.columns.transcript is not None):
             raise ValueError("the kind `trajectories` needs `columns.transcript`, and no other kind has it")
+        if self.is_release and self.used_for is not None:
+            raise ValueError("the kind `trajectories` has no `used_for`: its rows go to the families of releases")
         return self
 
     @property
     def is_release(self) -> bool:
         """Whether rows are released trajectories: their samples go to the families of ``generation/released.py``."""
         return self.kind == "trajectories"
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        """What takes its shards without being asked to."""
+        if self.is_release:
+            return ("released",)
+        return (("rl",) if self.about else ("sft",)) if self.used_for is None else self.used_for
 
     def open(self, name: str) -> Source:
         """The source. Raises ``SourceError`` when its files are missing."""
@@ -178,6 +192,13 @@ class Catalog:
         """Whether each source's questions are visual search, of those that state it."""
         stated = {name: config.visual_search for name, config in self.configs().items()}
         return {name: is_search for name, is_search in stated.items() if is_search is not None}
+
+    def uses(self) -> dict[str, tuple[Use, ...]]:
+        """What takes the shards of each source."""
+        embedded: dict[str, tuple[Use, ...]] = {
+            name: getattr(_open_embedded(name), "used_for", ("sft",)) for name in _embedded()
+        }
+        return embedded | {name: config.uses for name, config in self.configs().items()}
 
     def partitions(self) -> dict[str, tuple[str, int]]:
         """Every partition with its source and shard: those of embedded sources, then those of added ones, by name."""

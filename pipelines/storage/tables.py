@@ -123,7 +123,9 @@ class Tables:
 
 def _missing(key: TableKey) -> TableMissing:
     asset = "/".join(key.asset)
-    return TableMissing(f"{key} is not materialised. Run: dg launch --assets '+{asset}' --partition {key.partition}")
+    # samples have other partitions than what is made of them: a launch has either
+    selection = asset if asset == "samples" else f"+key:{asset} and not key:samples"
+    return TableMissing(f"{key} is not materialised. Run: dg launch --assets '{selection}' --partition {key.partition}")
 
 
 def _rows_digest(path: Path) -> str:

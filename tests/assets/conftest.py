@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
+from assets.definitions import definitions
+from assets.graph.partitions import SHARDS_OF, update_partitions
 from pipelines.sources.catalog import Catalog, SourceConfig
 from pipelines.sources.columns import Columns
 from pipelines.storage.workspace import Workspace
@@ -43,3 +46,12 @@ def signs(workspace: Workspace, small_source: SmallSource, tmp_path: Path) -> Pa
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.instance_for_test() as made:
         yield made
+
+
+def materialize_shard(
+    instance: dg.DagsterInstance, job: str, partition: str = PARTITION, **how: Any
+) -> dg.ExecuteInProcessResult:
+    """Runs a job on a shard of the test's workspace, whatever its source is for."""
+    with Workspace.from_environment() as workspace:
+        update_partitions(workspace, instance, {use: [partition] for use in SHARDS_OF})
+    return definitions().resolve_job_def(job).execute_in_process(instance=instance, partition_key=partition, **how)

@@ -12,14 +12,13 @@ from assets.definitions import SFT, definitions
 from assets.graph.families import stage_key
 from pipelines.generation.engine import STAGES
 from pipelines.generation.released import all_recipes
-from pipelines.generation.stage import SAMPLES
 from pipelines.models.policies import oracles
 from pipelines.records import Trajectory
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
+from tests.assets.conftest import PARTITION, materialize_shard
 
 RECIPES = Path(__file__).parent / "recipe"
-PARTITION = "signs-0000"
 
 
 def keys(defs: dg.Definitions) -> set[str]:
@@ -66,10 +65,19 @@ def test_every_stage_has_a_blocking_conservation_check() -> None:
     assert checked >= {"samples", "crop/drafts", "crop/runs", "crop/verdicts", "crop/trajectories", "crop/rejects"}
 
 
-def test_a_source_that_was_added_is_a_partition(signs: Path) -> None:
-    partitions = definitions().resolve_assets_def("samples").partitions_def
-    assert partitions is not None
-    assert partitions.get_partition_keys() == ["demo-0000", "demo-0001", "demo_rl-0000", PARTITION]
+def test_stages_that_use_endpoints_or_the_sandbox_are_in_their_pools() -> None:
+    pools = {
+        stage: definitions().resolve_assets_def(stage).op.pool
+        for stage in ("samples", "crop/drafts", "crop/runs", "crop/rejects", "pass_rates", "tool_necessity")
+    }
+    assert pools == {
+        "samples": None,
+        "crop/drafts": "endpoints",
+        "crop/runs": "sandbox",
+        "crop/rejects": None,
+        "pass_rates": "endpoints",
+        "tool_necessity": "sandbox",
+    }
 
 
 def test_one_file_and_one_prompt_make_a_family_of_assets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,10 +106,8 @@ def test_an_added_family_materialises_beside_the_others_with_an_oracle_that_a_pa
     signs: Path, workspace: Workspace, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DARKROOM_RECIPES", str(RECIPES))
-    job = definitions().resolve_job_def(SFT)
     stages = [stage_key(family, stage) for family in ("crop", "shout") for stage in (*STAGES, "rejects")]
-    wanted = [dg.AssetKey(list(SAMPLES)), *stages]
-    assert job.execute_in_process(instance=instance, partition_key=PARTITION, asset_selection=wanted).success
+    assert materialize_shard(instance, SFT, asset_selection=stages).success
     kept = {
         family: workspace.tables.read(TableKey((family, "trajectories"), PARTITION), Trajectory)
         for family in ("crop", "shout")

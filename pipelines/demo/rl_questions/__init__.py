@@ -200,6 +200,7 @@ class DemoRLSource:
     """
 
     language: ClassVar[str] = "en"
+    used_for: ClassVar[tuple[str, ...]] = ("rl",)
 
     seed: int = 0
 

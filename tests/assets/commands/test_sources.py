@@ -61,7 +61,7 @@ def test_the_list_names_every_public_source_with_its_hub_name_and_licence() -> N
 
 
 def test_a_source_is_added_under_its_hub_name_and_listed_as_added(workspace: Workspace) -> None:
-    assert "Next:   darkroom materialize mmk12" in said("add", "mmk12", "--shards", "3")
+    assert "Next:   darkroom rl mmk12" in said("add", "mmk12", "--shards", "3")
     config = Catalog(workspace.sources).configs()["mmk12"]
     assert (config.path, config.n_shards, config.split) == ("FanqingM/MMK12", 3, "train")
     (line,) = [line for line in said("list").splitlines() if line.startswith("mmk12")]

@@ -18,24 +18,20 @@ from pipelines.publishing.rl_dataset import KEY
 from pipelines.records import RLRow
 from pipelines.rl.facts import STAGES
 from pipelines.storage.workspace import Workspace
+from tests.assets.conftest import PARTITION, materialize_shard
 
 pytestmark = pytest.mark.e2e
 
-PARTITION = "signs-0000"
 OPS = {"suitability_labels": {"tie": "yes"}, "pass_rates": {"max_rate": 1.0}}
 
 
 def materialize(instance: dg.DagsterInstance, job: str, partition: str | None = None, **ops) -> dict[str, dict]:
     """What the assets' pages show, by asset."""
-    result = (
-        definitions()
-        .resolve_job_def(job)
-        .execute_in_process(
-            instance=instance,
-            partition_key=partition,
-            run_config={"ops": {name: {"config": config} for name, config in ops.items()}},
-        )
-    )
+    config = {"ops": {name: {"config": config} for name, config in ops.items()}}
+    if partition:
+        result = materialize_shard(instance, job, partition, run_config=config)
+    else:
+        result = definitions().resolve_job_def(job).execute_in_process(instance=instance, run_config=config)
     made = [event.step_materialization_data.materialization for event in result.get_asset_materialization_events()]
     assert all(check.passed for check in result.get_asset_check_evaluations())
     return {one.asset_key.to_user_string(): {name: value.value for name, value in one.metadata.items()} for one in made}

@@ -363,7 +363,7 @@ def test_a_stage_made_from_samples_that_are_gone_says_what_to_run(family: Family
     family.draft(oracle(family.recipe))
     fewer = dataclasses.replace(small_source, n_rows=3, fingerprint="fewer")
     engine.intake(family.workspace, fewer, 0, PARTITION)
-    with pytest.raises(TableStale, match=f"dg launch --job sft_trajectories --partition {PARTITION}"):
+    with pytest.raises(TableStale, match=f"dg launch --assets group:crop --partition {PARTITION}"):
         family.run(oracle(family.recipe))
 
 

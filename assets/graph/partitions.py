@@ -1,0 +1,107 @@
+"""Partitions: the shards of all sources, and of these what the SFT families, the families of releases and RL take.
+
+    shards            demo-0000  demo-0001  demo_rl-0000      the asset ``samples``
+    sft_shards        demo-0000  demo-0001                    drafts to rejects of every family
+    released_shards                                           the same of the families of releases
+    rl_shards                               demo_rl-0000      the RL stages
+
+They are dynamic: a source that is added while the UI runs becomes partitions at the sensor's next tick, or at the next
+command. A shard is where its source says so (``used_for``), and where tables were made of it: `darkroom rl photos`
+needs no setting. It leaves the sets with its source, or with the setting while there are no tables; runs stay.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import dagster as dg
+
+from assets.graph.resources import WorkspaceResource
+from pipelines.generation.released import RELEASED
+from pipelines.rl.candidates import Candidates
+from pipelines.sources.catalog import Catalog, Use
+from pipelines.storage.workspace import Workspace
+
+SHARDS = dg.DynamicPartitionsDefinition(name="shards")
+SHARDS_OF: Mapping[Use, dg.DynamicPartitionsDefinition] = {
+    use: dg.DynamicPartitionsDefinition(name=f"{use}_shards") for use in get_args(Use)
+}
+Change = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest
+_SECONDS = 30
+_PARTITION_TAG = "dagster/partition"
+_UNFINISHED = [
+    status
+    for status in dg.DagsterRunStatus
+    if status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+]
+
+
+def update_partitions(
+    workspace: Workspace, instance: dg.DagsterInstance, used: Mapping[Use, Sequence[str]] | None = None
+) -> None:
+    """Makes Dagster's partitions those of the sources. ``used``: shards that are about to be used for something else
+    than their source says."""
+    for change in partition_changes(workspace, instance, used or {}):
+        if isinstance(change, dg.AddDynamicPartitionsRequest):
+            instance.add_dynamic_partitions(change.partitions_def_name, list(change.partition_keys))
+        else:
+            for key in change.partition_keys:
+                instance.delete_dynamic_partition(change.partitions_def_name, key)
+
+
+def partition_changes(
+    workspace: Workspace, instance: dg.DagsterInstance, used: Mapping[Use, Sequence[str]]
+) -> list[Change]:
+    """What is missing in Dagster's partitions, and what is there without a source. Raises ``SourceError``."""
+    changes: list[Change] = []
+    for partitions, keys in _wanted(workspace, used).items():
+        present = set(instance.get_dynamic_partitions(str(partitions.name)))
+        if added := [key for key in keys if key not in present]:
+            changes.append(partitions.build_add_request(added))
+        if (gone := present - set(keys)) and (gone := gone - _partitions_of_runs(instance)):
+            changes.append(partitions.build_delete_request(sorted(gone)))
+    return changes
+
+
+def _wanted(workspace: Workspace, used: Mapping[Use, Sequence[str]]) -> dict[dg.DynamicPartitionsDefinition, list[str]]:
+    """The keys of each set, in the order of the catalog."""
+    catalog = Catalog(workspace.sources)
+    uses, tables = catalog.uses(), _with_tables(workspace)
+    sources = {key: source for key, (source, _) in catalog.partitions().items()}
+    wanted = {SHARDS: list(sources)}
+    for use, partitions in SHARDS_OF.items():
+        others = {*tables[use], *used.get(use, ())}
+        wanted[partitions] = [key for key, source in sources.items() if use in uses[source] or key in others]
+    return wanted
+
+
+def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
+    """The partitions of which the first stage of each use has a table."""
+    root, released = workspace.tables.root, {recipe.family for recipe in RELEASED}
+    found: dict[Use, set[str]] = {use: set() for use in SHARDS_OF}
+    for path in root.glob("*/drafts/*.parquet"):
+        found["released" if path.parts[-3] in released else "sft"].add(path.stem)
+    found["rl"] |= {path.stem for path in root.glob(f"{Candidates.asset}/*.parquet")}
+    return found
+
+
+def _partitions_of_runs(instance: dg.DagsterInstance) -> set[str]:
+    """Those that runs are about to need."""
+    runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
+    return {run.tags[_PARTITION_TAG] for run in runs if _PARTITION_TAG in run.tags}
+
+
+@dg.sensor(
+    name="source_partitions",
+    minimum_interval_seconds=_SECONDS,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Makes the shards of added sources partitions, and removes those of sources that are gone.",
+)
+def source_partitions(
+    context: dg.SensorEvaluationContext, workspace: WorkspaceResource
+) -> dg.SensorResult | dg.SkipReason:
+    """A source's file that is wrong fails the tick, which names the field; the next one tries again."""
+    with workspace.open() as opened:
+        changes = partition_changes(opened, context.instance, {})
+    if not changes:
+        return dg.SkipReason("the partitions are the shards of the sources")
+    return dg.SensorResult(dynamic_partitions_requests=changes)
