@@ -114,7 +114,8 @@ def test_a_training_that_is_terminated_in_the_ui_ends(
     command = [str(Path(sys.executable).with_name("dg")), "dev", "--host", "127.0.0.1", "--port", str(port)]
     with started(command, root, environment) as ui:
         wait_until(lambda: answers(port))
-        run = launch(port, {"sft_checkpoint": {"config": {"epochs": 100_000.0}}}, ["base_model", "sft_checkpoint"])
+        ops = {"sft_checkpoint": {"config": {"epochs": 100_000.0}}}
+        run = launch(port, "train", [["base_model"], ["sft_checkpoint"]], ops)
         wait_until(lambda: observed(home, "sft_checkpoint"))
         processes = [one for one in descendants(ui.pid) if "train." in command_line(one)]
         assert processes
@@ -144,19 +145,21 @@ def ask(port: int, query: str, **variables: Any) -> Any:
     return said["data"]
 
 
-def launch(port: int, ops: dict[str, Any], assets: list[str]) -> str:
+def launch(port: int, job: str, assets: list[list[str]], ops: dict[str, Any], **tags: str) -> str:
     """The id of a run of these assets, as the launchpad starts it."""
     location = ask(port, "{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } } } } }")
     (repository,) = location["repositoriesOrError"]["nodes"]
     selector = {
         "repositoryName": repository["name"],
         "repositoryLocationName": repository["location"]["name"],
-        "pipelineName": "train",
-        "assetSelection": [{"path": [asset]} for asset in assets],
+        "pipelineName": job,
+        "assetSelection": [{"path": path} for path in assets],
     }
+    metadata = {"tags": [{"key": f"dagster/{name}", "value": value} for name, value in tags.items()]}
     mutation = """mutation($parameters: ExecutionParams!) { launchRun(executionParams: $parameters) {
         __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message }
         ... on RunConfigValidationInvalid { errors { message } } } }"""
-    found = ask(port, mutation, parameters={"selector": selector, "runConfigData": {"ops": ops}})["launchRun"]
+    parameters = {"selector": selector, "runConfigData": {"ops": ops}, "executionMetadata": metadata}
+    found = ask(port, mutation, parameters=parameters)["launchRun"]
     assert found["__typename"] == "LaunchRunSuccess", found
     return str(found["run"]["runId"])

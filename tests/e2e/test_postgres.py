@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from assets.definitions import SAMPLES
 from pipelines.models.policies import BudgetPool, SpendTracker
 from pipelines.records import Usage
 from pipelines.storage.acts import Act
 from pipelines.storage.ledger import Ledger
+from pipelines.storage.workspace import Workspace
 from scripts.postgres import PostgresMissing, postgres
+from tests.assets.conftest import PARTITION, add_signs, materialize_shard
+from tests.conftest import SmallSource
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
 from tests.pipelines.storage.claimants import paid_by_two
 
@@ -109,6 +115,26 @@ def test_a_budget_pool_is_shared_by_all_who_write_to_it(url: str) -> None:
         spent = SpendTracker(ledger, "crop").others.usage
     assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (80, 800, 400)
     assert spent.cost_usd == pytest.approx(0.8)
+
+
+def test_dagster_keeps_runs_and_partitions_there_with_the_settings_for_a_team(
+    root: Path, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home" / "dagster"
+    home.mkdir(parents=True)
+    shutil.copy(root / "assets" / "dagster_team.yaml", home / "dagster.yaml")
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", url.replace("+psycopg", ""))
+    with Workspace.from_environment() as workspace:
+        add_signs(workspace, SmallSource(), tmp_path / "signs")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        run = materialize_shard(instance, SAMPLES)
+    with dg.DagsterInstance.from_config(str(home)) as again:
+        assert again.get_materialized_partitions(dg.AssetKey("samples")) == {PARTITION}
+        assert PARTITION in again.get_dynamic_partitions("sft_shards")
+        found = again.get_run_by_id(run.run_id)
+    assert found is not None
+    assert found.is_success
+    assert not list(home.rglob("*.db")), "a part of the history is in SQLite"
 
 
 def test_two_processes_that_want_the_same_acts_pay_for_each_once(url: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def test_dg_launch_materialises_a_partition_and_the_screenshots_show_it(
     home = Path(clean_environment["DARKROOM_HOME"])
     run("darkroom", "home")
     run("darkroom", "ingest", str(photos), "--questions", str(photos / "questions.jsonl"), "--boxes", "boxes")
-    run("dg", "launch", "--assets", "samples,key:crop/*", "--partition", "photos-0000")
+    run("dg", "launch", "--assets", "key:crop/*", "--partition", "photos-0000")
     assert (home / "tables" / "crop" / "trajectories" / "photos-0000.parquet").exists()
     run("dg", "launch", "--assets", "sft_dataset")
     assert list((home / "datasets" / "sft" / "crop").glob("*.parquet"))
