@@ -67,7 +67,7 @@ def test_every_stage_has_a_blocking_conservation_check() -> None:
 
 def test_stages_that_use_endpoints_or_the_sandbox_are_in_their_pools() -> None:
     pools = {
-        stage: definitions().resolve_assets_def(stage).op.pool
+        stage: definitions().resolve_assets_def(dg.AssetKey(stage.split("/"))).op.pool
         for stage in ("samples", "crop/drafts", "crop/runs", "crop/rejects", "pass_rates", "tool_necessity")
     }
     assert pools == {
