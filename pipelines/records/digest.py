@@ -34,3 +34,8 @@ def digest_files(paths: Iterable[Path], root: Path) -> str:
 def seed_from(*parts: str | int) -> int:
     """A 31-bit seed that depends on nothing but ``parts``."""
     return int(digest(list(parts))[:8], 16) & 0x7FFFFFFF
+
+
+def key64(text: str) -> int:
+    """64 bits that stand for ``text`` where millions are compared; that two of a million share one: 1 in 40 million."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")

@@ -60,6 +60,6 @@ def to_table(kind: type[R], records: Iterable[R]) -> pa.Table:
     return pa.Table.from_pylist([to_row(record) for record in records], schema=schema_of(kind))
 
 
-def from_table(kind: type[R], table: pa.Table) -> list[R]:
-    """The records of a table."""
+def from_table(kind: type[R], table: pa.Table | pa.RecordBatch) -> list[R]:
+    """The records of a table, or of a batch of one."""
     return [from_row(kind, row) for row in table.to_pylist()]

@@ -6,7 +6,7 @@ Stages that measure row by row run through ``pipelines/generation/stage.py``, wh
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -31,18 +31,28 @@ class RowsLost(Exception):
     """A stage broke the conservation rule: rows in = rows out + rejected + quarantined."""
 
 
+class RejectKind(NamedTuple):
+    """What is counted of rejects."""
+
+    reason: str
+    check: str
+    disposition: str
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
     """What a stage made of its ``n_in`` rows."""
 
-    rows: Sequence[R]
-    rejects: Sequence[Reject]
+    rows: Collection[R]
+    rejects: Collection[Reject]
     n_in: int
     usage: Usage = Usage()
     performed: int = 0
     """Paid or slow acts of this run; the others came from the ledger."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What cards say of how the stage judged (JSON); kept with the table."""
+    counts: Mapping[RejectKind, int] | None = None
+    """Of the rejects, where reading them only to count them would be slow; None: they are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,23 +117,32 @@ def report(tables: Tables, key: TableKey, *, reused: bool = True, performed: int
     return StageReport(key, **counts, usage=from_row(Usage, facts["usage"]), reused=reused, performed=performed)
 
 
-def reason_of(rejected: Reject) -> str:
+def reason_of(rejected: Reject | RejectKind) -> str:
     """The reason as people read it: a failed check is named."""
     return f"{rejected.reason}: {rejected.check}" if rejected.check else rejected.reason
 
 
 def _facts(outcome: Outcome[Any]) -> dict[str, Any]:
-    kinds = Counter(rejected.disposition for rejected in outcome.rejects)
+    counts, reasons, dispositions = _counts(outcome), Counter[str](), Counter[str]()
+    for kind, n in counts.items():
+        reasons[reason_of(kind)] += n
+        dispositions[kind.disposition] += n
     return {
         "n_in": outcome.n_in,
         "n_out": len(outcome.rows),
-        "n_rejected": kinds["rejected"],
-        "n_quarantined": kinds["quarantined"],
-        "n_retryable": sum(rejected.reason in RETRYABLE for rejected in outcome.rejects),
-        "reasons": dict(sorted(Counter(map(reason_of, outcome.rejects)).items())),
+        "n_rejected": dispositions["rejected"],
+        "n_quarantined": dispositions["quarantined"],
+        "n_retryable": sum(n for kind, n in counts.items() if kind.reason in RETRYABLE),
+        "reasons": dict(sorted(reasons.items())),
         "usage": to_row(outcome.usage),
         **({"notes": dict(outcome.notes)} if outcome.notes else {}),
     }
+
+
+def _counts(outcome: Outcome[Any]) -> Mapping[RejectKind, int]:
+    if outcome.counts is not None:
+        return outcome.counts
+    return Counter(RejectKind(rejected.reason, rejected.check, rejected.disposition) for rejected in outcome.rejects)
 
 
 def store_rows(tables: Tables, key: TableKey, kind: type[R], rows: Sequence[R]) -> StageReport:

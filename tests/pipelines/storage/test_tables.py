@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.records import Reject, Sample, Truth
+from pipelines.records.digest import digest, digest_bytes
 from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.tables import TableKey, TableMissing, Tables
+from pipelines.storage.tables import ROWS_PER_GROUP, TableKey, TableMissing, Tables
 
 KEY = TableKey(("crop", "drafts"), "streets-0003")
 
@@ -39,6 +42,8 @@ def write(tables, rows, rejects, inputs="inputs", facts=None):
     [
         lambda tables: tables.read(KEY, Sample),
         lambda tables: tables.read_rejects(KEY),
+        lambda tables: next(tables.stream(KEY, Sample)),
+        lambda tables: next(tables.columns(KEY, "sample_id")),
         lambda tables: tables.n_rows(KEY),
         lambda tables: tables.n_rejects(KEY),
         lambda tables: tables.facts(KEY),
@@ -150,3 +155,47 @@ def test_no_half_written_file_is_left_beside_the_tables(tables, rows, rejects):
 def test_rejects_are_a_table_too(tables, rejects):
     tables.write(KEY, Reject, rejects, [], inputs="", facts={})
     assert tables.read(KEY, Reject) == rejects
+
+
+@pytest.fixture
+def many(tables, rows):
+    """The rows of a table of three row groups."""
+    many = [replace(rows[0], sample_id=f"id{n}") for n in range(2 * ROWS_PER_GROUP + 1)]
+    write(tables, iter(many), [])
+    return many
+
+
+def test_rows_stream_in_their_order(tables, many):
+    assert tables.read(KEY, Sample) == many
+    stream = tables.stream(KEY, Sample)
+    assert next(stream) == many[0]
+    assert [many[0], *stream] == many
+
+
+def test_wanted_rows_are_those_at_their_places(tables, many):
+    wanted = np.zeros(len(many), np.bool_)
+    wanted[[0, 255, 256, len(many) - 1]] = True
+    assert list(tables.stream(KEY, Sample, wanted=wanted)) == [many[0], many[255], many[256], many[-1]]
+
+
+def test_columns_are_values_by_row(tables, many):
+    assert list(tables.columns(KEY, "sample_id", "choices")) == [(row.sample_id, []) for row in many]
+
+
+def test_a_tables_fingerprint_is_the_digest_of_its_pages(tables, many):
+    pages = [
+        path.read_bytes()[: -pq.read_metadata(path).serialized_size - 8]
+        for path in (tables.path(KEY), tables.rejects_path(KEY))
+    ]
+    assert tables.fingerprint(KEY) == digest([digest_bytes(of_file) for of_file in pages])
+
+
+def test_rows_that_fail_while_they_are_written_leave_the_earlier_table(tables, rows):
+    def failing():
+        yield from rows
+        raise OSError("the disk is full")
+
+    write(tables, rows[:1], [])
+    with pytest.raises(OSError, match="full"):
+        write(tables, failing(), [])
+    assert tables.read(KEY, Sample) == rows[:1]
