@@ -1,6 +1,7 @@
 """The datasets that ship, SFT and RL, and the experts' reviews that decide what ships."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import dagster as dg
@@ -16,7 +17,7 @@ from assets.graph.families import stage_key
 from assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
 from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
 from assets.pages.metadata import rl_dataset_metadata
-from assets.pages.previews import samples_examples, samples_preview, trajectories_preview
+from assets.pages.previews import N_PREVIEWED, samples_examples, samples_preview, trajectories_preview
 from pipelines.generation.recipes import Recipe
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
@@ -104,12 +105,10 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
             )
             report, shipped = dataset.publish()
             context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
-            rows = opened.tables.read(KEY, RLRow)
-            samples = [row.sample for row in rows]
             details: dict[str, Any] = {
-                **rl_dataset_metadata(rows),
-                **samples_examples(samples, opened.images),
-                "preview": samples_preview(samples, opened.images),
+                **rl_dataset_metadata(opened.tables.stream(KEY, RLRow)),
+                **samples_examples(_rl_samples(opened.tables), opened.images),
+                "preview": samples_preview(_rl_samples(opened.tables), opened.images),
                 "megabytes": _megabytes(shipped),
             }
             path = str(shipped.folder)
@@ -172,17 +171,24 @@ def _shards(workspace: Workspace) -> list[str]:
 def _shipped_metadata(
     workspace: Workspace, family: str, shipped: Shipped, partitions: Sequence[str]
 ) -> dict[str, dg.MetadataValue]:
-    trajectories = workspace.tables.read(TableKey(("sft_dataset",), family), Trajectory)
-    keys = [TableKey(SAMPLES, partition) for partition in partitions]
-    samples = [sample for key in keys if workspace.tables.exists(key) for sample in workspace.tables.read(key, Sample)]
-    questions = {sample.sample_id: sample.question for sample in samples}
+    tables = workspace.tables
+    rows = (row for row in tables.stream(TableKey(("sft_dataset",), family), Trajectory) if row.rounds)
+    previewed = list(islice(rows, N_PREVIEWED))
+    wanted = {row.sample_id for row in previewed}
+    keys = [TableKey(SAMPLES, partition) for partition in partitions if previewed]
+    named = (row for key in keys if tables.exists(key) for row in tables.columns(key, "sample_id", "question"))
+    questions = {sample_id: question for sample_id, question in named if sample_id in wanted}
     return {
         f"{family}_folder": dg.MetadataValue.path(str(shipped.folder)),
         f"{family}_rows": dg.MetadataValue.int(shipped.n_rows),
         f"{family}_images": dg.MetadataValue.int(shipped.n_images),
         f"{family}_megabytes": _megabytes(shipped),
-        f"{family}_preview": trajectories_preview(trajectories, questions, workspace.images),
+        f"{family}_preview": trajectories_preview(previewed, questions, workspace.images),
     }
+
+
+def _rl_samples(tables: Tables) -> Iterator[Sample]:
+    return (row.sample for row in tables.stream(KEY, RLRow))
 
 
 def _megabytes(shipped: Shipped) -> dg.MetadataValue:

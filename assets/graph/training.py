@@ -19,7 +19,7 @@ from assets.graph.training_config import (
     tiny_program,
 )
 from assets.launching import LauncherResource, launch, run_here
-from pipelines.publishing.dataset_reader import dataset_files
+from pipelines.publishing.dataset_reader import dataset_files, dataset_folders
 from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.storage.workspace import Workspace
 
@@ -43,7 +43,7 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     opened = workspace.open()
     folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
     if not config.path:
-        datasets = [path for path in sorted((opened.home / "datasets" / "sft").glob("*")) if path.is_dir()]
+        datasets = dataset_folders(opened.home / "datasets" / "sft")
         run_here(tiny_program(folder, datasets, config))
     elif not (folder / "config.json").exists():
         raise dg.Failure(f"{folder} is no model: it has no config.json. Set `path` to a model's folder.")

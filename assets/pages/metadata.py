@@ -2,7 +2,7 @@
 
 import base64
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -91,17 +91,18 @@ def rl_stage_metadata(shard: Shard, asset: str) -> Metadata:
     return models | (figures(shard, notes.get("settings", {})) if figures else {})
 
 
-def rl_dataset_metadata(rows: Sequence[RLRow]) -> Metadata:
+def rl_dataset_metadata(rows: Iterable[RLRow]) -> Metadata:
     """The RL rows that ship by category, difficulty, grader and source."""
-    groups = {
-        "category": _largest(Counter(row.sample.category or "none" for row in rows)),
-        "difficulty": _largest(Counter(row.difficulty for row in rows)),
-        "grader": _largest(Counter(row.grader.kind for row in rows)),
-        "source": _largest(Counter(row.sample.source for row in rows)),
-    }
-    metadata = {f"by_{name}": bars(counts) for name, counts in groups.items()}
-    if rows:
-        metadata["plot_mix"] = plot(mix(groups, title=f"{len(rows):,} RL rows"))
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("category", "difficulty", "grader", "source")}
+    for row in rows:
+        counts["category"][row.sample.category or "none"] += 1
+        counts["difficulty"][row.difficulty] += 1
+        counts["grader"][row.grader.kind] += 1
+        counts["source"][row.sample.source] += 1
+    groups = {name: _largest(of_rows) for name, of_rows in counts.items()}
+    metadata = {f"by_{name}": bars(largest) for name, largest in groups.items()}
+    if n_rows := counts["source"].total():
+        metadata["plot_mix"] = plot(mix(groups, title=f"{n_rows:,} RL rows"))
     return metadata
 
 

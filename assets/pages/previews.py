@@ -21,7 +21,7 @@ SHOWN_INLINE = 1000
 """Characters of markdown from which Dagster's UI shows a link instead (1.13, ``MarkdownMetadataEntry``)."""
 
 
-def samples_examples(samples: Sequence[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
+def samples_examples(samples: Iterable[Sample], store: ImageStore) -> dict[str, dg.MetadataValue]:
     """A few samples small enough for the UI to show them on the asset's page itself."""
     shown = ((sample.images[0], f"{sample.question} → **{sample.answer}**") for sample in samples if sample.images)
     return _examples(shown, store)
@@ -39,7 +39,7 @@ def trajectories_examples(
     return _examples(shown, store)
 
 
-def samples_preview(samples: Sequence[Sample], store: ImageStore) -> dg.MetadataValue:
+def samples_preview(samples: Iterable[Sample], store: ImageStore) -> dg.MetadataValue:
     """The first samples with images; the target's boxes are drawn in."""
     rows = [
         (
@@ -48,13 +48,13 @@ def samples_preview(samples: Sequence[Sample], store: ImageStore) -> dg.Metadata
             _cell(sample.answer),
             sample.source_row,
         )
-        for sample in [sample for sample in samples if sample.images][:N_PREVIEWED]
+        for sample in islice((sample for sample in samples if sample.images), N_PREVIEWED)
     ]
     return dg.MetadataValue.md(markdown_table(("image", "question", "answer", "row"), rows))
 
 
 def trajectories_preview(
-    trajectories: Sequence[Trajectory], questions: Mapping[str, str], store: ImageStore
+    trajectories: Iterable[Trajectory], questions: Mapping[str, str], store: ImageStore
 ) -> dg.MetadataValue:
     """The first trajectories: image, question, last thought, its observation, answer."""
     rows = [
@@ -65,7 +65,7 @@ def trajectories_preview(
             " ".join(_thumbnail(image, store) for image in trajectory.rounds[-1].observation.images[:2]),
             _cell(trajectory.answer),
         )
-        for trajectory in [trajectory for trajectory in trajectories if trajectory.rounds][:N_PREVIEWED]
+        for trajectory in islice((trajectory for trajectory in trajectories if trajectory.rounds), N_PREVIEWED)
     ]
     return dg.MetadataValue.md(markdown_table(("image", "question", "thought", "observation", "answer"), rows))
 

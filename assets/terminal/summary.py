@@ -61,10 +61,10 @@ def print_rl_summary(
         return
     console.print(_rl_table(stages))
     for title, asset in _VOTE_BARS:
-        if votes := all_votes(workspace, partitions, asset):
-            most = max(poll.n_wanted for poll in votes)
-            found = polled(votes)
-            bars = f"Rows by {title:<20} 0 {columns(found.by_yes, most)} {most}, {measured_on(found.judges)}"
+        found = polled(all_votes(workspace, partitions, asset))
+        if found.n_rows:
+            shown = columns(found.by_yes, found.n_most)
+            bars = f"Rows by {title:<20} 0 {shown} {found.n_most}, {measured_on(found.judges)}"
             console.print(Text(bars))
     if workspace.tables.exists(RL_ROWS):
         _print_mix(console, workspace)

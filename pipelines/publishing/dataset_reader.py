@@ -42,9 +42,9 @@ def find_datasets(name: str, root: Path, *, may_be_empty: bool = False) -> list[
     Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be.
     """
     at = root if name == ALL else root / name if (root / name).is_dir() else Path(name)
-    folders = [folder for folder in [at, *sorted(at.glob("*/"))] if dataset_files(folder)]
+    folders = [*([at] if dataset_files(at) else []), *dataset_folders(at)]
     if not folders and not may_be_empty:
-        families = ", ".join(folder.name for folder in sorted(root.glob("*/")) if dataset_files(folder)) or "none"
+        families = ", ".join(folder.name for folder in dataset_folders(root)) or "none"
         raise TableMissing(
             f"{name!r} is neither a folder with a dataset nor a family that has one (there are: {families}). "
             "Run: dg launch --assets sft_dataset"
@@ -52,10 +52,19 @@ def find_datasets(name: str, root: Path, *, may_be_empty: bool = False) -> list[
     return folders
 
 
+def dataset_folders(root: Path) -> list[Path]:
+    """The folders in ``root`` that hold a dataset, sorted. Hidden ones are being written."""
+    return [folder for folder in sorted(root.glob("*/")) if not folder.name.startswith(".") and dataset_files(folder)]
+
+
 def dataset_files(folder: Path, *, split: str | None = None, nested: bool = False) -> list[Path]:
-    """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too."""
+    """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too.
+
+    Hidden files and folders are being written.
+    """
     files = sorted(folder.rglob("*.parquet") if nested else folder.glob("*.parquet"))
-    return [file for file in files if not file.name.startswith(".") and split in (None, split_of(file))]
+    shown = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    return [file for file in shown if split in (None, split_of(file))]
 
 
 def marker_facts(folder: Path) -> dict[str, Any]:
@@ -76,7 +85,7 @@ def read_marker(folder: Path) -> dict[str, Any]:
 
 
 def split_of(file: Path) -> str:
-    """``train`` for ``train-00000-of-00001.parquet``."""
+    """``train`` for ``train-00000-of-00003.parquet``."""
     return file.stem.split("-")[0]
 
 

@@ -1,37 +1,47 @@
-"""Publishing a dataset: select, screen and fill quotas, split, write parquet and card, then a marker of completion.
+"""Publishing a dataset: select, screen and fill quotas, split, write shards and card, then a marker of completion.
 
 What differs between the SFT and the RL dataset is a ``Publication`` (``sft_dataset.py``, ``rl_dataset.py``). Every row
-that does not ship is a reject with its reason.
+that does not ship is a reject with its reason. Rows stream from the stages' tables into the dataset's table, and from
+there into its files: of all rows only what selects them is in memory.
 """
 
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
 
 from pipelines.generation.stage import RUNNER_CODE
-from pipelines.publishing.dataset_reader import MARKER, marker_facts
-from pipelines.publishing.parquet_shards import Shipped, write_splits
+from pipelines.publishing.dataset_reader import MARKER, Kind, marker_facts
+from pipelines.publishing.parquet_shards import ShardWriter, Shipped
+from pipelines.publishing.row_selection import Selection
 from pipelines.records import Reject, Sample, to_row
 from pipelines.records.digest import digest_bytes
-from pipelines.records.reject_reasons import Reason, RowError, reject
+from pipelines.records.reject_reasons import reject
 from pipelines.selection.decontamination import read_benchmarks
-from pipelines.selection.splits import Split, Splits
-from pipelines.selection.stratified import Candidate, select
+from pipelines.selection.splits import SPLITS, Split, Splits
 from pipelines.sources.catalog import Catalog
-from pipelines.storage.stage import Outcome, StageReport, run_stage
-from pipelines.storage.tables import TableKey
+from pipelines.storage.atomic_write import replace_folder
+from pipelines.storage.row_streams import RowSpill, RowStream
+from pipelines.storage.stage import Outcome, RejectKind, StageReport, run_stage
+from pipelines.storage.tables import TableKey, Wanted
 from pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
+F = TypeVar("F", bound="RowFacts")
 _CARD = "README.md"
 ROWS_CODE = (
     *RUNNER_CODE,
     __name__,
     "pipelines.publishing.judge_stats",
+    "pipelines.publishing.row_selection",
+    "pipelines.publishing.sample_join",
     "pipelines.rl.rows",
     "pipelines.selection",
     "pipelines.verification.grading",
@@ -46,54 +56,30 @@ FILES_CODE = (
     "pipelines.publishing.judge_stats",
     "pipelines.publishing.release_facts",
     "pipelines.publishing.replay",
+    "pipelines.publishing.sample_join",
     "pipelines.publishing.templates",
     "pipelines.publishing.text_charts",
 )
 """The code that decides the bytes of files and cards."""
 
 
-@dataclass
-class Selection(Generic[R]):
-    """Rows that still ship, by id, and the rejects so far. ``identify``: the columns by which a reject names a row."""
+class RowFacts(Protocol):
+    """What a card says of all rows, gathered row by row."""
 
-    stage: str
-    identify: Callable[[R], Mapping[str, str]]
-    rows: dict[str, R] = field(default_factory=dict)
-    rejects: list[Reject] = field(default_factory=list)
-
-    def add(self, row_id: str, row: R, *, duplicate: str) -> None:
-        """A row; one whose id is there already is rejected, with ``duplicate`` as the evidence."""
-        if row_id in self.rows:
-            self.reject(row, RowError(Reason.DUPLICATE, duplicate))
-        else:
-            self.rows[row_id] = row
-
-    def reject(self, row: R, error: RowError, *, check: str = "") -> None:
-        """A row that is not among ``rows``."""
-        names = self.identify(row)
-        self.rejects.append(
-            reject(error.reason, error.evidence, stage=self.stage, row=to_row(row), check=check, **names)
-        )
-
-    def drop(self, row_id: str, error: RowError, *, check: str = "") -> None:
-        """Rejects one of ``rows``."""
-        self.reject(self.rows.pop(row_id), error, check=check)
-
-    def fill_quota(self, candidates: Sequence[Candidate], n_rows: int, *, of: str) -> None:
-        """Leaves ``n_rows`` of the candidates, balanced over category and difficulty."""
-        selected = select(candidates, n_rows)
-        for candidate in candidates:
-            if candidate.row_id not in selected:
-                evidence = f"{of} is {n_rows} rows, and others were selected"
-                self.drop(candidate.row_id, RowError(Reason.NOT_SELECTED, evidence))
+    def add(self, row: Any, sample: Sample) -> None:
+        """The next row that ships, with its sample."""
 
 
-class Publication(ABC, Generic[R]):
+class Publication(ABC, Generic[R, F]):
     """One dataset of a workspace: a table of the rows that ship, and a folder with their files."""
 
     record: ClassVar[type[Any]]
     """The type of ``R``."""
+    kind: ClassVar[Kind]
+    stage: ClassVar[str]
+    """What its rejects name."""
     workspace: Workspace
+    shard_bytes: int
 
     @property
     @abstractmethod
@@ -114,54 +100,110 @@ class Publication(ABC, Generic[R]):
         """Digest of all that decides files and card; the table is complete when this is computed."""
 
     @abstractmethod
-    def select(self) -> Outcome[R]:
-        """The rows that ship, and the rejects."""
+    def select(self) -> Selection:
+        """Which rows ship, and which do not."""
 
     @abstractmethod
-    def splits(self, rows: Sequence[R]) -> Splits:
-        """The groups of samples that stay in one split."""
+    def read(self, wanted: Wanted) -> Iterator[tuple[int, Any]]:
+        """The wanted rows (``R``, or what could not become one) with their positions, in order."""
 
     @abstractmethod
-    def sample_of(self, row: R) -> Sample:
-        """The sample that decides the row's split."""
+    def identify(self, row: Any) -> Mapping[str, str]:
+        """The columns by which a reject names its row."""
 
     @abstractmethod
-    def write(self, rows: Sequence[R], split: Split) -> Shipped:
-        """Writes the parquet file of a split."""
+    def splits(self) -> Splits:
+        """The groups of samples that stay in one split; the table is complete when this is computed."""
 
     @abstractmethod
-    def card(self, rows: Sequence[R], report: StageReport, n_by_split: Mapping[str, int]) -> str:
-        """The card's text; the parquet files are complete when this is computed."""
+    def shipped(self) -> Iterator[tuple[R, Sample]]:
+        """The rows of the table with their samples, which decide their splits."""
+
+    @abstractmethod
+    def shipped_row(self, row: R, sample: Sample) -> dict[str, Any]:
+        """The row's columns in the files."""
+
+    @abstractmethod
+    def facts(self) -> F:
+        """What the card says of rows, of none so far."""
+
+    @abstractmethod
+    def card(self, facts: F, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
+        """The card's text; the parquet files in ``folder`` are complete when this is computed."""
 
     def publish(self) -> tuple[StageReport, Shipped]:
         """Selects the rows and writes their files; table and files are skipped when their inputs are unchanged.
 
         Without rows there is no folder.
 
-        An interrupted run leaves no marker: the next one writes the folder again. Raises ``TableMissing``.
+        The folder is replaced whole: an interrupted run leaves the earlier one, or none while it is renamed, and the
+        next run finishes. Raises ``TableMissing``.
         """
-        report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self.select)
+        report = run_stage(self.workspace.tables, self.key, self.record, inputs=self.inputs(), perform=self._outcome)
         inputs = self.file_inputs()
         shipped = _read_marker(self.folder, inputs)
         return report, self._write_folder(report, inputs) if shipped is None else shipped
 
-    def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
-        (self.folder / MARKER).unlink(missing_ok=True)
-        rows: list[R] = self.workspace.tables.read(self.key, self.record)
-        if not rows:  # nothing can be said of no rows; what an earlier build shipped is no longer true
-            if self.folder.exists():
-                shutil.rmtree(self.folder)
-            return Shipped(self.folder, 0, 0, 0)
-        splits = self.splits(rows)
-        shipped, n_by_split = write_splits(
-            self.folder, rows, self.write, split_of=lambda row: splits.of(self.sample_of(row).sample_id)
+    def _outcome(self) -> Outcome[R]:
+        selection = self.select()
+        wanted, n_rows = selection.wanted, len(selection.rows)
+        selection.rows.clear()  # the largest that is in memory
+        rejects = selection.rejections
+        counts = Counter(RejectKind(reason.value, check, reason.disposition) for _, reason, _, check in rejects)
+        return Outcome(
+            rows=RowStream(n_rows, lambda: (row for _, row in self.read(wanted))),
+            rejects=RowStream(len(rejects), partial(self._rejects, selection)),
+            n_in=selection.n_in,
+            counts=counts,
         )
-        card = self.card(rows, report, n_by_split)
-        (self.folder / _CARD).write_text(card)
-        counts = {"n_rows": shipped.n_rows, "n_images": shipped.n_images, "n_bytes": shipped.n_bytes}
-        marker = {"inputs": inputs, **counts, "card": digest_bytes(card.encode())}
-        (self.folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
+
+    def _rejects(self, selection: Selection) -> Iterator[Reject]:
+        """In the order in which they were rejected; the rows wait on disk, where they are read in their own."""
+        spill = RowSpill(self.workspace.tables.root)
+        places = np.zeros(selection.n_in, np.int64)
+        for position, row in self.read(selection.rejected):
+            places[position] = spill.add(row)
+        for position, reason, evidence, check in selection.rejections:
+            row = spill.read(int(places[position]))
+            names = self.identify(row)
+            yield reject(reason, evidence, stage=self.stage, row=to_row(row), check=check, **names)
+
+    def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
+        if not self.workspace.tables.n_rows(self.key):
+            # nothing can be said of no rows; what an earlier build shipped is no longer true
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return Shipped(self.folder, 0, 0, 0)
+        part = self.folder.with_name(f".{self.folder.name}.part")
+        if _read_marker(part, inputs) is None:  # else a process was killed before the folder was replaced
+            shutil.rmtree(part, ignore_errors=True)
+            self._write_files(part, report, inputs)
+        replace_folder(self.folder, part)
+        shipped = _read_marker(self.folder, inputs)
+        assert shipped is not None  # it was written just now
         return shipped
+
+    def _write_files(self, folder: Path, report: StageReport, inputs: str) -> None:
+        """Shards, card and marker; the training split has a file without rows, too."""
+        facts, splits = self.facts(), self.splits()
+        n_by_split: dict[str, int] = dict.fromkeys(SPLITS, 0)
+        with ExitStack() as stack:
+            writers = {"train": stack.enter_context(self._writer(folder, "train"))}
+            for row, sample in self.shipped():
+                split = splits.of(sample.sample_id)
+                if split not in writers:
+                    writers[split] = stack.enter_context(self._writer(folder, split))
+                writers[split].write(self.shipped_row(row, sample))
+                facts.add(row, sample)
+                n_by_split[split] += 1
+        card = self.card(facts, report, n_by_split, folder)
+        (folder / _CARD).write_text(card)
+        names = ("n_rows", "n_images", "n_bytes")
+        counts = {name: sum(getattr(writer, name) for writer in writers.values()) for name in names}
+        marker = {"inputs": inputs, **counts, "card": digest_bytes(card.encode())}
+        (folder / MARKER).write_text(json.dumps(marker, sort_keys=True))
+
+    def _writer(self, folder: Path, split: Split) -> ShardWriter:
+        return ShardWriter(folder, self.kind, split, shard_bytes=self.shard_bytes)
 
 
 def languages(workspace: Workspace) -> Mapping[str, str]:

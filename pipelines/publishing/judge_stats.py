@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.records import Check, Review, Trajectory
+from pipelines.records import Check, Review
 from pipelines.records.digest import digest
 from pipelines.records.stand_ins import measured_on
 from pipelines.storage.tables import TableKey, Tables
@@ -60,9 +60,9 @@ def judge_stats_of(tables: Tables, family: str, partitions: Sequence[str]) -> Ju
     notes = [_notes(tables, key) for key in keys]
     judges = {digest(judge): judge for note in notes for judge in note.get("judges", ())}
     limits = [note["necessity"] for note in notes if "necessity" in note]
-    rows = [row for key in keys for row in tables.read(key, Trajectory)]
     models = {limit["model"] for limit in limits}
-    return JudgeStats(list(judges.values()), necessity_stats(rows, limits[-1] if limits else {}), measured_on(models))
+    checks = (check for key in keys for (row,) in tables.columns(key, "checks") for check in row)
+    return JudgeStats(list(judges.values()), necessity_stats(checks, limits[-1] if limits else {}), measured_on(models))
 
 
 def judge_stats_fingerprint(tables: Tables, family: str, partitions: Sequence[str]) -> str:
@@ -70,22 +70,20 @@ def judge_stats_fingerprint(tables: Tables, family: str, partitions: Sequence[st
     return digest([[tables.fingerprint(key), _notes(tables, key)] for key in _keys(tables, family, partitions)])
 
 
-def necessity_stats(rows: Sequence[Trajectory], limits: Mapping[str, Any]) -> tuple[NecessityStats, ...]:
-    """The outcome of necessity on ``rows``; empty where it was not measured."""
-    checks_by_name = {name: [check for row in rows for check in row.checks if check.name == name] for name in _HOW}
-    return tuple(
-        NecessityStats(
-            check=name,
-            n_rows=len(checks),
-            n_right=sum(round((check.score or 0) * check.n_trials) for check in checks),
-            n_trials=sum(check.n_trials for check in checks),
-            n_ever=sum(bool(check.score) for check in checks),
-            n_failed=sum(not check.passed for check in checks),
-            rule=_rule(name, limits),
-        )
-        for name, checks in checks_by_name.items()
-        if checks
-    )
+def necessity_stats(checks: Iterable[Mapping[str, Any]], limits: Mapping[str, Any]) -> tuple[NecessityStats, ...]:
+    """The outcome of necessity among the ``checks`` of rows; empty where it was not measured."""
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for check in checks:
+        if check["name"] in _HOW:
+            score, n_trials = check["score"] or 0, check["n_trials"]
+            sums[check["name"]].update(
+                n_rows=1,
+                n_right=round(score * n_trials),
+                n_trials=n_trials,
+                n_ever=int(bool(score)),
+                n_failed=int(not check["passed"]),
+            )
+    return tuple(NecessityStats(name, **sums[name], rule=_rule(name, limits)) for name in _HOW if name in sums)
 
 
 def _rule(name: str, limits: Mapping[str, Any]) -> str:

@@ -1,32 +1,34 @@
-"""Shipped rows as parquet: one file per split with the images' bytes embedded, readable with nothing of Darkroom.
+"""Shipped rows as parquet shards with the images' bytes embedded, readable with nothing of Darkroom.
 
-``<folder>/train-00000-of-00001.parquet``, ``<folder>/validation-00000-of-00001.parquet``; columns: those of
-``features.py``.
+``<folder>/train-00000-of-00003.parquet`` and so on, ``<folder>/validation-00000-of-00001.parquet``; columns: those of
+``features.py``. Equal rows give equal files: a shard ends before the row group with which it would exceed its size, so
+rows that are appended change the last shards only.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.models.tasks import question_text
-from pipelines.publishing.dataset_reader import Kind, features_of
+from pipelines.publishing.dataset_reader import Kind, features_of, split_of
 from pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
 from pipelines.rl.visual_search import asks_visual_search
-from pipelines.selection.splits import SPLITS, Split
-from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.images import ImageStore
 
-R = TypeVar("R")
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 """Columns that a sample's fields fill as they are, in both kinds of datasets."""
-ROWS_PER_GROUP = 64
-"""Rows of one parquet row group: with embedded images, what a reader holds in memory at once."""
+SHARD_BYTES = 500_000_000
+"""Of a shard's rows before compression (images hardly compress): what ``datasets`` and the hub write."""
+ROWS_PER_GROUP, GROUP_BYTES = 1_000, 32_000_000
+"""A parquet row group ends with so many rows, or bytes of images and videos: what writer and reader hold in memory. The
+hub's viewer reads at most 300 MB for the 100 rows that it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,90 @@ class Shipped:
     n_bytes: int
 
 
+class ShardWriter:
+    """Writes the shards of one split, row group by row group. A context manager: leaving it gives them their names.
+
+    The split's files are replaced then; until then, and after an error, they are what they were.
+    """
+
+    def __init__(self, folder: Path, kind: Kind, split: str, *, shard_bytes: int = SHARD_BYTES) -> None:
+        self._folder, self._kind, self._split = folder, kind, split
+        self._shard_bytes, self._group_bytes = shard_bytes, min(shard_bytes, GROUP_BYTES)
+        self._waiting: list[dict[str, Any]] = []
+        self._n_waiting_bytes = self._n_shard_bytes = 0
+        self._parts: list[Path] = []
+        self.n_rows = self.n_images = self.n_bytes = 0
+
+    def __enter__(self) -> Self:
+        from pipelines.publishing.features import arrow_schema  # `datasets` takes a second
+
+        self._schema = arrow_schema(features_of(self._kind))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for orphan in self._folder.glob(f".{self._split}-*"):
+            orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
+        self._begin_shard()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._flush()
+            self._writer.close()
+            if kind is None:
+                self._replace_files()
+        finally:
+            for part in self._parts:
+                part.unlink(missing_ok=True)
+
+    def write(self, row: dict[str, Any]) -> None:
+        """One row, with the columns of its kind."""
+        self._waiting.append(row)
+        self._n_waiting_bytes += sum(len(media["bytes"]) for name in ("images", "videos") for media in row[name])
+        self.n_rows += 1
+        self.n_images += len(row["images"])
+        if len(self._waiting) == ROWS_PER_GROUP or self._n_waiting_bytes >= self._group_bytes:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        group = pa.Table.from_pylist(self._waiting, schema=self._schema)
+        self._waiting, self._n_waiting_bytes = [], 0
+        if self._n_shard_bytes and self._n_shard_bytes + group.nbytes > self._shard_bytes:
+            self._writer.close()
+            self._begin_shard()
+        self._writer.write_table(group)
+        self._n_shard_bytes += group.nbytes
+
+    def _begin_shard(self) -> None:
+        part = self._folder / f".{self._split}-{len(self._parts):05}.{uuid4().hex}"
+        self._parts.append(part)
+        self._writer = pq.ParquetWriter(part, self._schema, compression="zstd", write_page_index=True)
+        self._n_shard_bytes = 0
+
+    def _replace_files(self) -> None:
+        """Names the shards; those of an earlier, larger version go first."""
+        n_shards = len(self._parts)
+        paths = [self._folder / f"{self._split}-{n:05}-of-{n_shards:05}.parquet" for n in range(n_shards)]
+        for path in self._folder.glob("[!.]*.parquet"):
+            if split_of(path) == self._split and path not in paths:
+                path.unlink()
+        for part, path in zip(self._parts, paths, strict=True):
+            self.n_bytes += part.stat().st_size
+            os.replace(part, path)
+
+
 def write_trajectories(
-    folder: Path, pairs: Iterable[tuple[Sample, Trajectory]], *, store: ImageStore, split: str = "train"
+    folder: Path,
+    pairs: Iterable[tuple[Sample, Trajectory]],
+    *,
+    store: ImageStore,
+    split: str = "train",
+    shard_bytes: int = SHARD_BYTES,
 ) -> Shipped:
-    """Writes trajectories with their samples as the parquet file of a split, in their order."""
+    """Writes trajectories with their samples as the shards of a split, in their order."""
     rows = (trajectory_row(sample, trajectory, store) for sample, trajectory in pairs)
-    return write_split(folder, rows, "trajectories", split=split)
+    return _write_split(ShardWriter(folder, "trajectories", split, shard_bytes=shard_bytes), folder, rows)
 
 
 def write_prompts(
@@ -54,47 +134,21 @@ def write_prompts(
     store: ImageStore,
     split: str,
     visual_search: Mapping[str, bool] = MappingProxyType({}),
+    shard_bytes: int = SHARD_BYTES,
 ) -> Shipped:
-    """Writes RL rows as the parquet file of a split, in their order.
+    """Writes RL rows as the shards of a split, in their order.
 
     ``visual_search``: by source, whether its questions are; for rows without boxes.
     """
-    return write_split(folder, (prompt_row(row, store, visual_search) for row in rows), "prompts", split=split)
+    written = (prompt_row(row, store, visual_search) for row in rows)
+    return _write_split(ShardWriter(folder, "prompts", split, shard_bytes=shard_bytes), folder, written)
 
 
-def write_split(folder: Path, rows: Iterable[dict[str, Any]], kind: Kind, *, split: str) -> Shipped:
-    """Writes ``rows`` as the parquet file of a split, which is replaced whole; streams by row group."""
-    from pipelines.publishing.features import arrow_schema  # `datasets` takes a second
-
-    path = folder / f"{split}-00000-of-00001.parquet"
-    for orphan in folder.glob(f".{path.name}.*"):
-        orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
-    schema = arrow_schema(features_of(kind))
-    n_rows = n_images = 0
-    with whole_file(path) as part, pq.ParquetWriter(part, schema, compression="zstd") as writer:
-        remaining = iter(rows)
-        while batch := list(islice(remaining, ROWS_PER_GROUP)):
-            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-            n_rows += len(batch)
-            n_images += sum(len(row["images"]) for row in batch)
-    return Shipped(folder, n_rows, n_images, path.stat().st_size)
-
-
-def write_splits(
-    folder: Path, rows: Sequence[R], write: Callable[[Sequence[R], Split], Shipped], *, split_of: Callable[[R], Split]
-) -> tuple[Shipped, Mapping[str, int]]:
-    """A file per split that has rows, by ``write``; the training split's is there without rows, too.
-
-    Files of splits without rows are removed. Returns the sums, and the rows by split.
-    """
-    by_split = {split: [row for row in rows if split_of(row) == split] for split in SPLITS}
-    parts = [write(members, split) for split, members in by_split.items() if members or split == "train"]
-    n_by_split = {str(split): len(members) for split, members in by_split.items()}
-    for path in folder.glob("*.parquet"):
-        if not n_by_split.get(path.name.split("-")[0]) and not path.name.startswith("train-"):
-            path.unlink()
-    sums = (sum(getattr(part, name) for part in parts) for name in ("n_rows", "n_images", "n_bytes"))
-    return Shipped(folder, *sums), n_by_split
+def _write_split(writer: ShardWriter, folder: Path, rows: Iterable[dict[str, Any]]) -> Shipped:
+    with writer:
+        for row in rows:
+            writer.write(row)
+    return Shipped(folder, writer.n_rows, writer.n_images, writer.n_bytes)
 
 
 def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str, Any]:

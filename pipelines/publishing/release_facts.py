@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.generation.stage import SAMPLES
-from pipelines.records import Trajectory
 from pipelines.storage.tables import TableKey, Tables
 
 
@@ -31,7 +30,7 @@ def release_facts(tables: Tables, family: str, partitions: Sequence[str]) -> Rel
         samples = TableKey(SAMPLES, partition)
         n_read += tables.n_rows(samples)
         unread.update(reject.reason for reject in tables.read_rejects(samples))
-        for row in tables.read(TableKey((family, "verdicts"), partition), Trajectory):
+        for (checks,) in tables.columns(TableKey((family, "verdicts"), partition), "checks"):
             n_checked += 1
-            failed.update({check.name: int(not check.passed) for check in row.checks})
+            failed.update({check["name"]: int(not check["passed"]) for check in checks})
     return ReleaseFacts(n_read + unread.total(), n_read, dict(sorted(unread.items())), n_checked, dict(failed))

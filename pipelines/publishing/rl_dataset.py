@@ -4,36 +4,40 @@ Near-duplicates across shards and rows of a benchmark are rejected; then every s
 balanced over category and difficulty (``pipelines/selection/stratified.py``).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pipelines.generation.stage import Shard, row_error
 from pipelines.publishing.cards import rl_card
+from pipelines.publishing.cards.row_facts import RlFacts
 from pipelines.publishing.dataset_writer import (
     FILES_CODE,
     ROWS_CODE,
     Publication,
-    Selection,
     benchmark_names,
     languages,
 )
-from pipelines.publishing.parquet_shards import Shipped, write_prompts
-from pipelines.records import RLRow, Sample, to_row
+from pipelines.publishing.parquet_shards import SHARD_BYTES, prompt_row
+from pipelines.publishing.row_selection import Selection
+from pipelines.records import RLRow, Sample
 from pipelines.records.digest import digest
-from pipelines.records.reject_reasons import reject
+from pipelines.records.reject_reasons import RowError
 from pipelines.records.stand_ins import Annotators
 from pipelines.rl import candidates
 from pipelines.rl.facts import STAGES, shards_with
 from pipelines.rl.rows import annotated_row, public_rows, tables_of
 from pipelines.rl.suitability import VOTES, agreement_in_words
 from pipelines.selection.screening import Screening
-from pipelines.selection.splits import Split, Splits, grouped
+from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
 from pipelines.selection.stratified import Candidate
 from pipelines.sources.catalog import Catalog, source_of
-from pipelines.storage.stage import Outcome, StageReport, code_digest
-from pipelines.storage.tables import TableKey
+from pipelines.storage.row_streams import RowStream
+from pipelines.storage.stage import StageReport, code_digest
+from pipelines.storage.tables import TableKey, Wanted
 from pipelines.storage.workspace import Workspace
 
 KEY = TableKey(("rl_dataset",), "all")
@@ -59,10 +63,12 @@ def rl_folder(workspace: Workspace) -> Path:
 
 
 @dataclass
-class RlDataset(Publication[RLRow]):
+class RlDataset(Publication[RLRow, RlFacts]):
     """The RL rows of those ``partitions`` that have candidates, and of the samples that people wrote."""
 
     record = RLRow
+    kind = "prompts"
+    stage = KEY.asset[0]
     workspace: Workspace
     partitions: Sequence[str]
     annotated: Sequence[Sample]
@@ -72,6 +78,7 @@ class RlDataset(Publication[RLRow]):
     """Who wrote ``annotated``."""
     from_drafts: frozenset[str] = frozenset()
     """Those of them that began as a policy's draft, by id."""
+    shard_bytes: int = SHARD_BYTES
 
     @property
     def key(self) -> TableKey:
@@ -97,68 +104,96 @@ class RlDataset(Publication[RLRow]):
         keys = [shard.key(asset) for asset in STAGES for shard in shards_with(self.workspace, self.partitions, asset)]
         facts = [[str(key), tables.facts(key)] for key in keys]
         cards = [self._agreement, self.annotators, sorted(self.from_drafts), languages(self.workspace)]
-        stated = Catalog(self.workspace.sources).visual_search()
-        rest = [self.mix.validation_share, *cards, stated, code_digest(*FILES_CODE, __name__)]
+        rest = [self.mix.validation_share, self.shard_bytes, *cards, self._stated, code_digest(*FILES_CODE, __name__)]
         return digest([tables.fingerprint(KEY), tables.facts(KEY), facts, *rest])
 
-    def select(self) -> Outcome[RLRow]:
+    def select(self) -> Selection:
         """Each question once, screened, up to the quotas."""
-        selection, n_in = self._gathered()
-        samples = [row.sample for row in selection.rows.values()]
+        selection = self._gathered()
+        samples = RowStream(len(selection.rows), lambda: (row.sample for _, row in self._read_rows(selection)))
         for sample_id, error in self.screening.screen_samples("rl_dataset", samples).items():
             selection.drop(sample_id, error)
-        by_source: dict[str, list[RLRow]] = {}
-        for row in selection.rows.values():
-            by_source.setdefault(ANNOTATED if row.origin == "annotated" else row.sample.source, []).append(row)
-        for source, rows in by_source.items():
-            if source in self.mix.quotas:
-                selection.fill_quota(_candidates(rows), self.mix.quotas[source], of=f"the quota of {source}")
-        if self.mix.n_rows is not None:
-            selection.fill_quota(_candidates(selection.rows.values()), self.mix.n_rows, of="the size of the dataset")
-        return Outcome(list(selection.rows.values()), selection.rejects, n_in)
+        if self.mix.quotas or self.mix.n_rows is not None:
+            self._apply_quotas(selection)
+        return selection
 
-    def splits(self, rows: Sequence[RLRow]) -> Splits:
+    def read(self, wanted: Wanted) -> Iterator[tuple[int, RLRow | Sample]]:
+        """What people wrote comes first: of two near-duplicates, theirs stays. A sample is one without a grader."""
+        for position, sample in enumerate(self.annotated):
+            if wanted[position]:
+                annotated = _annotated(sample)
+                yield position, sample if isinstance(annotated, RowError) else annotated
+        public = (row for shard in self._shards for row in public_rows(shard))
+        for position, row in enumerate(public, len(self.annotated)):
+            if wanted[position]:
+                yield position, row
+
+    def identify(self, row: RLRow | Sample) -> Mapping[str, str]:
+        sample = row if isinstance(row, Sample) else row.sample
+        return {"source": sample.source, "source_row": sample.source_row, "sample_id": sample.sample_id}
+
+    def splits(self) -> Splits:
         share = self.mix.validation_share
-        same = self.screening.same_images(image for row in rows for image in row.sample.images) if share else {}
-        return grouped((row.sample for row in rows), validation_share=share, same=same)
+        if not share:
+            return ALL_FOR_TRAINING
+        same = self.screening.same_images(image for _, sample in self.shipped() for image in sample.images)
+        return grouped((sample for _, sample in self.shipped()), validation_share=share, same=same)
 
-    def sample_of(self, row: RLRow) -> Sample:
-        return row.sample
+    def shipped(self) -> Iterator[tuple[RLRow, Sample]]:
+        return ((row, row.sample) for row in self.workspace.tables.stream(KEY, RLRow))
 
-    def write(self, rows: Sequence[RLRow], split: Split) -> Shipped:
-        stated = Catalog(self.workspace.sources).visual_search()
-        return write_prompts(self.folder, rows, store=self.workspace.images, split=split, visual_search=stated)
+    def shipped_row(self, row: RLRow, sample: Sample) -> dict[str, Any]:
+        return prompt_row(row, self.workspace.images, self._stated)
 
-    def card(self, rows: Sequence[RLRow], report: StageReport, n_by_split: Mapping[str, int]) -> str:
+    def facts(self) -> RlFacts:
+        return RlFacts(
+            workspace=self.workspace,
+            partitions=self.partitions,
+            annotators=self.annotators,
+            from_drafts=self.from_drafts,
+        )
+
+    def card(self, facts: RlFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         return rl_card(
             self.workspace,
             self.partitions,
-            rows,
+            facts,
             report,
             n_by_split=n_by_split,
             benchmarks=benchmark_names(self.workspace),
             agreement=self._agreement,
-            annotators=self.annotators,
-            from_drafts=self.from_drafts,
             languages=languages(self.workspace),
         )
 
-    def _gathered(self) -> tuple[Selection[RLRow], int]:
-        """The rows of all shards and of the campaign, each question once, and how many there were."""
-        selection: Selection[RLRow] = Selection(KEY.asset[0], lambda row: _names(row.sample))
-        public = [(row, shard.partition) for shard in self._shards for row in public_rows(shard)]
-        for sample in self.annotated:  # first: of two near-duplicates, the one that people wrote stays
-            try:
-                _add(selection, annotated_row(sample), "the campaign")
-            except Exception as error:  # noqa: BLE001  # sorted by row_error
-                cause = row_error(error)
-                names = _names(sample)
-                selection.rejects.append(
-                    reject(cause.reason, cause.evidence, stage=KEY.asset[0], row=to_row(sample), **names)
-                )
-        for row, partition in public:
-            _add(selection, row, partition)
-        return selection, len(public) + len(self.annotated)
+    def _gathered(self) -> Selection:
+        """The rows of the campaign and of all shards, each question once."""
+        selection = Selection()
+        for sample in self.annotated:
+            row = _annotated(sample)
+            if isinstance(row, RowError):
+                selection.reject(row)
+            else:
+                selection.add(sample.sample_id, duplicate=_DUPLICATE.format("the campaign"))
+        for shard in self._shards:
+            for public in public_rows(shard):
+                selection.add(public.sample.sample_id, duplicate=_DUPLICATE.format(shard.partition))
+        return selection
+
+    def _read_rows(self, selection: Selection) -> Iterator[tuple[int, RLRow]]:
+        """Those that still ship."""
+        return ((position, row) for position, row in self.read(selection.wanted) if isinstance(row, RLRow))
+
+    def _apply_quotas(self, selection: Selection) -> None:
+        by_source: dict[str, list[Candidate]] = defaultdict(list)
+        for _, row in self._read_rows(selection):
+            source = ANNOTATED if row.origin == "annotated" else row.sample.source
+            by_source[source].append(Candidate(row.sample.sample_id, row.sample.category, row.difficulty))
+        for source, of_source in by_source.items():
+            if source in self.mix.quotas:
+                selection.fill_quota(of_source, self.mix.quotas[source], of=f"the quota of {source}")
+        if self.mix.n_rows is not None:
+            left = selection.remaining(by_source.values())
+            selection.fill_quota(left, self.mix.n_rows, of="the size of the dataset")
 
     @cached_property
     def _shards(self) -> list[Shard]:
@@ -170,15 +205,17 @@ class RlDataset(Publication[RLRow]):
         shards = shards_with(self.workspace, self.partitions, VOTES)
         return agreement_in_words(shards, sorted({source_of(shard.partition) for shard in shards}))
 
-
-def _add(selection: Selection[RLRow], row: RLRow, where: str) -> None:
-    duplicate = f"an earlier shard holds the same question; this one is in {where}"
-    selection.add(row.sample.sample_id, row, duplicate=duplicate)
-
-
-def _candidates(rows: Iterable[RLRow]) -> list[Candidate]:
-    return [Candidate(row.sample.sample_id, row.sample.category, row.difficulty) for row in rows]
+    @cached_property
+    def _stated(self) -> Mapping[str, bool]:
+        """By source, whether its questions are visual search."""
+        return Catalog(self.workspace.sources).visual_search()
 
 
-def _names(sample: Sample) -> dict[str, str]:
-    return {"source": sample.source, "source_row": sample.source_row, "sample_id": sample.sample_id}
+_DUPLICATE = "an earlier shard holds the same question; this one is in {}"
+
+
+def _annotated(sample: Sample) -> RLRow | RowError:
+    try:
+        return annotated_row(sample)
+    except Exception as error:  # noqa: BLE001  # sorted by row_error
+        return row_error(error)

@@ -5,20 +5,24 @@ family (``pipelines/selection/splits.py``).
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from pipelines.generation.funnel import funnel_of
 from pipelines.generation.recipes import Recipe
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.cards import sft_card
+from pipelines.publishing.cards.row_facts import SftFacts
 from pipelines.publishing.dataset_writer import (
     FILES_CODE,
     ROWS_CODE,
     Publication,
-    Selection,
     benchmark_names,
     languages,
 )
@@ -29,24 +33,27 @@ from pipelines.publishing.judge_stats import (
     read_reviews,
     review_checks,
 )
-from pipelines.publishing.parquet_shards import Shipped, write_trajectories
+from pipelines.publishing.parquet_shards import SHARD_BYTES, trajectory_row
 from pipelines.publishing.release_facts import release_facts
 from pipelines.publishing.replay import replay
-from pipelines.records import Sample, Trajectory, to_row
+from pipelines.publishing.row_selection import Selection
+from pipelines.publishing.sample_join import SampleJoin
+from pipelines.records import Check, Sample, Trajectory, to_row
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.screening import Screening
-from pipelines.selection.splits import Split, Splits, grouped
+from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
 from pipelines.selection.stratified import Candidate, difficulty
-from pipelines.storage.stage import Outcome, StageReport, code_digest
-from pipelines.storage.tables import TableKey
+from pipelines.storage.row_streams import RowStream
+from pipelines.storage.stage import StageReport, code_digest
+from pipelines.storage.tables import TableKey, Wanted
 from pipelines.storage.workspace import Workspace
 
 ASSET = ("sft_dataset",)
 
 
 @dataclass
-class SftDataset(Publication[Trajectory]):
+class SftDataset(Publication[Trajectory, SftFacts]):
     """The family's trajectories of those ``partitions`` that are materialised, in their order.
 
     A trajectory that an earlier partition holds as well (two sources with the same sample) is a ``duplicate`` reject;
@@ -58,6 +65,8 @@ class SftDataset(Publication[Trajectory]):
     """
 
     record = Trajectory
+    kind = "trajectories"
+    stage = "sft_dataset"
     workspace: Workspace
     recipe: Recipe
     partitions: Sequence[str]
@@ -65,6 +74,9 @@ class SftDataset(Publication[Trajectory]):
     validation_share: float = 0.0
     n_replayed: int | None = 0
     screening: Screening | None = None
+    shard_bytes: int = SHARD_BYTES
+    _reviewed: dict[int, Check] = field(default_factory=dict, init=False, repr=False)
+    """The experts' check of reviewed rows, by position."""
 
     @property
     def table(self) -> str:
@@ -93,52 +105,66 @@ class SftDataset(Publication[Trajectory]):
         ]
         judging = judge_stats_fingerprint(tables, recipe.family, self._partitions)
         reviews = [to_row(review) for review in read_reviews(tables, recipe.family)]
-        groups = self._all_splits.groups
-        settings = [self.n_rows, self.validation_share, groups, self._screening.fingerprint, self.n_replayed]
+        splits = self._all_splits.fingerprint
+        settings = [self.n_rows, self.validation_share, splits, self._screening.fingerprint, self.n_replayed]
         rest = [judging, reviews, code_digest(*ROWS_CODE, __name__), settings]
         return digest(["sft_dataset", recipe.family, recipe.digest, fingerprints, *rest])
 
     def file_inputs(self) -> str:
         """The table's, and the code that writes files and card."""
-        return digest([self.inputs(), languages(self.workspace), code_digest(*FILES_CODE)])
+        return digest([self.inputs(), languages(self.workspace), self.shard_bytes, code_digest(*FILES_CODE)])
 
-    def select(self) -> Outcome[Trajectory]:
+    def select(self) -> Selection:
         """Each trajectory once, screened, reviewed by experts, up to the quota."""
-        selection, n_in = self._gathered()
-        pairs = [(self._samples[row.sample_id], row) for row in selection.rows.values()]
+        self._reviewed.clear()
+        selection = self._gathered()
+        pairs = RowStream(len(selection.rows), lambda: self._pairs(selection))
         for row_id, error in self._screening.screen(self.recipe.family, pairs).items():
             selection.drop(row_id, error)
         self._apply_reviews(selection)
-        self._balance(selection)
-        if self.n_rows is not None:
-            pairs = [(self._samples[row.sample_id], row) for row in selection.rows.values()]
-            candidates = [Candidate(row.trajectory_id, sample.category, difficulty(sample)) for sample, row in pairs]
-            selection.fill_quota(candidates, self.n_rows, of=f"the quota of {self.recipe.family}")
-        return Outcome(list(selection.rows.values()), selection.rejects, n_in)
+        if self.recipe.balanced_by is not None or self.n_rows is not None:
+            self._apply_quotas(selection)
+        return selection
 
-    def splits(self, rows: Sequence[Trajectory]) -> Splits:
+    def read(self, wanted: Wanted) -> Iterator[tuple[int, Trajectory]]:
+        begin = 0
+        for key in self._keys:
+            end = begin + self.workspace.tables.n_rows(key)
+            own = wanted[begin:end]
+            rows = self.workspace.tables.stream(key, Trajectory, wanted=own) if own.any() else ()
+            for position, row in zip((begin + np.flatnonzero(own)).tolist(), rows, strict=True):
+                check = self._reviewed.get(position)
+                yield position, row if check is None else replace(row, checks=(*row.checks, check))
+            begin = end
+
+    def identify(self, row: Trajectory) -> Mapping[str, str]:
+        return {"family": self.recipe.family, "sample_id": row.sample_id, "trajectory_id": row.trajectory_id}
+
+    def splits(self) -> Splits:
         """Those of all partitions' samples, whichever rows ship."""
         return self._all_splits
 
-    def sample_of(self, row: Trajectory) -> Sample:
-        return self._samples[row.sample_id]
+    def shipped(self) -> Iterator[tuple[Trajectory, Sample]]:
+        for row in self.workspace.tables.stream(self.key, Trajectory):
+            yield row, self._samples[row.sample_id]
 
-    def write(self, rows: Sequence[Trajectory], split: Split) -> Shipped:
-        pairs = ((self.sample_of(row), row) for row in rows)
-        return write_trajectories(self.folder, pairs, store=self.workspace.images, split=split)
+    def shipped_row(self, row: Trajectory, sample: Sample) -> dict[str, Any]:
+        return trajectory_row(sample, row, self.workspace.images)
 
-    def card(self, rows: Sequence[Trajectory], report: StageReport, n_by_split: Mapping[str, int]) -> str:
+    def facts(self) -> SftFacts:
+        return SftFacts()
+
+    def card(self, facts: SftFacts, report: StageReport, n_by_split: Mapping[str, int], folder: Path) -> str:
         """Facts of the family's stages, with a replay of what was written."""
         tables, family = self.workspace.tables, self.recipe.family
         return sft_card(
             self.recipe,
-            rows,
-            self._samples,
+            facts,
             report,
             n_by_split=n_by_split,
             funnel=funnel_of(tables, family, self._partitions),
             benchmarks=benchmark_names(self.workspace),
-            replayed=None if self.n_replayed == 0 else replay([self.folder], limit=self.n_replayed),
+            replayed=None if self.n_replayed == 0 else replay([folder], limit=self.n_replayed),
             judging=judge_stats_of(tables, family, self._partitions),
             reviewed=acceptance(read_reviews(tables, family)),
             languages=languages(self.workspace),
@@ -146,55 +172,58 @@ class SftDataset(Publication[Trajectory]):
             ablation=self.ablation,
         )
 
-    def _gathered(self) -> tuple[Selection[Trajectory], int]:
-        """The trajectories of all partitions, each once, and how many were read."""
-        selection: Selection[Trajectory] = Selection("sft_dataset", self._identify)
-        n_in = 0
+    def _gathered(self) -> Selection:
+        """The trajectories of all partitions, each once."""
+        selection, tables = Selection(), self.workspace.tables
         for key in self._keys:
-            samples = self._read_samples(key.partition)
-            for row in self.workspace.tables.read(key, Trajectory):
-                n_in += 1
-                if row.sample_id in samples or row.trajectory_id in selection.rows:
-                    duplicate = f"an earlier partition holds the same trajectory; this one is in {key.partition}"
-                    selection.add(row.trajectory_id, row, duplicate=duplicate)
+            samples = {name for (name,) in tables.columns(TableKey(SAMPLES, key.partition), "sample_id")}
+            duplicate = f"an earlier partition holds the same trajectory; this one is in {key.partition}"
+            mend = f"materialise {self.recipe.family} for that partition"
+            stale = RowError(Reason.STALE, f"its sample is no longer in {key.partition}; {mend}")
+            for row_id, sample_id in tables.columns(key, "trajectory_id", "sample_id"):
+                if sample_id in samples or row_id in selection.rows:
+                    selection.add(row_id, duplicate=duplicate)
                 else:
-                    mend = f"materialise {self.recipe.family} for that partition"
-                    evidence = f"its sample is no longer in {key.partition}; {mend}"
-                    selection.reject(row, RowError(Reason.STALE, evidence))
-        return selection, n_in
+                    selection.reject(stale)
+        return selection
 
-    def _apply_reviews(self, selection: Selection[Trajectory]) -> None:
+    def _sample_ids(self, wanted: Wanted) -> Iterator[str]:
+        """Of the wanted trajectories."""
+        sample_ids = (name for key in self._keys for (name,) in self.workspace.tables.columns(key, "sample_id"))
+        return compress(sample_ids, wanted)
+
+    def _pairs(self, selection: Selection) -> Iterator[tuple[Sample, Trajectory]]:
+        """The rows that still ship, with their samples."""
+        return ((self._samples[row.sample_id], row) for _, row in self.read(selection.wanted))
+
+    def _apply_reviews(self, selection: Selection) -> None:
         """Adds the experts' check to reviewed rows, and rejects those that failed it."""
         for row_id, check in review_checks(read_reviews(self.workspace.tables, self.recipe.family)).items():
             if row_id in selection.rows:
-                row = selection.rows[row_id]
-                selection.rows[row_id] = replace(row, checks=(*row.checks, check))
+                self._reviewed[selection.rows[row_id]] = check
                 if not check.passed:
                     selection.drop(row_id, RowError(Reason.CHECK_FAILED, check.detail), check=check.name)
 
-    def _balance(self, selection: Selection[Trajectory]) -> None:
-        """Leaves as many rows of each kind as there are of the rarest, and its part of the quota at most."""
+    def _apply_quotas(self, selection: Selection) -> None:
         kind_of = self.recipe.balanced_by
-        if kind_of is None:
-            return
+        kinds = {row.trajectory_id: kind_of(row) for _, row in self.read(selection.wanted)} if kind_of else {}
         by_kind: dict[str, list[Candidate]] = defaultdict(list)
-        for row in selection.rows.values():
-            sample = self._samples[row.sample_id]
-            by_kind[kind_of(row)].append(Candidate(row.trajectory_id, sample.category, difficulty(sample)))
-        if len(by_kind) < 2:
-            return
+        for row_id, sample_id in zip(selection.rows, self._sample_ids(selection.wanted), strict=True):
+            sample = self._samples[sample_id]
+            by_kind[kinds.get(row_id, "")].append(Candidate(row_id, sample.category, difficulty(sample)))
+        if len(by_kind) > 1:
+            self._balance(selection, by_kind)
+        if self.n_rows is not None:
+            left = selection.remaining(by_kind.values())
+            selection.fill_quota(left, self.n_rows, of=f"the quota of {self.recipe.family}")
+
+    def _balance(self, selection: Selection, by_kind: Mapping[str, Sequence[Candidate]]) -> None:
+        """Leaves as many rows of each kind as there are of the rarest, and its part of the quota at most."""
         n_each = min(map(len, by_kind.values()))
         if self.n_rows is not None:
             n_each = min(n_each, -(-self.n_rows // len(by_kind)))
         for kind, candidates in sorted(by_kind.items()):
             selection.fill_quota(candidates, n_each, of=f"the quota of rows {kind}, as many as of the rarest kind,")
-
-    def _identify(self, row: Trajectory) -> Mapping[str, str]:
-        return {"family": self.recipe.family, "sample_id": row.sample_id, "trajectory_id": row.trajectory_id}
-
-    def _read_samples(self, partition: str) -> dict[str, Sample]:
-        rows = self.workspace.tables.read(TableKey(SAMPLES, partition), Sample)
-        return {sample.sample_id: sample for sample in rows}
 
     @cached_property
     def _screening(self) -> Screening:
@@ -210,18 +239,20 @@ class SftDataset(Publication[Trajectory]):
         return [key.partition for key in self._keys]
 
     @cached_property
-    def _samples(self) -> dict[str, Sample]:
-        """The samples of the partitions with trajectories, by id."""
-        return {
-            name: sample for partition in self._partitions for name, sample in self._read_samples(partition).items()
-        }
+    def _samples(self) -> SampleJoin:
+        """The samples of the partitions with trajectories."""
+        return SampleJoin(self.workspace.tables, self._partitions)
 
     @cached_property
     def _all_splits(self) -> Splits:
         """Over the samples of all partitions and so of all families: what one family trains on, none validates on."""
-        exists = self.workspace.tables.exists
-        partitions = [partition for partition in self.partitions if exists(TableKey(SAMPLES, partition))]
-        samples = [sample for partition in partitions for sample in self._read_samples(partition).values()]
-        images = (image for sample in samples for image in sample.images)
-        same = self._screening.same_images(images) if self.validation_share else {}
-        return grouped(samples, validation_share=self.validation_share, same=same)
+        if not self.validation_share:
+            return ALL_FOR_TRAINING
+        same = self._screening.same_images(image for sample in self._all_samples() for image in sample.images)
+        return grouped(self._all_samples(), validation_share=self.validation_share, same=same)
+
+    def _all_samples(self) -> Iterator[Sample]:
+        keys = [TableKey(SAMPLES, partition) for partition in self.partitions]
+        for key in keys:
+            if self.workspace.tables.exists(key):
+                yield from self.workspace.tables.stream(key, Sample)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pipelines.publishing.dataset_writer import Selection
+from pipelines.publishing.row_selection import Selection
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Trajectory
 from pipelines.records.digest import digest
@@ -60,12 +60,14 @@ class TurnDataset(SftDataset):
         """The family's, and which rows are kept."""
         return digest([super().inputs(), self.keeps, code_digest(__name__)])
 
-    def _gathered(self) -> tuple[Selection[Trajectory], int]:
-        selection, n_in = super()._gathered()
-        failed = [row_id for row_id, row in selection.rows.items() if not code_ran(row)]
-        for row_id in failed if self.keeps == "executed" else ():
-            selection.drop(row_id, RowError(Reason.CHECK_FAILED, "its code did not run to its end"), check="executes")
-        return selection, n_in
+    def _gathered(self) -> Selection:
+        selection = super()._gathered()
+        if self.keeps == "executed":
+            for row_id in [row.trajectory_id for _, row in self.read(selection.wanted) if not code_ran(row)]:
+                selection.drop(
+                    row_id, RowError(Reason.CHECK_FAILED, "its code did not run to its end"), check="executes"
+                )
+        return selection
 
 
 def code_ran(row: Trajectory) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,8 @@ class Polled:
     judges: frozenset[str]
     """Who voted."""
     by_yes: Mapping[int, int]
+    n_most: int
+    """The most ballots that a row was to have."""
 
 
 def shards_with(workspace: Workspace, partitions: Sequence[str], asset: str) -> list[Shard]:
@@ -54,29 +56,35 @@ def stage_facts(workspace: Workspace, partitions: Sequence[str]) -> list[StageFa
     return [_stage(shards, asset) for asset in STAGES if (shards := shards_with(workspace, partitions, asset))]
 
 
-def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> list[Votes]:
+def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> Iterator[Votes]:
     """The votes of one stage, those of rows that it took out among them."""
     kinds = {pass_rates.ASSET: PassRate, suitability.VOTES: SuitabilityVotes}
     kind: Any = kinds[asset]
-    votes: list[Votes] = []
     for shard in shards_with(workspace, partitions, asset):
         tables, key = shard.workspace.tables, shard.key(asset)
-        votes += [row.votes for row in tables.read(key, kind)]
+        yield from (row.votes for row in tables.stream(key, kind))
         rejected = (json.loads(reject.row) for reject in tables.read_rejects(key))
-        votes += [from_row(Votes, row["votes"]) for row in rejected if isinstance(row, dict) and "votes" in row]
-    return votes
+        yield from (from_row(Votes, row["votes"]) for row in rejected if isinstance(row, dict) and "votes" in row)
 
 
-def polled(votes: Sequence[Votes]) -> Polled:
+def polled(votes: Iterable[Votes]) -> Polled:
+    sums, by_yes, judges = Counter[str](), Counter[int](), set[str]()
+    agreement, n_most = 0.0, 0
+    for row in votes:
+        sums.update(
+            n_rows=1, n_ballots=row.n, n_invalid=row.n_invalid, n_saved=row.n_saved, n_tied=int(row.majority == "tie")
+        )
+        by_yes[row.n_yes] += 1
+        judges.add(row.judge)
+        agreement += row.agreement
+        n_most = max(n_most, row.n_wanted)
+    names = ("n_rows", "n_ballots", "n_invalid", "n_saved", "n_tied")
     return Polled(
-        n_rows=len(votes),
-        n_ballots=sum(row.n for row in votes),
-        n_invalid=sum(row.n_invalid for row in votes),
-        n_saved=sum(row.n_saved for row in votes),
-        n_tied=sum(row.majority == "tie" for row in votes),
-        mean_agreement=sum(row.agreement for row in votes) / len(votes) if votes else 0.0,
-        judges=frozenset(row.judge for row in votes),
-        by_yes=dict(sorted(Counter(row.n_yes for row in votes).items())),
+        **{name: sums[name] for name in names},
+        mean_agreement=agreement / sums["n_rows"] if sums["n_rows"] else 0.0,
+        judges=frozenset(judges),
+        by_yes=dict(sorted(by_yes.items())),
+        n_most=n_most,
     )
 
 

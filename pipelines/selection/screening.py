@@ -6,9 +6,9 @@ the file none is looked for, and the card says so.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow.parquet as pq
@@ -26,6 +26,7 @@ from pipelines.selection.decontamination import (
 from pipelines.selection.duplicates import Look, look_of, near_looks, near_texts
 from pipelines.selection.duplicates.same_image import ImageComparison, same_image
 from pipelines.storage.atomic_write import whole_file
+from pipelines.storage.row_streams import RowStream
 from pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
@@ -49,23 +50,26 @@ class Screening:
         path = self.workspace.benchmarks
         return "" if not path.exists() else "|".join(benchmark.fingerprint() for benchmark in read_benchmarks(path))
 
-    def screen(self, family: str, rows: Sequence[tuple[Sample, Trajectory]]) -> dict[str, RowError]:
+    def screen(self, family: str, rows: Collection[tuple[Sample, Trajectory]]) -> dict[str, RowError]:
         """The errors of trajectories that may not ship, by id; evidence: ``<home>/contamination/<family>.parquet``."""
-        return self._screened(family, [TrainingRow.of_trajectory(row, sample) for sample, row in rows])
+        training = RowStream(len(rows), lambda: (TrainingRow.of_trajectory(row, sample) for sample, row in rows))
+        return self._screened(family, training)
 
-    def screen_samples(self, name: str, samples: Sequence[Sample]) -> dict[str, RowError]:
+    def screen_samples(self, name: str, samples: Collection[Sample]) -> dict[str, RowError]:
         """The errors of samples that may not ship, by id; evidence: ``<home>/contamination/<name>.parquet``."""
-        return self._screened(name, [TrainingRow.of_sample(sample) for sample in samples])
+        return self._screened(name, RowStream(len(samples), lambda: map(TrainingRow.of_sample, samples)))
 
-    def _screened(self, name: str, rows: Sequence[TrainingRow]) -> dict[str, RowError]:
-        errors = self._duplicates(rows)
+    def _screened(self, name: str, rows: Collection[TrainingRow]) -> dict[str, RowError]:
+        """Reads the rows twice; of all of them, questions and first images are in memory."""
+        asked = [replace(row, texts=row.texts[:1], images=row.images[:1]) for row in rows]
+        errors = self._duplicates(asked)
         if not self.workspace.benchmarks.exists():
             return errors
         report = self._scanner.report(rows)
         path = self.workspace.home / "contamination" / f"{name}.parquet"
         with whole_file(path) as part:
             pq.write_table(to_table(report.found), part)
-        has_images = {row.row_id: bool(row.images) for row in rows}
+        has_images = {row.row_id: bool(row.images) for row in asked}
         for finding in report.found:
             row_id = finding.trajectory_id or finding.sample_id
             if counts_against(finding, has_images=has_images[row_id]):

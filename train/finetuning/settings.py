@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipelines.publishing.dataset_reader import dataset_files
+from pipelines.publishing.dataset_reader import dataset_files, dataset_folders
 from pipelines.records.trajectories import LossPolicy
 from train.examples.encoding import Layout
 from train.runs import TrainError
@@ -189,7 +189,7 @@ def _datasets_below(folder: Path) -> list[Path]:
     """``folder`` if it holds parquet files itself, else those of its folders that do."""
     if not folder.is_dir():
         raise TrainError(f"no dataset folder {folder}: materialise `sft_dataset`, or point --dataset at its folder")
-    return [folder] if dataset_files(folder) else [below for below in sorted(folder.glob("*/")) if dataset_files(below)]
+    return [folder] if dataset_files(folder) else dataset_folders(folder)
 
 
 RECIPES = Path(__file__).parents[1] / "recipes"

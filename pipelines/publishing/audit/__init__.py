@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from cattrs import BaseValidationError
 
@@ -55,6 +55,25 @@ class _RowAudit:
     findings: list[AuditFinding] = field(default_factory=list)
 
 
+class _Split(NamedTuple):
+    """The shards of one split, checked."""
+
+    folder: Path
+    name: str
+    kind: Kind
+    files: Sequence[Path]
+
+
+def _splits_of(folder: Path) -> Iterator[_Split]:
+    """Raises ``DatasetError`` for a file with other columns."""
+    for name, shards in groupby(dataset_files(folder), key=split_of):
+        files = list(shards)
+        kind = kind_of(files[0])
+        for file in files:
+            check_columns(file, kind)
+        yield _Split(folder, name, kind, files)
+
+
 @contextmanager
 def executing(executor: Executor) -> Iterator[Execute]:
     """What runs rows' code in that place, as long as the context lasts."""
@@ -73,28 +92,26 @@ def audit(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Audits shipped datasets (at most ``limit`` rows of each file).
+    """Audits shipped datasets (at most ``limit`` rows of each split).
 
     ``execute`` runs their code (``executing``); None: the sandbox. ``workspace``: where they were made; without it,
     what needs the truth about a sample is counted as not measured. Raises ``DatasetError`` for files that are no
     shipped dataset, ``sandbox.SandboxUnavailable``.
     """
-    files = [(folder, file, kind_of(file)) for folder in folders for file in dataset_files(folder)]
-    for _, file, kind in files:
-        check_columns(file, kind)
-    n_all = sum(n if limit is None else min(n, limit) for n in (n_rows_of([file]) for _, file, _ in files))
+    splits = [split for folder in folders for split in _splits_of(folder)]
+    n_all = sum(n if limit is None else min(n, limit) for n in (n_rows_of(split.files) for split in splits))
     report, run = AuditReport(), execute or in_sandbox()
     with KnownTruth(workspace) if workspace else nullcontext() as truth:
         for folder in folders:
-            mine = [(file, kind) for at, file, kind in files if at == folder]
-            totals = DatasetTotals(folder, mine[0][1])
-            for file, kind in mine:
-                rows = islice(read_files([file]), limit)
-                perform = partial(_audited, kind=kind, dataset=folder.name, execute=run, truth=truth)
+            mine = [split for split in splits if split.folder == folder]
+            totals = DatasetTotals(folder, mine[0].kind)
+            for split in mine:
+                rows = islice(read_files(split.files), limit)
+                perform = partial(_audited, kind=split.kind, dataset=folder.name, execute=run, truth=truth)
                 for row, result in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
                     _take(report, result)
                     if row is not None:
-                        report.add(totals.row(row, split_of(file)))
+                        report.add(totals.row(row, split.name))
                     if progress is not None:
                         progress(report.n_rows, n_all)
             if limit is None:

@@ -7,7 +7,7 @@ from datasets import DatasetInfo, Features
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCardData
 
-from pipelines.records import Sample
+from pipelines.publishing.cards.row_facts import SampleFacts
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _HUB_IDS = {"apache-2.0", "bsd-3-clause", "cc-by-2.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc0-1.0", "mit"}
@@ -18,10 +18,9 @@ _SEVERAL = "several licences"
 
 def front_matter(
     title: str,
-    samples: Sequence[Sample],
+    facts: SampleFacts,
     features: Features,
     *,
-    n_rows: int,
     tags: Sequence[str],
     languages: Mapping[str, str],
 ) -> str:
@@ -29,14 +28,14 @@ def front_matter(
 
     No ``configs``: with them, ``load_dataset(folder)`` answers from its cache after the folder was made anew.
     """
-    spoken = sorted({languages[sample.source] for sample in samples if sample.source in languages})
+    spoken = sorted({languages[source] for source in facts.sources if source in languages})
     data = DatasetCardData(
         pretty_name=title,
         language=spoken or None,
         task_categories=["visual-question-answering"],
-        size_categories=[next((name for bound, name in _SIZES if n_rows < bound), "10M<n<100M")],
+        size_categories=[next((name for bound, name in _SIZES if facts.n_rows < bound), "10M<n<100M")],
         tags=["darkroom", "thinking-with-images", *tags],
-        **_license(licence_parts(sample.license for sample in samples)),
+        **_license(licence_parts(facts.licenses)),
     )
     DatasetInfosDict({"default": DatasetInfo(features=features)}).to_dataset_card_data(data)
     return data.to_yaml().strip()

@@ -30,11 +30,16 @@ def ship(workspace: Workspace, source: Any) -> Path:
         stage(oracle_policy(recipe.family, revision=recipe.digest))
     family.check()
     family.keep()
-    samples = {made.sample_id: made for made in workspace.tables.read(TableKey(SAMPLES, PARTITION), Sample)}
-    kept = workspace.tables.read(family.key("trajectories"), Trajectory)
     folder = workspace.dataset("sft", "crop")
-    write_trajectories(folder, [(samples[made.sample_id], made) for made in kept], store=workspace.images)
+    write_trajectories(folder, shipped_pairs(workspace), store=workspace.images)
     return folder
+
+
+def shipped_pairs(workspace: Workspace) -> list[tuple[Sample, Trajectory]]:
+    """The rows that ``ship`` writes, with their samples."""
+    samples = {made.sample_id: made for made in workspace.tables.read(TableKey(SAMPLES, PARTITION), Sample)}
+    kept = workspace.tables.read(TableKey(("crop", "trajectories"), PARTITION), Trajectory)
+    return [(samples[made.sample_id], made) for made in kept]
 
 
 def edit_rows(folder: Path, change: Any) -> None:

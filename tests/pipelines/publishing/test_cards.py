@@ -11,9 +11,10 @@ from huggingface_hub import DatasetCard
 
 from pipelines.publishing.cards import rl_card
 from pipelines.publishing.cards.front_matter import front_matter, licence_parts
+from pipelines.publishing.cards.row_facts import RlFacts, SampleFacts
 from pipelines.publishing.features import PROMPTS
 from pipelines.records import Grader, PassRate, RLRow, Sample, SuitabilityLabel, ToolNecessity, Truth, Usage, Votes
-from pipelines.records.stand_ins import SIMULATED, measured_on
+from pipelines.records.stand_ins import SIMULATED, Annotators, measured_on
 from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -42,18 +43,20 @@ def row(student: str | None, forced: str | None, judge: str | None, origin: str)
 
 
 def card(workspace: Workspace, rows: list[RLRow], annotators: str, drafts: Collection[str] = ()) -> str:
+    names: Annotators = "people" if annotators == "people" else "simulated people"
+    facts = RlFacts(workspace=workspace, partitions=[], annotators=names, from_drafts=drafts)
+    for one in rows:
+        facts.add(one, one.sample)
     return rl_card(
         workspace,
         [],
-        rows,
+        facts,
         StageReport(
             TableKey(("rl_dataset",), "all"), len(rows), len(rows), 0, 0, {}, Usage(), reused=False, performed=0
         ),
         n_by_split={"train": len(rows)},
         benchmarks=[],
         agreement="not measured",
-        annotators="people" if annotators == "people" else "simulated people",
-        from_drafts=drafts,
         languages={"streets": "en"},
     )
 
@@ -102,8 +105,10 @@ def test_the_front_matter_is_as_the_hub_reads_it(workspace: Workspace) -> None:
     ],
 )
 def test_a_licence_is_the_hubs_or_a_name_of_a_line(licenses: list[str], expected: dict[str, str]) -> None:
-    samples = [sample(license) for license in licenses]
-    text = front_matter("t", samples, PROMPTS, n_rows=len(samples), tags=[], languages={})
+    facts = SampleFacts()
+    for license in licenses:
+        facts.add_sample(sample(license))
+    text = front_matter("t", facts, PROMPTS, tags=[], languages={})
     data = DatasetCard(f"---\n{text}\n---\n").data.to_dict()
     assert {name: value for name, value in data.items() if name.startswith("license")} == expected
     assert "language" not in data
@@ -121,7 +126,7 @@ def test_parts_of_compound_licences_are_named_once() -> None:
 
 @pytest.mark.parametrize(("n_rows", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])
 def test_the_size_is_a_category_of_the_hub(n_rows: int, size: str) -> None:
-    assert f"- {size}\n" in front_matter("t", [sample()], PROMPTS, n_rows=n_rows, tags=[], languages={})
+    assert f"- {size}\n" in front_matter("t", SampleFacts(n_rows), PROMPTS, tags=[], languages={})
 
 
 def test_whom_figures_were_measured_on() -> None:

@@ -96,5 +96,5 @@ def test_images_that_are_one_changed_are_in_one_split(workspace: Workspace, make
     samples = [_row(make_case, workspace.images, n, image, "A?")[0] for n, image in enumerate(images)]
     same = Screening(workspace).same_images(image for sample in samples for image in sample.images)
     assert same == {samples[1].images[0].sha256: samples[0].images[0].sha256}
-    groups = grouped(samples, validation_share=0.5, same=same).groups
-    assert groups["s0"] == groups["s1"] != groups["s2"]
+    splits = grouped(samples, validation_share=0.5, same=same)
+    assert splits.group("s0") == splits.group("s1") != splits.group("s2")

@@ -32,17 +32,28 @@ def test_the_order_of_the_samples_decides_nothing(shown, random):
     samples = [_sample(n, images) for n, images in enumerate(shown)]
     shuffled = list(samples)
     random.shuffle(shuffled)
-    assert grouped(samples).groups == grouped(shuffled).groups
+    assert grouped(samples).fingerprint == grouped(shuffled).fingerprint
 
 
 def test_an_image_stays_with_what_it_was_made_of():
     made, original = _sample(0, ["b"], parent="a"), _sample(1, ["a"])
-    groups = grouped([made, original]).groups
-    assert groups["sample 0"] == groups["sample 1"]
+    splits = grouped([made, original])
+    assert splits.group("sample 0") == splits.group("sample 1")
 
 
 def test_samples_without_images_are_on_their_own():
-    assert len(set(grouped([_sample(n, []) for n in range(9)]).groups.values())) == 9
+    splits = grouped([_sample(n, []) for n in range(9)])
+    assert len({splits.group(f"sample {n}") for n in range(9)}) == 9
+
+
+def test_a_group_is_named_by_its_smallest_digest():
+    splits = grouped([_sample(0, ["c", "b"]), _sample(1, ["d", "c"]), _sample(2, ["e"])], same={"e": "d"})
+    assert {splits.group(f"sample {n}") for n in range(3)} == {"b"}
+
+
+def test_a_sample_that_was_not_grouped_is_an_error():
+    with pytest.raises(KeyError, match="sample 7"):
+        grouped([_sample(0, ["a"])], validation_share=0.5).of("sample 7")
 
 
 def test_the_share_is_about_what_was_asked_for():

@@ -1,0 +1,137 @@
+"""What cards say of the rows that ship, gathered row by row: counts, and of scores their sums."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
+from pipelines.records.digest import key64
+from pipelines.records.stand_ins import Annotators, asked, measured_on
+from pipelines.rl import labels
+from pipelines.rl.facts import shards_with
+from pipelines.storage.workspace import Workspace
+
+_NOBODY = "nobody: not measured"
+
+
+@dataclass
+class SampleFacts:
+    """Of the samples of rows."""
+
+    n_rows: int = 0
+    sources: Counter[str] = field(default_factory=Counter)
+    licenses: Counter[str] = field(default_factory=Counter)
+    categories: Counter[str] = field(default_factory=Counter)
+
+    def add_sample(self, sample: Sample) -> None:
+        self.n_rows += 1
+        self.sources[sample.source] += 1
+        self.licenses[sample.license or "not stated"] += 1
+        self.categories[sample.category or "none"] += 1
+
+
+@dataclass
+class SftFacts(SampleFacts):
+    """Of trajectories."""
+
+    n_images: int = 0
+    videos: set[str] = field(default_factory=set)
+    writers: Counter[str] = field(default_factory=Counter)
+    rounds: Counter[int] = field(default_factory=Counter)
+    first: tuple[Trajectory, Sample] | None = None
+    """The row that is shown as the example."""
+    _scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
+    """Sum and number, by check."""
+
+    def add(self, row: Trajectory, sample: Sample) -> None:
+        """The next row."""
+        self.add_sample(sample)
+        self.n_images += len(row.shown_images)
+        self.videos.update(video.sha256 for video in sample.videos)
+        self.writers[_writer(row.provenance)] += 1
+        self.rounds[len(row.rounds)] += 1
+        for check in row.checks:
+            if check.score is not None:
+                score = self._scores[check.name]
+                score[0] += check.score
+                score[1] += 1
+        self.first = self.first or (row, sample)
+
+    @property
+    def mean_scores(self) -> Mapping[str, float]:
+        """Of every check that counts votes or measures something."""
+        return {name: total / n for name, (total, n) in sorted(self._scores.items())}
+
+
+@dataclass
+class RlFacts(SampleFacts):
+    """Of RL rows; ``from_drafts``: the samples of the ``annotators`` that began as a policy's draft, by id."""
+
+    workspace: Workspace = field(kw_only=True)
+    partitions: Sequence[str] = field(kw_only=True)
+    annotators: Annotators = field(kw_only=True)
+    from_drafts: Collection[str] = field(kw_only=True)
+    rows: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter() for name in ("origin", "difficulty", "grader")}
+    )
+    necessity_models: set[str | None] = field(default_factory=set)
+    priors: array[float] = field(default_factory=lambda: array("d"))
+    _origins: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def add(self, row: RLRow, sample: Sample) -> None:
+        """The next row."""
+        self.add_sample(sample)
+        self.rows["origin"][row.origin] += 1
+        self.rows["difficulty"][row.difficulty] += 1
+        self.rows["grader"][row.grader.kind] += 1
+        if row.necessity is not None:
+            self.necessity_models.add(row.necessity.forced.judge)
+            self.priors.append(row.necessity.prior)
+        for what, who in self._who(row).items():
+            self._origins[what][who or _NOBODY] += 1
+
+    @property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Rows by what they are."""
+        of_samples = {"source": self.sources, "category": self.categories, "licence": self.licenses}
+        names = ("origin", "source", "category", "difficulty", "grader", "licence")
+        return {name: (self.rows | of_samples)[name] for name in names}
+
+    @property
+    def origins(self) -> list[tuple[str, str, int]]:
+        """What the rows say, who it is from, and of how many rows."""
+        return [(what, who, n) for what, counts in self._origins.items() for who, n in sorted(counts.items())]
+
+    def _who(self, row: RLRow) -> Mapping[str, str | None]:
+        is_theirs, sample_id = row.origin == "annotated", row.sample.sample_id
+        author: str = row.sample.source
+        if is_theirs:
+            author = f"{self.annotators}, from a model's draft" if sample_id in self.from_drafts else self.annotators
+        second_round = f"{self.annotators}, in a second round"
+        return {
+            "question and answer": author,
+            "label compared with answers of": second_round if is_theirs else self._checked.get(key64(sample_id)),
+            "pass rate, difficulty": measured_on([row.pass_rate.votes.judge]) if row.pass_rate else None,
+            "tool necessity": measured_on([row.necessity.forced.judge]) if row.necessity else None,
+            "visual suitability": asked(row.suitability.judge) if row.suitability else None,
+        }
+
+    @cached_property
+    def _checked(self) -> Mapping[int, str]:
+        """Who compared a sample's label, by the sample's key."""
+        names: dict[str, str] = {}
+        checked: dict[int, str] = {}
+        for shard in shards_with(self.workspace, self.partitions, labels.ASSET):
+            for label in self.workspace.tables.stream(shard.key(labels.ASSET), CheckedLabel):
+                who = "a person" if label.verified_by else asked(label.votes.judge)
+                checked[key64(label.sample_id)] = names.setdefault(who, who)
+        return checked
+
+
+def _writer(provenance: Provenance) -> str:
+    name = asked(provenance.policy)
+    return name if name != provenance.policy else f"{provenance.policy} ({provenance.model})"
