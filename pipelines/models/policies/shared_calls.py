@@ -38,7 +38,7 @@ _leases = sa.Table(
 
 
 def fair_shares(total: int, wanted: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
-    """``total`` calls divided so that nobody has less than another while wanting more; ``turn`` says who is first."""
+    """``total`` calls divided so that no holder has less than another while it wants more; ``turn`` says who is first."""
     shares = dict.fromkeys(wanted, 0)
     hungry = sorted((holder for holder in wanted if wanted[holder]), key=lambda holder: seed_from("turn", turn, holder))
     left = total
