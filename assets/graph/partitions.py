@@ -67,21 +67,21 @@ def _wanted(workspace: Workspace, used: Mapping[Use, Sequence[str]]) -> dict[dg.
     catalog = Catalog(workspace.sources)
     uses, tables = catalog.uses(), _with_tables(workspace)
     sources = {key: source for key, (source, _) in catalog.partitions().items()}
-    wanted = {SHARDS: list(sources)}
+    keys_of = {SHARDS: list(sources)}
     for use, partitions in SHARDS_OF.items():
         others = {*tables[use], *used.get(use, ())}
-        wanted[partitions] = [key for key, source in sources.items() if use in uses[source] or key in others]
-    return wanted
+        keys_of[partitions] = [key for key, source in sources.items() if use in uses[source] or key in others]
+    return keys_of
 
 
 def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
     """The partitions of which the first stage of each use has a table."""
     root, released = workspace.tables.root, {recipe.family for recipe in RELEASED}
-    found: dict[Use, set[str]] = {use: set() for use in SHARDS_OF}
+    partitions: dict[Use, set[str]] = {use: set() for use in SHARDS_OF}
     for path in root.glob("*/drafts/*.parquet"):
-        found["released" if path.parts[-3] in released else "sft"].add(path.stem)
-    found["rl"] |= {path.stem for path in root.glob(f"{Candidates.asset}/*.parquet")}
-    return found
+        partitions["released" if path.parts[-3] in released else "sft"].add(path.stem)
+    partitions["rl"] |= {path.stem for path in root.glob(f"{Candidates.asset}/*.parquet")}
+    return partitions
 
 
 def _partitions_of_runs(instance: dg.DagsterInstance) -> set[str]:

@@ -1,6 +1,6 @@
 """Calls in flight at one endpoint, shared out among all processes on one ledger.
 
-    endpoint              holder                        leased  wanted  beat
+    endpoint              holder                        leased  demand  beat
     http://gpu:8000/v1 m  <boot>/<pid space>/812/90/7c… 11      40      1795570012.3    one row per process that calls
 
 A process renews its row every half second. It takes only what no other row has leased, and what is beyond its fair
@@ -32,23 +32,26 @@ _leases = sa.Table(
     sa.Column("endpoint", sa.String(64), primary_key=True),
     sa.Column("holder", sa.String(200), primary_key=True),
     sa.Column("leased", sa.Integer, nullable=False),
-    sa.Column("wanted", sa.Integer, nullable=False),
+    sa.Column("demand", sa.Integer, nullable=False),
     sa.Column("beat", sa.Float, nullable=False),
 )
 
 
-def fair_shares(total: int, wanted: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
-    """``total`` calls divided so that no holder has less than another while it wants more; ``turn`` says who is first."""
-    shares = dict.fromkeys(wanted, 0)
-    hungry = sorted((holder for holder in wanted if wanted[holder]), key=lambda holder: seed_from("turn", turn, holder))
-    left = total
-    while left and hungry:
-        each = max(1, left // len(hungry))
+def fair_shares(total: int, demands: Mapping[str, int], *, turn: int = 0) -> dict[str, int]:
+    """``total`` calls divided so that no holder has less than another while it demands more.
+
+    ``turn`` says who is first where they cannot be divided evenly.
+    """
+    shares = dict.fromkeys(demands, 0)
+    hungry = sorted((holder for holder in demands if demands[holder]), key=lambda name: seed_from("turn", turn, name))
+    n_free = total
+    while n_free and hungry:
+        each = max(1, n_free // len(hungry))
         for holder in hungry:
-            given = min(each, wanted[holder] - shares[holder], left)
-            shares[holder] += given
-            left -= given
-        hungry = [holder for holder in hungry if shares[holder] < wanted[holder]]
+            n_more = min(each, demands[holder] - shares[holder], n_free)
+            shares[holder] += n_more
+            n_free -= n_more
+        hungry = [holder for holder in hungry if shares[holder] < demands[holder]]
     return shares
 
 
@@ -91,25 +94,25 @@ class SharedCalls:
                 limiter.lease(0)  # soon others may take it
             await asyncio.sleep(PERIOD_SECONDS)
 
-    def renew(self, held: int, wanted: int) -> int:
-        """How many calls may be in flight from now on, by a process that may have ``held`` and wants ``wanted``.
+    def renew(self, held: int, demand: int) -> int:
+        """How many calls may be in flight from now on, by a process that may have ``held`` and would have ``demand``.
 
         The row says ``held`` until a later renewal shows that those beyond the new lease have ended.
         """
         with self._engine.begin() as connection:
             now = clock(connection)
-            own = {"endpoint": self._endpoint, "holder": self.holder, "wanted": wanted, "beat": now}
+            own = {"endpoint": self._endpoint, "holder": self.holder, "demand": demand, "beat": now}
             self._lock(connection)
             insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
             row = insert(_leases).values(**own, leased=held)
             keys = ["endpoint", "holder"]
             connection.execute(
-                row.on_conflict_do_update(index_elements=keys, set_={"leased": held, "wanted": wanted, "beat": now})
+                row.on_conflict_do_update(index_elements=keys, set_={"leased": held, "demand": demand, "beat": now})
             )
             rows = connection.execute(sa.select(_leases).where(_leases.c.endpoint == self._endpoint)).all()
             dead = [row.holder for row in rows if row.beat < now - DEAD_SECONDS or has_ended(row.holder)]
             live = [row for row in rows if row.holder not in dead]
-            shares = fair_shares(self._total, {row.holder: row.wanted for row in live}, turn=int(now / TURN_SECONDS))
+            shares = fair_shares(self._total, {row.holder: row.demand for row in live}, turn=int(now / TURN_SECONDS))
             free = self._total - sum(int(row.leased) for row in live if row.holder != self.holder)
             lease = min(shares[self.holder], max(free, held))
             if dead:

@@ -44,8 +44,8 @@ def near_looks(looks: Sequence[Look], *, compare: Compare | None = None) -> list
     def compared_anew(row: int, of: int) -> ImageComparison | None:
         return same_image(looks[row], looks[of])
 
-    found = _same(looks, compare or compared_anew)
-    return [_duplicate(looks, index, of, compared) for index, of, compared in found]
+    same = _same(looks, compare or compared_anew)
+    return [_duplicate(looks, index, of, compared) for index, of, compared in same]
 
 
 def _same(looks: Sequence[Look], compare: Compare) -> Iterator[tuple[int, int, ImageComparison]]:
@@ -61,10 +61,10 @@ def _same(looks: Sequence[Look], compare: Compare) -> Iterator[tuple[int, int, I
         for row in rows:
             likeliest = sorted((-evidence, of) for of, evidence in proposals[row].items())
             earlier = [of for _, of in likeliest if of < row and of not in gone]
-            found = next(((of, compared) for of in earlier if (compared := compare(row, of))), None)
-            if found is not None:
+            match = next(((of, compared) for of in earlier if (compared := compare(row, of))), None)
+            if match is not None:
                 gone.add(row)
-                yield row, *found
+                yield row, *match
         staying = [row for row in rows if row not in gone]
         stays += staying
         shelves = _merged(shelves, _Shelf.of(looks, staying), looks)
@@ -124,8 +124,8 @@ def _sharing(queries: Sequence[Features], index: PartIndex) -> Iterator[tuple[in
 
 def _distinct(pair: Positions, place: Positions) -> tuple[Positions, Positions]:
     """Every pair, in order, and of how many different places it consists."""
-    found, counts = np.unique(pairs_once(pair, place)[:, 0], return_counts=True)
-    return found, counts
+    pairs, counts = np.unique(pairs_once(pair, place)[:, 0], return_counts=True)
+    return pairs, counts
 
 
 def _joined(features: Sequence[Features]) -> Signatures:

@@ -142,6 +142,6 @@ def _eroded(inside: Mask) -> Mask:
 
 def _without_margin(inside: Mask, margin: float) -> Mask:
     top, left = (round(side * margin) for side in inside.shape)
-    kept = np.zeros_like(inside)
-    kept[top : len(inside) - top, left : inside.shape[1] - left] = True
-    return np.asarray(inside & kept)
+    inner = np.zeros_like(inside)
+    inner[top : len(inside) - top, left : inside.shape[1] - left] = True
+    return np.asarray(inside & inner)

@@ -42,8 +42,8 @@ def _mutual(signatures: Signatures, beside: Signatures) -> NDArray[np.int64]:
     distances = sum(np.bitwise_count(own[:, None] ^ other[None]).astype(np.uint16) for own, other in words)
     nearest, back = distances.argmin(axis=1), distances.argmin(axis=0)
     here = np.arange(len(signatures))
-    kept = (back[nearest] == here) & (distances[here, nearest] <= _SAME_PLACE)
-    return np.stack([here[kept], nearest[kept]], axis=1)
+    is_near = (back[nearest] == here) & (distances[here, nearest] <= _SAME_PLACE)
+    return np.stack([here[is_near], nearest[is_near]], axis=1)
 
 
 def _similarities(here: Places, there: Places) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
