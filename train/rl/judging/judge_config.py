@@ -67,11 +67,12 @@ class OpenJudge(RecordedPolicy):
     """A judge on the ledger. ``images`` is the store of what it is shown; ``spent`` is what this process paid."""
 
     def __init__(self, settings: JudgeSettings, workspace: Workspace) -> None:
+        ledger = workspace.ledger  # before the folder: it may not open
         self._workspace = workspace
         self._folder = TemporaryDirectory(prefix="judged-")
         self.images = ImageStore(self._folder.name)
-        policy = OpenAIPolicy.on_ledger(settings, self.images, workspace.ledger, purse=settings.purse)
-        super().__init__(policy, workspace.ledger)
+        policy = OpenAIPolicy.on_ledger(settings, self.images, ledger, purse=settings.purse)
+        super().__init__(policy, ledger)
 
     def forget_images(self) -> None:
         """Empties the store, for a training that goes on for days. Not while a question is open."""
