@@ -40,8 +40,11 @@ def ensure_samples(run: StageRun) -> None:
     is_read = run.workspace.tables.exists(TableKey(stage.SAMPLES, run.partition))
     if is_read and run.context.instance.fetch_materializations(recorded, limit=1).records:
         return
-    metadata = _read_shard(run).metadata
-    run.context.log_event(dg.AssetMaterialization(SAMPLES, partition=run.partition, metadata=metadata))
+    result = _read_shard(run)
+    version = {"dagster/data_version": result.data_version.value} if result.data_version else {}
+    run.context.log_event(
+        dg.AssetMaterialization(SAMPLES, partition=run.partition, metadata=result.metadata, tags=version)
+    )
 
 
 def _read_shard(run: StageRun) -> dg.MaterializeResult:

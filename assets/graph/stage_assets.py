@@ -126,6 +126,8 @@ def stage_result(
             **(details or {}),
         },
         check_results=[check_conservation(tables, key, n_in=n_in)],
+        # what is made of it is out of date when its rows are others, not when it was materialised again
+        data_version=dg.DataVersion(tables.fingerprint(key)),
     )
 
 

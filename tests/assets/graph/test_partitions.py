@@ -152,3 +152,17 @@ def test_a_source_is_read_in_a_run_of_its_own_too(instance: dg.DagsterInstance, 
     (evaluation,) = result.get_asset_check_evaluations()
     assert evaluation.passed
     assert materialized(instance, dg.AssetKey("samples"), SHARDS) == {PARTITION}
+
+
+def test_what_is_made_of_a_source_is_out_of_date_when_rows_changed_and_not_when_it_was_read_again(
+    instance: dg.DagsterInstance, signs: Path
+) -> None:
+    def version() -> str:
+        (event,) = materialize_shard(instance, SAMPLES).get_asset_materialization_events()
+        return str(event.materialization.tags["dagster/data_version"])
+
+    first = version()
+    assert version() == first
+    questions = signs / "questions.jsonl"
+    questions.write_text(questions.read_text().replace("S0X", "S0Y"))
+    assert version() != first
