@@ -8,10 +8,8 @@ there into its files: of all rows only what selects them is in memory.
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -29,7 +27,7 @@ from pipelines.selection.splits import SPLITS, Split, Splits
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.atomic_write import replace_folder
 from pipelines.storage.row_streams import RowSpill, RowStream
-from pipelines.storage.stage import Outcome, RejectKind, StageReport, run_stage
+from pipelines.storage.stage import Outcome, StageReport, run_stage
 from pipelines.storage.tables import TableKey, Wanted
 from pipelines.storage.workspace import Workspace
 
@@ -146,13 +144,11 @@ class Publication(ABC, Generic[R, F]):
 
     def _outcome(self) -> Outcome[R]:
         selection = self.select()
-        wanted, n_rows = selection.wanted, len(selection.rows)
-        selection.rows.clear()  # the largest that is in memory
-        rejects = selection.rejections
-        counts = Counter(RejectKind(reason.value, check, reason.disposition) for _, reason, _, check in rejects)
+        selection.forget_ids()
+        counts = selection.counts
         return Outcome(
-            rows=RowStream(n_rows, lambda: (row for _, row in self.read(wanted))),
-            rejects=RowStream(len(rejects), partial(self._rejects, selection)),
+            rows=RowStream(selection.n_rows, lambda: (row for _, row in self.read(selection.wanted))),
+            rejects=RowStream(counts.total(), lambda: self._rejects(selection)),
             n_in=selection.n_in,
             counts=counts,
         )
@@ -163,10 +159,16 @@ class Publication(ABC, Generic[R, F]):
         places = np.zeros(selection.n_in, np.int64)
         for position, row in self.read(selection.rejected):
             places[position] = spill.add(row)
-        for position, reason, evidence, check in selection.rejections:
+        for position, cause in selection.rejections():
             row = spill.read(int(places[position]))
-            names = self.identify(row)
-            yield reject(reason, evidence, stage=self.stage, row=to_row(row), check=check, **names)
+            yield reject(
+                cause.reason,
+                cause.evidence,
+                stage=self.stage,
+                row=to_row(row),
+                check=cause.check,
+                **self.identify(row),
+            )
 
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
         if not self.workspace.tables.n_rows(self.key):

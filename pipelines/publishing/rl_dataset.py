@@ -33,7 +33,7 @@ from pipelines.rl.rows import annotated_row, public_rows, tables_of
 from pipelines.rl.suitability import VOTES, agreement_in_words
 from pipelines.selection.screening import Screening
 from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
-from pipelines.selection.stratified import Candidate
+from pipelines.selection.stratified import Candidate, Strata
 from pipelines.sources.catalog import Catalog, source_of
 from pipelines.storage.row_streams import RowStream
 from pipelines.storage.stage import StageReport, code_digest
@@ -110,7 +110,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
     def select(self) -> Selection:
         """Each question once, screened, up to the quotas."""
         selection = self._gathered()
-        samples = RowStream(len(selection.rows), lambda: (row.sample for _, row in self._read_rows(selection)))
+        samples = RowStream(selection.n_rows, lambda: (row.sample for _, row in self._read_rows(selection)))
         for sample_id, error in self.screening.screen_samples("rl_dataset", samples).items():
             selection.drop(sample_id, error)
         if self.mix.quotas or self.mix.n_rows is not None:
@@ -184,15 +184,16 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return ((position, row) for position, row in self.read(selection.wanted) if isinstance(row, RLRow))
 
     def _apply_quotas(self, selection: Selection) -> None:
-        by_source: dict[str, list[Candidate]] = defaultdict(list)
-        for _, row in self._read_rows(selection):
-            source = ANNOTATED if row.origin == "annotated" else row.sample.source
-            by_source[source].append(Candidate(row.sample.sample_id, row.sample.category, row.difficulty))
-        for source, of_source in by_source.items():
+        by_source: dict[str, Strata] = defaultdict(Strata)
+        for position, row in self._read_rows(selection):
+            by_source[ANNOTATED if row.origin == "annotated" else row.sample.source].add(_candidate(row), position)
+        for source, candidates_of in by_source.items():
             if source in self.mix.quotas:
-                selection.fill_quota(of_source, self.mix.quotas[source], of=f"the quota of {source}")
+                selection.fill_quota(candidates_of, self.mix.quotas[source], of=f"the quota of {source}")
         if self.mix.n_rows is not None:
-            left = selection.remaining(by_source.values())
+            left = Strata()
+            for position, row in self._read_rows(selection):
+                left.add(_candidate(row), position)
             selection.fill_quota(left, self.mix.n_rows, of="the size of the dataset")
 
     @cached_property
@@ -212,6 +213,10 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
 
 _DUPLICATE = "an earlier shard holds the same question; this one is in {}"
+
+
+def _candidate(row: RLRow) -> Candidate:
+    return Candidate(row.sample.sample_id, row.sample.category, row.difficulty)
 
 
 def _annotated(sample: Sample) -> RLRow | RowError:

@@ -1,78 +1,110 @@
-"""Which rows ship, by their positions: of a million rows only ids, positions and reasons are in memory.
+"""Which rows ship, by their positions: of a million rows about 150 MB are in memory.
 
 Rows are read in a fixed order; a row's position counts from 0. What a step needs of the rows it reads again.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from array import array
+from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from pipelines.records.digest import key64
 from pipelines.records.reject_reasons import Reason, RowError
-from pipelines.selection.stratified import Candidate, select
+from pipelines.selection.stratified import Strata
+from pipelines.storage.stage import RejectKind
 from pipelines.storage.tables import Wanted
 
 
-class NotShipped(NamedTuple):
-    """A row that does not ship."""
+class Cause(NamedTuple):
+    """Why rows do not ship."""
 
-    position: int
     reason: Reason
     evidence: str
     check: str
 
 
-@dataclass
 class Selection:
-    """Rows that still ship and rejects so far, both in the order in which they came to be."""
+    """The rows that still ship, and the rejects so far in the order in which they were rejected."""
 
-    rows: dict[str, int] = field(default_factory=dict)
-    """The position of each row that still ships, by its id."""
-    rejections: list[NotShipped] = field(default_factory=list)
-    n_in: int = 0
+    def __init__(self) -> None:
+        self._ships = bytearray()
+        self._places: dict[int, int] = {}
+        self._rejected, self._causes = array("q"), array("i")
+        self._numbers: dict[Cause, int] = {}
+
+    @property
+    def n_in(self) -> int:
+        """All rows."""
+        return len(self._ships)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that still ship."""
+        return self._ships.count(1)
 
     @property
     def wanted(self) -> Wanted:
         """The rows that still ship."""
-        return self._at(self.rows.values())
+        return np.array(self._ships, np.bool_)
 
     @property
     def rejected(self) -> Wanted:
         """The rows that do not."""
-        return self._at(rejection.position for rejection in self.rejections)
+        return ~self.wanted
+
+    @property
+    def counts(self) -> Counter[RejectKind]:
+        """The rejects by what is counted of them."""
+        by_cause, counts = Counter(self._causes), Counter[RejectKind]()
+        for cause, number in self._numbers.items():
+            counts[RejectKind(cause.reason.value, cause.check, cause.reason.disposition)] += by_cause[number]
+        return counts
+
+    def rejections(self) -> Iterator[tuple[int, Cause]]:
+        """The positions of rejected rows, each with its cause."""
+        causes = list(self._numbers)
+        return ((place, causes[number]) for place, number in zip(self._rejected, self._causes, strict=True))
 
     def add(self, row_id: str, *, duplicate: str) -> None:
         """The next row; one whose id is there already is rejected, with ``duplicate`` as the evidence."""
-        if row_id in self.rows:
+        key = key64(row_id)
+        if key in self._places:
             self.reject(RowError(Reason.DUPLICATE, duplicate))
         else:
-            self.rows[row_id] = self.n_in
-            self.n_in += 1
+            self._places[key] = self.n_in
+            self._ships.append(1)
 
     def reject(self, error: RowError) -> None:
         """The next row, which does not ship."""
-        self.rejections.append(NotShipped(self.n_in, error.reason, error.evidence, ""))
-        self.n_in += 1
+        self._ships.append(0)
+        self._drop(self.n_in - 1, error)
+
+    def place(self, row_id: str) -> int | None:
+        """The position of a row that still ships; None for any other."""
+        place = self._places.get(key64(row_id))
+        return place if place is not None and self._ships[place] else None
 
     def drop(self, row_id: str, error: RowError, *, check: str = "") -> None:
-        """Rejects one of ``rows``."""
-        self.rejections.append(NotShipped(self.rows.pop(row_id), error.reason, error.evidence, check))
+        """Rejects one of the rows. Raises ``KeyError`` for one that does not ship."""
+        place = self.place(row_id)
+        if place is None:
+            raise KeyError(row_id)
+        self._drop(place, error, check)
 
-    def fill_quota(self, candidates: Sequence[Candidate], n_rows: int, *, of: str) -> None:
-        """Leaves ``n_rows`` of the candidates, balanced over category and difficulty."""
-        selected = select(candidates, n_rows)
-        not_selected = RowError(Reason.NOT_SELECTED, f"{of} is {n_rows} rows, and others were selected")
-        for candidate in candidates:
-            if candidate.row_id not in selected:
-                self.drop(candidate.row_id, not_selected)
+    def fill_quota(self, candidates: Strata, n_rows: int, *, of: str) -> None:
+        """Leaves ``n_rows`` of the candidates, which are known by their positions."""
+        error = RowError(Reason.NOT_SELECTED, f"{of} is {n_rows} rows, and others were selected")
+        for place in candidates.left_out(n_rows).tolist():
+            self._drop(place, error)
 
-    def remaining(self, candidates: Iterable[Iterable[Candidate]]) -> list[Candidate]:
-        """Of groups of candidates those that still ship, in the rows' order."""
-        left = [candidate for group in candidates for candidate in group if candidate.row_id in self.rows]
-        return sorted(left, key=lambda candidate: self.rows[candidate.row_id])
+    def forget_ids(self) -> None:
+        """When nothing is dropped by its id any more."""
+        self._places.clear()
 
-    def _at(self, positions: Iterable[int]) -> Wanted:
-        wanted = np.zeros(self.n_in, np.bool_)
-        wanted[np.fromiter(positions, np.int64)] = True
-        return wanted
+    def _drop(self, place: int, error: RowError, check: str = "") -> None:
+        cause = Cause(error.reason, error.evidence, check)
+        self._ships[place] = 0
+        self._rejected.append(place)
+        self._causes.append(self._numbers.setdefault(cause, len(self._numbers)))

@@ -5,10 +5,9 @@ family (``pipelines/selection/splits.py``).
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.screening import Screening
 from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
-from pipelines.selection.stratified import Candidate, difficulty
+from pipelines.selection.stratified import Candidate, Strata, difficulty
 from pipelines.storage.row_streams import RowStream
 from pipelines.storage.stage import StageReport, code_digest
 from pipelines.storage.tables import TableKey, Wanted
@@ -118,12 +117,14 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         """Each trajectory once, screened, reviewed by experts, up to the quota."""
         self._reviewed.clear()
         selection = self._gathered()
-        pairs = RowStream(len(selection.rows), lambda: self._pairs(selection))
+        pairs = RowStream(selection.n_rows, lambda: self._pairs(selection))
         for row_id, error in self._screening.screen(self.recipe.family, pairs).items():
             selection.drop(row_id, error)
         self._apply_reviews(selection)
-        if self.recipe.balanced_by is not None or self.n_rows is not None:
-            self._apply_quotas(selection)
+        if self.recipe.balanced_by is not None:
+            self._balance(selection, self.recipe.balanced_by)
+        if self.n_rows is not None:
+            self._fill_quota(selection, self.n_rows)
         return selection
 
     def read(self, wanted: Wanted) -> Iterator[tuple[int, Trajectory]]:
@@ -181,16 +182,11 @@ class SftDataset(Publication[Trajectory, SftFacts]):
             mend = f"materialise {self.recipe.family} for that partition"
             stale = RowError(Reason.STALE, f"its sample is no longer in {key.partition}; {mend}")
             for row_id, sample_id in tables.columns(key, "trajectory_id", "sample_id"):
-                if sample_id in samples or row_id in selection.rows:
+                if sample_id in samples or selection.place(row_id) is not None:
                     selection.add(row_id, duplicate=duplicate)
                 else:
                     selection.reject(stale)
         return selection
-
-    def _sample_ids(self, wanted: Wanted) -> Iterator[str]:
-        """Of the wanted trajectories."""
-        sample_ids = (name for key in self._keys for (name,) in self.workspace.tables.columns(key, "sample_id"))
-        return compress(sample_ids, wanted)
 
     def _pairs(self, selection: Selection) -> Iterator[tuple[Sample, Trajectory]]:
         """The rows that still ship, with their samples."""
@@ -199,31 +195,36 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     def _apply_reviews(self, selection: Selection) -> None:
         """Adds the experts' check to reviewed rows, and rejects those that failed it."""
         for row_id, check in review_checks(read_reviews(self.workspace.tables, self.recipe.family)).items():
-            if row_id in selection.rows:
-                self._reviewed[selection.rows[row_id]] = check
+            if (position := selection.place(row_id)) is not None:
+                self._reviewed[position] = check
                 if not check.passed:
                     selection.drop(row_id, RowError(Reason.CHECK_FAILED, check.detail), check=check.name)
 
-    def _apply_quotas(self, selection: Selection) -> None:
-        kind_of = self.recipe.balanced_by
-        kinds = {row.trajectory_id: kind_of(row) for _, row in self.read(selection.wanted)} if kind_of else {}
-        by_kind: dict[str, list[Candidate]] = defaultdict(list)
-        for row_id, sample_id in zip(selection.rows, self._sample_ids(selection.wanted), strict=True):
-            sample = self._samples[sample_id]
-            by_kind[kinds.get(row_id, "")].append(Candidate(row_id, sample.category, difficulty(sample)))
-        if len(by_kind) > 1:
-            self._balance(selection, by_kind)
-        if self.n_rows is not None:
-            left = selection.remaining(by_kind.values())
-            selection.fill_quota(left, self.n_rows, of=f"the quota of {self.recipe.family}")
-
-    def _balance(self, selection: Selection, by_kind: Mapping[str, Sequence[Candidate]]) -> None:
+    def _balance(self, selection: Selection, kind_of: Callable[[Trajectory], str]) -> None:
         """Leaves as many rows of each kind as there are of the rarest, and its part of the quota at most."""
+        by_kind: dict[str, Strata] = defaultdict(Strata)
+        for position, row in self.read(selection.wanted):
+            by_kind[kind_of(row)].add(self._candidate(row.trajectory_id, row.sample_id), position)
+        if len(by_kind) < 2:
+            return
         n_each = min(map(len, by_kind.values()))
         if self.n_rows is not None:
             n_each = min(n_each, -(-self.n_rows // len(by_kind)))
-        for kind, candidates in sorted(by_kind.items()):
-            selection.fill_quota(candidates, n_each, of=f"the quota of rows {kind}, as many as of the rarest kind,")
+        for kind in sorted(by_kind):
+            of = f"the quota of rows {kind}, as many as of the rarest kind,"
+            selection.fill_quota(by_kind[kind], n_each, of=of)
+
+    def _fill_quota(self, selection: Selection, n_rows: int) -> None:
+        candidates, wanted = Strata(), selection.wanted
+        ids = (row for key in self._keys for row in self.workspace.tables.columns(key, "trajectory_id", "sample_id"))
+        for position, (row_id, sample_id) in enumerate(ids):
+            if wanted[position]:
+                candidates.add(self._candidate(row_id, sample_id), position)
+        selection.fill_quota(candidates, n_rows, of=f"the quota of {self.recipe.family}")
+
+    def _candidate(self, row_id: str, sample_id: str) -> Candidate:
+        sample = self._samples[sample_id]
+        return Candidate(row_id, sample.category, difficulty(sample))
 
     @cached_property
     def _screening(self) -> Screening:

@@ -5,17 +5,20 @@ the rows for a smaller number are among those for a larger one, and a row that i
 """
 
 import math
-from collections import defaultdict
+from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pipelines.records import Sample
 from pipelines.records.digest import digest
 
 Axis = Literal["category", "difficulty"]
 _TINY, _SMALL = 0.001, 0.01
+_KEY_DIGITS = 16  # of a row's digest: 64 bits decide its turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +30,53 @@ class Candidate:
     difficulty: str = ""
 
 
-def select(
-    candidates: Sequence[Candidate], n_rows: int, *, balance: Sequence[Axis] = ("category", "difficulty"), seed: int = 0
-) -> set[str]:
-    """The ids of exactly ``n_rows`` rows, or of all where there are fewer. Raises ``ValueError`` below 0."""
-    if n_rows < 0:
-        raise ValueError(f"a number of rows is 0 or more; found {n_rows}")
-    return set(islice(ordered(candidates, balance=balance, seed=seed), n_rows))
+class Strata:
+    """Candidates to select from by their places (any numbers of the caller's); 20 bytes each are in memory."""
+
+    def __init__(self, *, balance: Sequence[Axis] = ("category", "difficulty"), seed: int = 0) -> None:
+        self._balance, self._seed = balance, seed
+        self._numbers: dict[Hashable, int] = {}
+        self._strata, self._keys, self._places = array("i"), array("Q"), array("q")
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, candidate: Candidate, place: int) -> None:
+        """One more candidate."""
+        stratum = tuple(getattr(candidate, axis) for axis in self._balance)
+        self._strata.append(self._numbers.setdefault(stratum, len(self._numbers)))
+        self._keys.append(int(digest([self._seed, candidate.row_id])[:_KEY_DIGITS], 16))
+        self._places.append(place)
+
+    def order(self) -> NDArray[np.int64]:
+        """The places in the order in which they are selected."""
+        return np.array(self._places, np.int64)[self._turns()]
+
+    def left_out(self, n_rows: int) -> NDArray[np.int64]:
+        """The places of all but the first ``n_rows`` in that order, as added. Raises ``ValueError`` below 0."""
+        if n_rows < 0:
+            raise ValueError(f"a number of rows is 0 or more; found {n_rows}")
+        is_selected = np.zeros(len(self), np.bool_)
+        is_selected[self._turns()[:n_rows]] = True
+        return np.array(self._places, np.int64)[~is_selected]
+
+    def _turns(self) -> NDArray[np.int64]:
+        """Which candidate is selected first, second and so on."""
+        ranks = np.empty(len(self._numbers), np.int32)
+        ranks[[self._numbers[stratum] for stratum in sorted(self._numbers, key=repr)]] = np.arange(len(ranks))
+        strata = ranks[np.array(self._strata, np.int32)]
+        by_stratum = np.lexsort((np.array(self._keys, np.uint64), strata))
+        strata = strata[by_stratum]
+        turns = np.arange(len(strata)) - np.searchsorted(strata, strata)
+        return np.asarray(by_stratum[np.lexsort((strata, turns))], np.int64)
 
 
-def ordered(
-    candidates: Sequence[Candidate], *, balance: Sequence[Axis] = ("category", "difficulty"), seed: int = 0
-) -> Iterator[str]:
+def ordered(candidates: Sequence[Candidate]) -> Iterator[str]:
     """The ids of all rows in the order in which they are selected."""
-    strata: dict[Hashable, list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        strata[tuple(getattr(candidate, axis) for axis in balance)].append(candidate)
-    by_seed = [
-        sorted(strata[key], key=lambda candidate: digest([seed, candidate.row_id])) for key in sorted(strata, key=repr)
-    ]
-    return (candidate.row_id for turn in zip_longest(*by_seed) for candidate in turn if candidate is not None)
+    strata = Strata()
+    for place, candidate in enumerate(candidates):
+        strata.add(candidate, place)
+    return (candidates[place].row_id for place in strata.order().tolist())
 
 
 def mixture(weights: Mapping[str, int], n_rows: int) -> dict[str, int]:

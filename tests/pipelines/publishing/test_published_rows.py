@@ -34,7 +34,7 @@ from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.screening import Screening
 from pipelines.selection.splits import grouped
-from pipelines.selection.stratified import Candidate, difficulty, select
+from pipelines.selection.stratified import Candidate, difficulty, ordered
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
@@ -166,7 +166,7 @@ class Expected:
         candidates = [
             Candidate(row_id, sample.category, difficulty(sample)) for row_id, sample in zip(ids, samples, strict=True)
         ]
-        kept = select(candidates, n_rows)
+        kept = list(ordered(candidates))[:n_rows]
         for row_id in ids:
             if row_id not in kept:
                 self.drop(row_id, "not_selected", f"{of} is {n_rows} rows, and others were selected")

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import zip_longest
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.selection.stratified import Candidate, difficulty, mixture, select
+from pipelines.records.digest import digest
+from pipelines.selection.stratified import Candidate, Strata, difficulty, mixture, ordered
 
 candidates = st.lists(
     st.builds(
@@ -19,6 +21,14 @@ candidates = st.lists(
     unique_by=lambda candidate: candidate.row_id,
     max_size=40,
 )
+
+
+def select(rows, n, **options):
+    """The ids of the rows that are not left out."""
+    strata = Strata(**options)
+    for place, row in enumerate(rows):
+        strata.add(row, place)
+    return {row.row_id for row in rows} - {rows[place].row_id for place in strata.left_out(n)}
 
 
 @given(candidates, st.integers(0, 50), st.integers(0, 3))
@@ -38,6 +48,29 @@ def test_the_order_of_the_rows_decides_nothing(rows, n, random):
 @given(candidates, st.integers(0, 39))
 def test_fewer_rows_are_among_more(rows, n):
     assert select(rows, n) <= select(rows, n + 1)
+
+
+@given(candidates, st.integers(0, 40))
+def test_the_first_in_order_are_selected(rows, n):
+    assert set(list(ordered(rows))[:n]) == select(rows, n)
+
+
+@given(candidates)
+def test_strata_take_turns_in_the_order_of_their_names_and_rows_by_their_digests(rows):
+    strata = {}
+    for row in sorted(rows, key=lambda row: digest([0, row.row_id])):
+        strata.setdefault(repr((row.category, row.difficulty)), []).append(row.row_id)
+    turns = zip_longest(*(strata[name] for name in sorted(strata)))
+    assert list(ordered(rows)) == [row_id for turn in turns for row_id in turn if row_id is not None]
+
+
+def test_places_are_the_callers_own_and_left_out_as_they_were_added():
+    strata = Strata()
+    for place in (70, 20, 50):
+        strata.add(Candidate(f"{place}"), place)
+    assert sorted(strata.order()) == [20, 50, 70]
+    assert list(strata.left_out(0)) == [70, 20, 50]
+    assert [place for place in (70, 20, 50) if place != strata.order()[0]] == list(strata.left_out(1))
 
 
 def test_strata_are_served_evenly_until_they_are_empty():
