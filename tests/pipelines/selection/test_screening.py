@@ -97,4 +97,4 @@ def test_images_that_are_one_changed_are_in_one_split(workspace: Workspace, make
     same = Screening(workspace).same_images(image for sample in samples for image in sample.images)
     assert same == {samples[1].images[0].sha256: samples[0].images[0].sha256}
     splits = grouped(samples, validation_share=0.5, same=same)
-    assert splits.group("s0") == splits.group("s1") != splits.group("s2")
+    assert splits.bucket("s0") == splits.bucket("s1") != splits.bucket("s2")
