@@ -174,10 +174,10 @@ def _shipped_metadata(
     tables = workspace.tables
     rows = (row for row in tables.stream(TableKey(("sft_dataset",), family), Trajectory) if row.rounds)
     previewed = list(islice(rows, N_PREVIEWED))
-    wanted = {row.sample_id for row in previewed}
+    sample_ids = {row.sample_id for row in previewed}
     keys = [TableKey(SAMPLES, partition) for partition in partitions if previewed]
-    named = (row for key in keys if tables.exists(key) for row in tables.columns(key, "sample_id", "question"))
-    questions = {sample_id: question for sample_id, question in named if sample_id in wanted}
+    pairs = (row for key in keys if tables.exists(key) for row in tables.columns(key, "sample_id", "question"))
+    questions = {sample_id: question for sample_id, question in pairs if sample_id in sample_ids}
     return {
         f"{family}_folder": dg.MetadataValue.path(str(shipped.folder)),
         f"{family}_rows": dg.MetadataValue.int(shipped.n_rows),

@@ -63,8 +63,8 @@ def dataset_files(folder: Path, *, split: str | None = None, nested: bool = Fals
     Hidden files and folders are being written.
     """
     files = sorted(folder.rglob("*.parquet") if nested else folder.glob("*.parquet"))
-    shown = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
-    return [file for file in shown if split in (None, split_of(file))]
+    visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    return [file for file in visible if split in (None, split_of(file))]
 
 
 def marker_facts(folder: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from pipelines.sources.catalog import Catalog
 from pipelines.storage.atomic_write import replace_folder
 from pipelines.storage.row_streams import RowSpill, RowStream
 from pipelines.storage.stage import Outcome, StageReport, run_stage
-from pipelines.storage.tables import TableKey, Wanted
+from pipelines.storage.tables import Mask, TableKey
 from pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
@@ -102,8 +102,8 @@ class Publication(ABC, Generic[R, F]):
         """Which rows ship, and which do not."""
 
     @abstractmethod
-    def read(self, wanted: Wanted) -> Iterator[tuple[int, Any]]:
-        """The wanted rows (``R``, or what could not become one) with their positions, in order."""
+    def read(self, mask: Mask) -> Iterator[tuple[int, Any]]:
+        """The rows of the mask (``R``, or what could not become one) with their positions, in order."""
 
     @abstractmethod
     def identify(self, row: Any) -> Mapping[str, str]:
@@ -147,7 +147,7 @@ class Publication(ABC, Generic[R, F]):
         selection.forget_ids()
         counts = selection.counts
         return Outcome(
-            rows=RowStream(selection.n_rows, lambda: (row for _, row in self.read(selection.wanted))),
+            rows=RowStream(selection.n_rows, lambda: (row for _, row in self.read(selection.mask))),
             rejects=RowStream(counts.total(), lambda: self._rejects(selection)),
             n_in=selection.n_in,
             counts=counts,
@@ -157,7 +157,7 @@ class Publication(ABC, Generic[R, F]):
         """In the order in which they were rejected; the rows wait on disk, where they are read in their own."""
         spill = RowSpill(self.workspace.tables.root)
         places = np.zeros(selection.n_in, np.int64)
-        for position, row in self.read(selection.rejected):
+        for position, row in self.read(selection.rejects_mask):
             places[position] = spill.add(row)
         for position, cause in selection.rejections():
             row = spill.read(int(places[position]))

@@ -37,7 +37,7 @@ from pipelines.selection.stratified import Candidate, Strata
 from pipelines.sources.catalog import Catalog, source_of
 from pipelines.storage.row_streams import RowStream
 from pipelines.storage.stage import StageReport, code_digest
-from pipelines.storage.tables import TableKey, Wanted
+from pipelines.storage.tables import Mask, TableKey
 from pipelines.storage.workspace import Workspace
 
 KEY = TableKey(("rl_dataset",), "all")
@@ -117,15 +117,15 @@ class RlDataset(Publication[RLRow, RlFacts]):
             self._apply_quotas(selection)
         return selection
 
-    def read(self, wanted: Wanted) -> Iterator[tuple[int, RLRow | Sample]]:
+    def read(self, mask: Mask) -> Iterator[tuple[int, RLRow | Sample]]:
         """What people wrote comes first: of two near-duplicates, theirs stays. A sample is one without a grader."""
         for position, sample in enumerate(self.annotated):
-            if wanted[position]:
+            if mask[position]:
                 annotated = _annotated(sample)
                 yield position, sample if isinstance(annotated, RowError) else annotated
         public = (row for shard in self._shards for row in public_rows(shard))
         for position, row in enumerate(public, len(self.annotated)):
-            if wanted[position]:
+            if mask[position]:
                 yield position, row
 
     def identify(self, row: RLRow | Sample) -> Mapping[str, str]:
@@ -181,7 +181,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
     def _read_rows(self, selection: Selection) -> Iterator[tuple[int, RLRow]]:
         """Those that still ship."""
-        return ((position, row) for position, row in self.read(selection.wanted) if isinstance(row, RLRow))
+        return ((position, row) for position, row in self.read(selection.mask) if isinstance(row, RLRow))
 
     def _apply_quotas(self, selection: Selection) -> None:
         by_source: dict[str, Strata] = defaultdict(Strata)
@@ -191,10 +191,10 @@ class RlDataset(Publication[RLRow, RlFacts]):
             if source in self.mix.quotas:
                 selection.fill_quota(candidates_of, self.mix.quotas[source], of=f"the quota of {source}")
         if self.mix.n_rows is not None:
-            left = Strata()
+            candidates_left = Strata()
             for position, row in self._read_rows(selection):
-                left.add(_candidate(row), position)
-            selection.fill_quota(left, self.mix.n_rows, of="the size of the dataset")
+                candidates_left.add(_candidate(row), position)
+            selection.fill_quota(candidates_left, self.mix.n_rows, of="the size of the dataset")
 
     @cached_property
     def _shards(self) -> list[Shard]:

@@ -14,7 +14,7 @@ from pipelines.records.digest import key64
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.stratified import Strata
 from pipelines.storage.stage import RejectKind
-from pipelines.storage.tables import Wanted
+from pipelines.storage.tables import Mask
 
 
 class Cause(NamedTuple):
@@ -45,14 +45,14 @@ class Selection:
         return self._ships.count(1)
 
     @property
-    def wanted(self) -> Wanted:
+    def mask(self) -> Mask:
         """The rows that still ship."""
         return np.array(self._ships, np.bool_)
 
     @property
-    def rejected(self) -> Wanted:
+    def rejects_mask(self) -> Mask:
         """The rows that do not."""
-        return ~self.wanted
+        return ~self.mask
 
     @property
     def counts(self) -> Counter[RejectKind]:

@@ -45,7 +45,7 @@ from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
 from pipelines.selection.stratified import Candidate, Strata, difficulty
 from pipelines.storage.row_streams import RowStream
 from pipelines.storage.stage import StageReport, code_digest
-from pipelines.storage.tables import TableKey, Wanted
+from pipelines.storage.tables import Mask, TableKey
 from pipelines.storage.workspace import Workspace
 
 ASSET = ("sft_dataset",)
@@ -127,12 +127,12 @@ class SftDataset(Publication[Trajectory, SftFacts]):
             self._fill_quota(selection, self.n_rows)
         return selection
 
-    def read(self, wanted: Wanted) -> Iterator[tuple[int, Trajectory]]:
+    def read(self, mask: Mask) -> Iterator[tuple[int, Trajectory]]:
         begin = 0
         for key in self._keys:
             end = begin + self.workspace.tables.n_rows(key)
-            own = wanted[begin:end]
-            rows = self.workspace.tables.stream(key, Trajectory, wanted=own) if own.any() else ()
+            own = mask[begin:end]
+            rows = self.workspace.tables.stream(key, Trajectory, mask=own) if own.any() else ()
             for position, row in zip((begin + np.flatnonzero(own)).tolist(), rows, strict=True):
                 check = self._reviewed.get(position)
                 yield position, row if check is None else replace(row, checks=(*row.checks, check))
@@ -190,7 +190,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
 
     def _pairs(self, selection: Selection) -> Iterator[tuple[Sample, Trajectory]]:
         """The rows that still ship, with their samples."""
-        return ((self._samples[row.sample_id], row) for _, row in self.read(selection.wanted))
+        return ((self._samples[row.sample_id], row) for _, row in self.read(selection.mask))
 
     def _apply_reviews(self, selection: Selection) -> None:
         """Adds the experts' check to reviewed rows, and rejects those that failed it."""
@@ -203,7 +203,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     def _balance(self, selection: Selection, kind_of: Callable[[Trajectory], str]) -> None:
         """Leaves as many rows of each kind as there are of the rarest, and its part of the quota at most."""
         by_kind: dict[str, Strata] = defaultdict(Strata)
-        for position, row in self.read(selection.wanted):
+        for position, row in self.read(selection.mask):
             by_kind[kind_of(row)].add(self._candidate(row.trajectory_id, row.sample_id), position)
         if len(by_kind) < 2:
             return
@@ -215,10 +215,10 @@ class SftDataset(Publication[Trajectory, SftFacts]):
             selection.fill_quota(by_kind[kind], n_each, of=of)
 
     def _fill_quota(self, selection: Selection, n_rows: int) -> None:
-        candidates, wanted = Strata(), selection.wanted
+        candidates, mask = Strata(), selection.mask
         ids = (row for key in self._keys for row in self.workspace.tables.columns(key, "trajectory_id", "sample_id"))
         for position, (row_id, sample_id) in enumerate(ids):
-            if wanted[position]:
+            if mask[position]:
                 candidates.add(self._candidate(row_id, sample_id), position)
         selection.fill_quota(candidates, n_rows, of=f"the quota of {self.recipe.family}")
 

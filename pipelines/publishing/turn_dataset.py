@@ -63,7 +63,7 @@ class TurnDataset(SftDataset):
     def _gathered(self) -> Selection:
         selection = super()._gathered()
         if self.keeps == "executed":
-            for row_id in [row.trajectory_id for _, row in self.read(selection.wanted) if not code_ran(row)]:
+            for row_id in [row.trajectory_id for _, row in self.read(selection.mask) if not code_ran(row)]:
                 selection.drop(
                     row_id, RowError(Reason.CHECK_FAILED, "its code did not run to its end"), check="executes"
                 )

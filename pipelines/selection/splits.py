@@ -67,10 +67,10 @@ def grouped(
     ids, sources, owners, smallest = array("Q"), array("Q"), array("i"), bytearray()
     for place, sample in enumerate(samples):
         ids.append(key64(sample.sample_id))
-        named = list(_sources(sample))
-        smallest += min(named).encode().ljust(_DIGEST_LENGTH, b"\0")
-        sources.extend(map(key64, named))
-        owners.extend([place] * len(named))
+        digests_shown = list(_sources(sample))
+        smallest += min(digests_shown).encode().ljust(_DIGEST_LENGTH, b"\0")
+        sources.extend(map(key64, digests_shown))
+        owners.extend([place] * len(digests_shown))
     digests = np.frombuffer(smallest, f"S{_DIGEST_LENGTH}")
     keys, first = np.unique(np.frombuffer(ids, np.uint64), return_index=True)
     pairs = [(key64(image), key64(of)) for image, of in (same or {}).items()]
@@ -85,15 +85,15 @@ def _components(
     from scipy.sparse import coo_array  # takes half a second to import
     from scipy.sparse.csgraph import connected_components
 
-    known, images = np.unique(sources, return_inverse=True)
+    unique, images = np.unique(sources, return_inverse=True)
     n_samples = int(owners[-1]) + 1 if len(owners) else 0
     # an edge from every sample to each of its sources, and between images that are the same
-    pairs = np.searchsorted(known, np.array(same, np.uint64).reshape(-1, 2))
+    pairs = np.searchsorted(unique, np.array(same, np.uint64).reshape(-1, 2))
     begins = np.concatenate([owners, n_samples + pairs[:, 0]], dtype=np.int32)
     ends = np.concatenate([images, pairs[:, 1]], dtype=np.int32, casting="same_kind")
     ends += n_samples
-    n_nodes = n_samples + len(known)
-    del known, images
+    n_nodes = n_samples + len(unique)
+    del unique, images
     graph: Any = coo_array((np.ones(len(ends), np.int8), (begins, ends)), (n_nodes, n_nodes)).tocsr()
     return np.asarray(connected_components(graph, directed=False)[1][:n_samples], np.int32)
 

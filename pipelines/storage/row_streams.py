@@ -25,7 +25,7 @@ class RowStream(Collection[R]):
         return self.read()
 
     def __contains__(self, row: object) -> bool:
-        return any(row == other for other in self)
+        return any(row == each for each in self)
 
 
 class RowSpill:

@@ -30,8 +30,8 @@ ROWS_PER_GROUP = 1_000
 """Rows of one parquet row group of a table."""
 _ROWS_AT_ONCE = 256
 _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"
-Wanted = NDArray[np.bool_]
-"""Of every row in its order whether it is wanted."""
+Mask = NDArray[np.bool_]
+"""Of every row in its order whether it is meant."""
 
 
 class TableMissing(UserError):
@@ -81,12 +81,12 @@ class Tables:
         """The rows. Raises ``TableMissing``, naming the asset to materialise."""
         return from_table(kind, self._load(self.path(key), key))
 
-    def stream(self, key: TableKey, kind: type[R], *, wanted: Wanted | None = None) -> Iterator[R]:
-        """The rows (``wanted``: those of them), a few in memory at a time. Raises ``TableMissing``."""
+    def stream(self, key: TableKey, kind: type[R], *, mask: Mask | None = None) -> Iterator[R]:
+        """The rows (``mask``: those of them), a few in memory at a time. Raises ``TableMissing``."""
         begin = 0
         for batch in self._batches(key):
             end = begin + batch.num_rows
-            rows = batch if wanted is None else batch.filter(pa.array(wanted[begin:end]))
+            rows = batch if mask is None else batch.filter(pa.array(mask[begin:end]))
             yield from from_table(kind, rows)
             begin = end
 

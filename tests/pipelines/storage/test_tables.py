@@ -172,10 +172,10 @@ def test_rows_stream_in_their_order(tables, many):
     assert [many[0], *stream] == many
 
 
-def test_wanted_rows_are_those_at_their_places(tables, many):
-    wanted = np.zeros(len(many), np.bool_)
-    wanted[[0, 255, 256, len(many) - 1]] = True
-    assert list(tables.stream(KEY, Sample, wanted=wanted)) == [many[0], many[255], many[256], many[-1]]
+def test_masked_rows_are_those_at_their_places(tables, many):
+    mask = np.zeros(len(many), np.bool_)
+    mask[[0, 255, 256, len(many) - 1]] = True
+    assert list(tables.stream(KEY, Sample, mask=mask)) == [many[0], many[255], many[256], many[-1]]
 
 
 def test_columns_are_values_by_row(tables, many):
