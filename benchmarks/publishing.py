@@ -3,7 +3,7 @@
     python -m benchmarks.publishing                     # 1,000 and 10,000 rows
     python -m benchmarks.publishing --rows 1000 10000 50000 --folder somewhere
 
-Rows are made here: three images' references each, 16 kB as Python objects, in partitions of 1,000, every one with its
+Rows are made here: three images' references each, in partitions of 1,000, every one with its
 own image; one in ten is beyond the quota, 5 % are held out. Images are faked (every read gives the same few bytes), and
 the search for near-duplicates finds nothing: it is measured by ``benchmarks.duplicates``.
 """
@@ -78,7 +78,6 @@ class NothingAlike(Screening):
 def measure(home: Path) -> dict[str, float]:
     """Publishes the tables in ``home``: CPU seconds, and memory at the start and at most."""
     import datasets  # noqa: F401  # what publishing imports is no growth
-    import scipy.cluster.hierarchy
     import scipy.sparse.csgraph  # noqa: F401
 
     with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:

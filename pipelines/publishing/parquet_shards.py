@@ -28,7 +28,7 @@ SHARD_BYTES = 500_000_000
 """Of a shard's rows before compression (images hardly compress): what ``datasets`` and the hub write."""
 ROWS_PER_GROUP, GROUP_BYTES = 1_000, 32_000_000
 """A parquet row group ends with so many rows, or bytes of images and videos: what writer and reader hold in memory. The
-hub's viewer reads at most 300 MB for the 100 rows that it shows."""
+hub's viewer reads at most 300 MB for the 100 rows that it shows (huggingface/dataset-viewer#1773)."""
 
 
 @dataclass(frozen=True, slots=True)
