@@ -19,14 +19,14 @@ SPREAD = 0.1
 """Of the random weights: with Qwen's 0.02 a model this small does not learn to see in the time there is."""
 MAX_PIXELS = 4 * 28 * 28
 """An image is four tokens at most, a piece of a wall two: the fewer there are, the sooner a colour is learned."""
-SFT: Mapping[str, Any] = {"max_steps": 200, "batch_size": 8, "learning_rate": 3e-3, "max_pixels": MAX_PIXELS}
+SFT: Mapping[str, Any] = {"max_steps": 1200, "batch_size": 8, "learning_rate": 3e-3, "max_pixels": MAX_PIXELS}
 GRPO: Mapping[str, Any] = {
-    "max_steps": 12,
+    "max_steps": 24,
     "generations": 6,
     "batch_size": 48,
-    "learning_rate": 5e-4,
+    "learning_rate": 2e-4,
     "schedule": "constant",
-    "temperature": 0.5,
+    "temperature": 1.0,
     "adaptive_temperature": False,  # else all rollouts of a prompt write the same code: nothing to choose between
     "beta": 0.0,
     "oversample": 1.0,

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.ablations import __main__ as program
-from benchmarks.ablations import report, results, runner
+from benchmarks.ablations import models, report, results, runner
 from benchmarks.ablations.catalog import EXPERIMENTS, FRESH, TUNED
 from benchmarks.ablations.evaluations import evaluation_settings
 from benchmarks.ablations.experiment import MEASURES
@@ -209,7 +209,7 @@ def test_the_command_line_lists_and_prints_what_is_complete(tmp_path, monkeypatc
     assert "undecided: one seed" in (tmp_path / report.PAGE).read_text()
     assert (tmp_path / "images/learning_proof.png").is_file()
     kept = json.loads((tmp_path / "root/results/learning_proof/sft/101.json").read_text())
-    assert kept["settings"]["models"][-1]["settings"]["max_steps"] == 200
+    assert kept["settings"]["models"][-1]["settings"]["max_steps"] == models.SFT["max_steps"]
 
 
 def test_an_unknown_experiment_is_refused_by_name(tmp_path, monkeypatch, capsys):

@@ -9,15 +9,19 @@ FRESH = (101, 102, 103, 104, 105, 106, 107, 108)
 FEW = FRESH[:3]
 
 
+TO_SEE = {"max_steps": 200}
+"""Of SFT on closeups."""
+
+
 def seeing(name: str, *rows: str) -> Model:
     """A model that tells the colours of closeups and has never seen code; its tokens are those of ``rows``."""
-    return Model(name, "sft", Model(f"{name}_random", "random", rows=(*rows, "closeups")), ("closeups",))
+    return Model(name, "sft", Model(f"{name}_random", "random", rows=(*rows, "closeups")), ("closeups",), "", TO_SEE)
 
 
-SEEING = Model("untrained", "sft", Model("random", "random", rows=("train", "closeups")), ("closeups",))
+SEEING = seeing("untrained", "train")
 """As a released model: it recognises the colours and has never seen code."""
 SFT = Model("masked", "sft", SEEING)
-GRPO = Model("grpo", "grpo", SFT, method="thyme")
+GRPO = Model("grpo", "grpo", SFT, ("questions",), "thyme")
 
 LOOKING = Model("looking", "sft", seeing("untrained_looks", "looks"), ("looks",))
 """Zooms in by tool call on signs seen from afar, answers about those seen from near, and knows the three modes."""
@@ -28,4 +32,4 @@ _QUESTIONS = {LOOKING.name: "look_questions", COUNTING.name: "needed_look_questi
 
 def reinforced(name: str, method: str, start: Model = SFT, **settings: object) -> Model:
     """GRPO by ``method`` on the questions of what ``start`` was trained on."""
-    return Model(name, "grpo", start, (_QUESTIONS.get(start.name, "train"),), method, settings)
+    return Model(name, "grpo", start, (_QUESTIONS.get(start.name, "questions"),), method, settings)

@@ -127,7 +127,7 @@ TABLE_8 = Experiment(
     PaperRow("Thyme", "table 8", "direct RL 68.2 aAcc, 52.7 perception, 67.4 HR-Bench 8K; with SFT 71.0, 59.1, 72.0"),
     (
         Arm("untrained", "no code ever seen", SEEING),
-        Arm("direct", "GRPO from there", Model("direct_grpo", "grpo", SEEING, method="thyme")),
+        Arm("direct", "GRPO from there", Model("direct_grpo", "grpo", SEEING, ("questions",), "thyme")),
         Arm("grpo", "SFT, then GRPO", GRPO),
     ),
     (Comparison("grpo", "direct", "right"), Comparison("direct", "untrained", "right")),
@@ -160,7 +160,7 @@ ATS = Experiment(
 
 
 def _trained_with_ats(name: str, *, adaptive: bool) -> Model:
-    return reinforced(name, "thyme", temperature=1.0, adaptive_temperature=adaptive)
+    return reinforced(name, "thyme", adaptive_temperature=adaptive)
 
 
 ATS_TRAINING = Experiment(

@@ -71,22 +71,24 @@ WRITERS: Mapping[str, Writer] = {
 }
 ROWS: Mapping[str, Rows] = {
     "train": Rows(50, 1000, "crop"),
+    "questions": Rows(50, 2000, "crop"),
     "closeups": Rows(50, 1000, "direct"),
     "second_looks": Rows(50, 1000, "error_correction"),
     "held_out": Rows(16, 6000, "crop"),
     "sums": Rows(40, 1000, "math_code"),
     "held_out_sums": Rows(40, 6000, "math_code"),
     "looks": Rows(50, 1000, "operation_aware"),
-    "look_questions": Rows(50, 1000, "look_questions"),
+    "look_questions": Rows(50, 2000, "look_questions"),
     "held_out_looks": Rows(16, 6000, "look_questions"),
     "needed_looks": Rows(50, 1000, "needed_looks"),
-    "needed_look_questions": Rows(50, 1000, "needed_look_questions"),
+    "needed_look_questions": Rows(50, 2000, "needed_look_questions"),
     "held_out_needed_looks": Rows(16, 6000, "needed_look_questions"),
     "films": Rows(60, 1000, "agentic_video"),
     "frames": Rows(60, 1000, "frames_in_context"),
     "held_out_films": Rows(32, 6000, "film_questions"),
 }
-"""By the name of the folder. Held-out rows are of other walls, sums and films; of the same photographs."""
+"""By the name of the folder. SFT's rows, GRPO's questions and held-out ones are of different walls, sums and films, but
+of the same photographs."""
 
 
 def rows_below(root: Path, name: str) -> Path:
