@@ -83,7 +83,9 @@ class Turn(Model):
         if not shipped.n_rows:
             raise SystemExit(f"seed {seed}: {self.start.name} wrote no row for {self.name}: start from a better model")
         made = root / f"seed-{seed}" / self.name
-        finetune([shipped.folder], before, made, sft_settings(self, seed))
+        # an unfiltered row may have a token that straddles two turns
+        settings = sft_settings(replace(self, settings={**self.settings, "drop_nonconforming": True}), seed)
+        finetune([shipped.folder], before, made, settings)
         return made
 
 
