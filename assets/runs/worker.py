@@ -11,27 +11,21 @@ import socket
 import dagster as dg
 from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 
-from pipelines.storage.process_identity import stat_of
+from pipelines.storage.process_identity import known_process, runs
 
 WORKER_TAG = "darkroom/worker"
 
 
 def worker_tags(run_id: str) -> dict[str, str]:
     """For a run that this process works on."""
-    return {WORKER_TAG: f"{run_id}/{socket.gethostname()}/{_process(os.getpid())}"}
+    return {WORKER_TAG: f"{run_id}/{socket.gethostname()}/{known_process(os.getpid())}"}
 
 
 def is_abandoned(run: dg.DagsterRun) -> bool:
     """Whether the run's process was one of this machine and is gone."""
-    run_id, host, *process = (run.tags.get(WORKER_TAG) or "//").split("/", 3)
-    if run_id != run.run_id or host != socket.gethostname():
-        return False
-    return _process(int(process[0])) != "/".join(process)
-
-
-def _process(pid: int) -> str:
-    stat = stat_of(pid)
-    return f"{pid}/{stat.start_ticks if stat else 'gone'}"
+    run_id, host, process = (run.tags.get(WORKER_TAG) or "//").split("/", 2)
+    # the host's name, not its boot: a machine that was restarted knows that its runs are gone
+    return run_id == run.run_id and host == socket.gethostname() and not runs(process)
 
 
 class LocalRunLauncher(dg.DefaultRunLauncher):

@@ -173,7 +173,8 @@ class Publication(ABC, Generic[R, F]):
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
         if not self.workspace.tables.n_rows(self.key):
             # nothing can be said of no rows; what an earlier build shipped is no longer true
-            shutil.rmtree(self.folder, ignore_errors=True)
+            if self.folder.exists():
+                shutil.rmtree(self.folder)
             return Shipped(self.folder, 0, 0, 0)
         part = self.folder.with_name(f".{self.folder.name}.part")
         if _read_marker(part, inputs) is None:  # else a process was killed before the folder was replaced

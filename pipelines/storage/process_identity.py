@@ -33,19 +33,25 @@ def boot_id() -> str:
 
 def new_holder() -> str:
     """A name for something that this process holds: ``<boot>/<pid space>/<pid>/<start>/<random>``."""
-    return f"{_space()}/{_process(os.getpid())}/{uuid4().hex}"
+    return f"{_space()}/{known_process(os.getpid())}/{uuid4().hex}"
 
 
 def has_ended(holder: str) -> bool:
     """Whether the process of a holder has ended, as far as can be seen from here: it was on this machine."""
     space, process = _space(), holder.split("/")[2:4]
-    return holder.startswith(f"{space}/") and _process(int(process[0])) != "/".join(process)
+    return holder.startswith(f"{space}/") and not runs("/".join(process))
 
 
 def _space() -> str:
     return f"{boot_id()}/{os.stat('/proc/self/ns/pid').st_ino}"
 
 
-def _process(pid: int) -> str:
+def known_process(pid: int) -> str:
+    """A process of this machine for good: ``<pid>/<start>``; the start is 0 for one that has ended."""
     stat = stat_of(pid)
     return f"{pid}/{stat.start_ticks if stat else 0}"
+
+
+def runs(process: str) -> bool:
+    """Whether a process named so still runs."""
+    return known_process(int(process.partition("/")[0])) == process

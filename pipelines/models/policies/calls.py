@@ -53,7 +53,7 @@ class EndpointCalls:
         or the budget is spent (``BudgetSpent``).
         """
         if self._shared is not None:
-            self._shared.keep(self.limiter)
+            self._shared.keep(self.limiter, self._open)
         for n_tries in itertools.count(1):
             outcome = await self._try(send, is_retry=n_tries > 1)
             if not isinstance(outcome, Failure):

@@ -83,8 +83,9 @@ class ConcurrencyLimiter:
         self._admit()
 
     def reopen(self) -> None:
-        """Ends a pause: the waiting calls are all going to fail without a request."""
+        """Ends a pause and a lease: the waiting calls are all going to fail without a request."""
         self._closed_until = 0.0
+        self.leased = self.maximum
         self._admit()
 
     def _raise_limit(self, ticket: int) -> None:

@@ -10,7 +10,7 @@ is free at once for processes on its machine, and after a minute without a beat 
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.models.policies.limiter import ConcurrencyLimiter
 from pipelines.records.digest import digest, seed_from
-from pipelines.storage.database import clock, create_table
+from pipelines.storage.database import clock, create_table, first_line
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.process_identity import DEAD_SECONDS, has_ended, new_holder
 
@@ -59,7 +59,7 @@ class SharedCalls:
     """This process's part of the ``total`` calls that may be in flight at ``endpoint``, its URL and model.
 
     >>> shared = SharedCalls(workspace.ledger, "http://gpu:8000/v1 qwen", 32)
-    >>> shared.keep(limiter)  # from now on the limiter admits as many calls as are leased
+    >>> shared.keep(limiter, give_up)  # from now on the limiter admits as many calls as are leased
     """
 
     def __init__(self, ledger: Ledger, endpoint: str, total: int) -> None:
@@ -68,11 +68,14 @@ class SharedCalls:
         self._keeping: asyncio.Task[None] | None = None
         create_table(self._engine, _leases)
 
-    def keep(self, limiter: ConcurrencyLimiter) -> None:
-        """Keeps the limiter's lease up to date until ``close``; does nothing when it already does."""
+    def keep(self, limiter: ConcurrencyLimiter, give_up: Callable[[str], None]) -> None:
+        """Keeps the limiter's lease up to date until ``close``; does nothing when it already does.
+
+        ``give_up`` is called with the reason when the database is away for so long that others may take the lease.
+        """
         if self._keeping is None:
             limiter.lease(0)
-            self._keeping = asyncio.create_task(self._keep(limiter))
+            self._keeping = asyncio.create_task(self._keep(limiter, give_up))
 
     async def close(self) -> None:
         """Gives the lease back."""
@@ -83,15 +86,16 @@ class SharedCalls:
             with suppress(sa.exc.SQLAlchemyError):  # without: it ends by its beat
                 await asyncio.to_thread(self._give_back)
 
-    async def _keep(self, limiter: ConcurrencyLimiter) -> None:
+    async def _keep(self, limiter: ConcurrencyLimiter, give_up: Callable[[str], None]) -> None:
         renewed = time.monotonic()
         while True:
             held = max(limiter.leased, limiter.n_in_flight)
-            with suppress(sa.exc.SQLAlchemyError):  # the database is away: the calls' acts meet the error
+            try:
                 limiter.lease(await asyncio.to_thread(self.renew, held, max(1, limiter.n_wanted)))
                 renewed = time.monotonic()
-            if time.monotonic() - renewed > DEAD_SECONDS / 2:
-                limiter.lease(0)  # soon others may take it
+            except sa.exc.SQLAlchemyError as error:
+                if time.monotonic() - renewed > DEAD_SECONDS / 2:
+                    return give_up(f"the ledger's database does not share out its calls: {first_line(error)}")
             await asyncio.sleep(PERIOD_SECONDS)
 
     def renew(self, held: int, demand: int) -> int:

@@ -1,8 +1,8 @@
 """Processes that want the same acts at once, for the tests of claims on SQLite and PostgreSQL."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.together import run_together
 
 CLAIMANT = """
 import asyncio, os, sys
@@ -29,16 +29,5 @@ with Ledger(url) as ledger:
 
 def paid_by_two(url: str, paid: Path, n_acts: int) -> list[int]:
     """The acts that two processes performed which wanted all of them at the same moment, sorted."""
-    command = [sys.executable, "-c", CLAIMANT, url, str(paid), str(n_acts)]
-    claimants = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    for claimant in claimants:
-        assert claimant.stdout is not None
-        assert claimant.stdout.readline() == "ready\n"
-    for claimant in claimants:
-        assert claimant.stdin is not None
-        claimant.stdin.write("go\n")
-        claimant.stdin.flush()
-    for claimant in claimants:
-        claimant.communicate(timeout=300)
-    assert [claimant.returncode for claimant in claimants] == [0, 0]
+    run_together(CLAIMANT, 2, [url, str(paid), str(n_acts)])
     return sorted(map(int, paid.read_text().split()))

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.models.policies import PolicyUnavailable, shared_calls
 from pipelines.models.policies.limiter import ConcurrencyLimiter
 from pipelines.models.policies.shared_calls import SharedCalls, fair_shares
 from pipelines.storage.ledger import Ledger
@@ -117,7 +118,7 @@ def test_those_of_another_machine_are_free_after_a_minute_without_a_beat(ledger,
 def test_who_closes_gives_back_and_a_limiter_without_a_lease_admits_nothing(ledger):
     async def run():
         limiter, shared = ConcurrencyLimiter(4), SharedCalls(ledger, "here", 2)
-        shared.keep(limiter)
+        shared.keep(limiter, pytest.fail)
         assert limiter.leased == 0
         tickets = [await asyncio.wait_for(limiter.enter(), 60) for _ in range(2)]
         waiting = asyncio.create_task(limiter.enter())
@@ -150,3 +151,30 @@ def test_a_policy_calls_no_more_than_is_leased(chat, open_policy, turn, ledger):
 
     assert asyncio.run(run()) == (30, 3)
     assert leases(ledger) == {}
+
+
+def test_calls_that_wait_fail_when_the_database_no_longer_shares_them_out(chat, open_policy, turn, ledger, monkeypatch):
+    monkeypatch.setattr(shared_calls, "DEAD_SECONDS", 0.0)
+    monkeypatch.setattr(shared_calls, "PERIOD_SECONDS", 0.01)
+    asked = asyncio.Event()
+
+    async def answer(endpoint, request, body):
+        asked.set()
+        await asyncio.sleep(3600)
+
+    async def run():
+        async with chat.serving(answer) as endpoint:
+            shared = SharedCalls(ledger, endpoint.url, 1)
+            async with open_policy(endpoint.url, shared=shared) as policy:
+                calls = [asyncio.create_task(policy.write(turn(seed=seed))) for seed in range(3)]
+                await asyncio.wait_for(asked.wait(), 60)
+                with ledger.engine.begin() as connection:
+                    connection.execute(sa.text("DROP TABLE call_leases"))
+                with pytest.raises(PolicyUnavailable, match=r"does not share out its calls.*no such table"):
+                    await asyncio.wait_for(calls[1], 60)
+                with pytest.raises(PolicyUnavailable):
+                    await asyncio.wait_for(calls[2], 60)
+                calls[0].cancel()
+                return len(endpoint.asked)
+
+    assert asyncio.run(run()) == 1
