@@ -13,6 +13,7 @@ set ``OPENBLAS_NUM_THREADS=1``, or waiting threads count.
 import argparse
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -37,7 +38,8 @@ def main() -> None:
     if arguments.folder:
         items = of_folder(arguments.folder)
     else:
-        items = held_out(arguments.seed or 7) if arguments.set == "held-out" else tuning()
+        chosen = held_out if arguments.seed is None else partial(held_out, arguments.seed)
+        items = chosen() if arguments.set == "held-out" else tuning()
     items = items[:: arguments.every]
     n, started = len(items), time.process_time()
     by_hash = near_images([perceptual_hash(item.image) for item in items], turned=True)
@@ -55,7 +57,7 @@ def main() -> None:
     print("CPU seconds per 1,000: hashes {:.1f}, looks {:.1f}, their search {:.1f};".format(*per_thousand), end=" ")
     print(f"{(seconds_looks + seconds_search) / times[0]:.1f} times the hashes", flush=True)
     for name in arguments.change or CHANGES:
-        chance = random.Random(arguments.seed or SEED)
+        chance = random.Random(SEED if arguments.seed is None else arguments.seed)
         changed = [look_of(CHANGES[name](item.image, chance)) for item in items]
         everything = [*looks, *changed]
         hashes = [look.hash for look in everything]
