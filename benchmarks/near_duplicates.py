@@ -65,8 +65,8 @@ def main() -> None:
         found = [near_looks(everything, compare=compare), near_images(hashes), near_images(hashes, turned=True)]
         right = {one.index - n for one in found[0] if one.index == one.of + n}
         n_wrong = sum(one.index >= n for one in found[0]) - len(right)
-        by_hash = f"by hash {_right(found[1], n)}, turned {_right(found[2], n)}"
-        print(f"{name}: {len(right)} of {n}, {n_wrong} taken for another; {by_hash}")
+        hashes_found = f"by hash {_right(found[1], n)}, turned {_right(found[2], n)}"
+        print(f"{name}: {len(right)} of {n}, {n_wrong} taken for another; {hashes_found}")
         print(
             "   missed:", ", ".join(f"{item.kind} {at}" for at, item in enumerate(items) if at not in right) or "none"
         )
