@@ -69,7 +69,7 @@ class Room:
     saved: list[tuple[int, int]] = field(default_factory=list)
     """What the server said it has saved: task and annotation."""
     written: dict[int, tuple[Mapping[str, str], int]] = field(default_factory=dict)
-    """By image: its author's headers, and the annotation."""
+    """By image: its author's headers, and the task."""
 
     def save(self, task_id: int, answer: httpx.Response) -> None:
         self.saved.append((task_id, answer.json()["id"]))
@@ -192,19 +192,23 @@ class Person:
             assert said.status_code == 201, (round, said.status_code, said.text[:300])
             self.room.save(task["id"], said)
         if plan_of(number) == "edited_late":
-            self._edit_late(client, round, number, said.json()["id"])
+            self._edit_late(client, round, task["id"], number)
         self.room.count(round)
         if self.duplicates:
             self.room.count("duplicates")
 
-    def _edit_late(self, client: httpx.Client, round: str, number: int, annotation_id: int) -> None:
+    def _edit_late(self, client: httpx.Client, round: str, task_id: int, number: int) -> None:
         """The author changes the answer when an expert has accepted the record."""
         if round == "annotate":
-            self.room.written.setdefault(number, (dict(client.headers), annotation_id))
+            self.room.written.setdefault(number, (dict(client.headers), task_id))
         if round == "accept":
-            headers, written = self.room.written[number]
-            edited = {"result": self._record(number, 0, wrong=True), "lead_time": 99.0}
-            said = client.patch(f"/api/annotations/{written}/", json=edited, headers=headers)
+            headers, task_id = self.room.written[number]
+            said = client.get(f"/api/tasks/{task_id}/", headers=headers)
+            if said.status_code == 200:
+                # the first one counts: people submit twice, on purpose or where the line was cut
+                first = min(one["id"] for one in said.json()["annotations"])
+                edited = {"result": self._record(number, 0, wrong=True), "lead_time": 99.0}
+                said = client.patch(f"/api/annotations/{first}/", json=edited, headers=headers)
             assert said.status_code in (200, 401), said.text[:200]  # the author may have left
             self.room.count("late edits" if said.status_code == 200 else "late edits of who left")
 
