@@ -57,7 +57,7 @@ def yield_to_others(pid: int) -> None:
 def is_interrupted(pid: int, *, within: float) -> bool:
     interrupts: list[bool] = []
     clock = ProcessClock(pid)
-    deadline = Deadline(clock, Limits(seconds=0.2), lambda: interrupts.append(True))
+    deadline = Deadline(clock, Limits(seconds=0.2, wall_seconds=2 * within), lambda: interrupts.append(True))
     end = time.monotonic() + within
     while not interrupts and time.monotonic() < end:
         time.sleep(deadline())
