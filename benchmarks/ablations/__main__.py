@@ -49,7 +49,8 @@ def main() -> None:
         for name, found in everything.items():
             if found[EXPERIMENTS[name].arms[0].name]:
                 report.plot(EXPERIMENTS[name], found, options.docs / f"images/{name}.png")
-        write_whole(options.docs / report.PAGE, report.page(everything, EXPERIMENTS))
+        page = options.docs / report.PAGE
+        write_whole(page, report.page(everything, EXPERIMENTS, page.read_text() if page.exists() else ""))
 
 
 if __name__ == "__main__":

@@ -22,20 +22,28 @@ over seeds, and the sign test counts seeds. *Shown* means that the whole interva
 All seeds are fresh: nothing was tuned on them. With three seeds only large effects can be shown, and the sign test
 cannot be below 0.25. A miniature that shows nothing says nothing against a paper.
 """
+_SUMMARY = """| experiment | paper | seeds | what the paper leads one to expect |
+| --- | --- | --- | --- |"""
 
 
-def page(found: dict[str, Figures], experiments: dict[str, Experiment]) -> str:
-    """The whole page. Experiments without a complete seed are listed at its end, with their commands."""
-    run = [name for name in experiments if _n_seeds(found[name])]
-    sections = [_INTRODUCTION, _summary([experiments[name] for name in run], found)]
-    sections += [section(experiments[name], found[name]) for name in run]
-    missing = [name for name in experiments if name not in run]
+def page(found: dict[str, Figures], experiments: dict[str, Experiment], earlier: str = "") -> str:
+    """The whole page. What ``earlier``, the page as it is, says of experiments without a complete seed here stays;
+    where it says nothing, they are listed at its end, with their commands."""
+    rows, sections, missing = [], [], []
+    for name, one in experiments.items():
+        if _n_seeds(found[name]):
+            row, text = _summary_row(one, found[name]), section(one, found[name])
+        else:
+            row, text = _quoted(f"| `{name}` |", "\n", earlier), _quoted(f"## {one.title}\n", "\n## ", earlier)
+        if text:
+            rows.append(row)
+            sections.append(text)
+        else:
+            missing.append(f"- {one.title} ({_where(one)}): `{COMMAND} {name} OUT`")
+    parts = [_INTRODUCTION, "\n".join([_SUMMARY, *rows]) + "\n", *sections]
     if missing:
-        lines = [
-            f"- {experiments[name].title} ({_where(experiments[name])}): `{COMMAND} {name} OUT`" for name in missing
-        ]
-        sections.append("## Not run\n\nImplemented, and tested at minimal size only:\n\n" + "\n".join(lines) + "\n")
-    return "\n".join(sections)
+        parts.append("## Not run\n\nImplemented, and tested at minimal size only:\n\n" + "\n".join(missing) + "\n")
+    return "\n".join(parts)
 
 
 def section(experiment: Experiment, figures: Figures) -> str:
@@ -122,17 +130,20 @@ def plot(experiment: Experiment, figures: Figures, path: Path) -> None:
     figure.savefig(path, metadata={"Software": None})
 
 
-def _summary(experiments: list[Experiment], found: dict[str, Figures]) -> str:
-    lines = ["| experiment | paper | seeds | what the paper leads one to expect |", "| --- | --- | --- | --- |"]
-    for one in experiments:
-        verdicts = [
-            f"{comparison.arm} {comparison.expected} than {comparison.against} ({MEASURES[comparison.measure].label}): "
-            f"**{compared(comparison, found[one.name]).verdict(comparison.expected)}**"
-            for comparison in one.comparisons
-        ]
-        n_seeds = f"{_n_seeds(found[one.name])} of {len(one.seeds)}"
-        lines.append(f"| `{one.name}` | {_where(one)} | {n_seeds} | {'; '.join(verdicts)} |")
-    return "\n".join(lines) + "\n"
+def _summary_row(experiment: Experiment, figures: Figures) -> str:
+    verdicts = [
+        f"{one.arm} {one.expected} than {one.against} ({MEASURES[one.measure].label}): "
+        f"**{compared(one, figures).verdict(one.expected)}**"
+        for one in experiment.comparisons
+    ]
+    n_seeds = f"{_n_seeds(figures)} of {len(experiment.seeds)}"
+    return f"| `{experiment.name}` | {_where(experiment)} | {n_seeds} | {'; '.join(verdicts)} |"
+
+
+def _quoted(begin: str, end: str, text: str) -> str:
+    """From the first ``begin`` to what precedes the next ``end``; empty where it does not begin."""
+    _, found, rest = text.partition(begin)
+    return found + rest.partition(end)[0]
 
 
 def _where(experiment: Experiment) -> str:

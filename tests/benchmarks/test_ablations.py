@@ -193,6 +193,15 @@ def test_the_page_tells_what_is_shown_and_lists_what_was_not_run():
     assert f"`{report.COMMAND} figr_table_2 OUT`" in text.partition("## Not run")[2]
 
 
+def test_the_page_keeps_what_it_says_of_experiments_without_results_here():
+    everything = {name: numbered(one) for name, one in EXPERIMENTS.items()}
+    nothing = {name: {arm.name: {} for arm in one.arms} for name, one in EXPERIMENTS.items()}
+    text = report.page(everything, EXPERIMENTS)
+    assert report.page(nothing, EXPERIMENTS, text) == text
+    only = report.page({**nothing, "figr_table_2": everything["figr_table_2"]}, EXPERIMENTS)
+    assert report.page({**everything, "figr_table_2": nothing["figr_table_2"]}, EXPERIMENTS, only) == text
+
+
 def test_the_figure_is_written(tmp_path):
     report.plot(PROOF, numbered(PROOF), tmp_path / "new/figure.png")
     assert (tmp_path / "new/figure.png").read_bytes().startswith(b"\x89PNG")
