@@ -21,6 +21,7 @@ from PIL import Image, ImageDraw
 from pipelines.records import Truth, TruthBox
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.workspace import Workspace
+from tests.object_store import S3Server, s3_server
 
 # a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -92,6 +93,20 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own = ("DARKROOM_METHODS", "DARKROOM_RECIPES")
     for variable in ("DAGSTER_HOME", "DARKROOM_IMAGES", "DARKROOM_LEDGER", "DARKROOM_POLICY", *own):
         monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(scope="session")
+def _s3_server() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(_s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """An S3 server that the test's processes are let into."""
+    for name, value in _s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return _s3_server
 
 
 @pytest.fixture

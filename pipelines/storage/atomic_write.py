@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from pipelines.storage.storage_errors import storage_errors
+
 
 def write_whole(path: Path, content: bytes | str, *, mode: int = 0o644) -> None:
     """Writes ``content`` (text as UTF-8) with the permissions ``mode``, less the umask; makes the folder."""
@@ -16,14 +18,18 @@ def write_whole(path: Path, content: bytes | str, *, mode: int = 0o644) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to: it replaces ``path`` at the end, and is deleted if the block raises."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A file beside ``path`` to write to: it replaces ``path`` at the end, and is deleted if the block raises.
+
+    Raises ``StorageError`` when the disk is full, read-only or not ours.
+    """
     part = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        yield part
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with storage_errors(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield part
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def replace_folder(folder: Path, part: Path) -> None:

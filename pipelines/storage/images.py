@@ -1,7 +1,8 @@
 """The image store: every image and every video once, by the sha256 of its bytes, as the bytes it came in.
 
 ``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing; a write is
-seen whole or not at all, so a killed process leaves no half image behind.
+seen whole or not at all, so a killed process leaves no half image behind. What is read from a remote store is kept in a
+local cache (``image_cache.py``).
 """
 
 import io
@@ -9,13 +10,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
-import fsspec
+from fsspec.implementations.local import LocalFileSystem
 from PIL import Image
 
 from pipelines.records import ImageRef, VideoRef
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.atomic_write import write_whole
+from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.media_validation import MAX_PIXELS, decode, eight_bit, probe, probe_video
+from pipelines.storage.places import filesystem
+from pipelines.storage.storage_errors import storage_errors
 
 
 class ImageMissing(Exception):
@@ -31,10 +35,12 @@ class ImageStore:
     True
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, cache: ImageCache | None = None) -> None:
+        """``cache``: of a remote store. Raises ``StorageError`` for a URL that none can have."""
         self.url = url
-        self._fs, self._root = fsspec.core.url_to_fs(url)
-        self._local = isinstance(self._fs, fsspec.implementations.local.LocalFileSystem)
+        self._fs, self._root = filesystem(url)
+        self._local = isinstance(self._fs, LocalFileSystem)
+        self._cache = None if self._local else cache
 
     def ingest(self, data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageRef:
         """Stores an image from outside and returns the one to use: itself, or its upright 8-bit form.
@@ -78,17 +84,23 @@ class ImageStore:
         return video
 
     def read(self, ref: ImageRef | VideoRef | str) -> bytes:
-        """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were."""
+        """The stored bytes. Raises ``ImageMissing`` when they are not there or are not what they were, ``StorageError``
+        when the store cannot be reached."""
         sha256 = ref if isinstance(ref, str) else ref.sha256
+        if self._cache is not None and (cached := self._cache.get(sha256)) is not None:
+            return cached
         path = self._path(sha256)
         try:
-            data = cast(bytes, self._fs.cat_file(path))
+            with storage_errors(self.url):
+                data = cast(bytes, self._fs.cat_file(path))
         except FileNotFoundError as error:
             raise ImageMissing(
                 f"{path} is not in the image store; restore it, or delete its rows' table to take the source in again"
             ) from error
         if digest_bytes(data) != sha256:
             raise ImageMissing(f"{path} was changed: its bytes no longer have the digest of its name; delete it")
+        if self._cache is not None:
+            self._cache.put(sha256, data)
         return data
 
     def open(self, ref: ImageRef) -> Image.Image:
@@ -103,12 +115,15 @@ class ImageStore:
     def _put(self, data: bytes) -> str:
         sha256 = digest_bytes(data)
         path = self._path(sha256)
-        if self._fs.exists(path):
-            return sha256
-        if self._local:
-            write_whole(Path(path), data)
-        else:
-            self._fs.pipe_file(path, data)  # object stores show an object only when it is complete
+        with storage_errors(self.url):
+            if self._fs.exists(path):
+                return sha256
+            if self._local:
+                write_whole(Path(path), data)
+            else:
+                self._fs.pipe_file(path, data)  # object stores show an object only when it is complete
+        if self._cache is not None:
+            self._cache.put(sha256, data)  # what is made is read soon
         return sha256
 
 

@@ -62,6 +62,12 @@ class WorkspaceSettings(EnvironmentSettings):
 
     home: Path = setting("_HOME", Path("data"), description="Folder of the workspace: tables, datasets, checkpoints.")
     images: str = setting("_IMAGES", "", description="Image store, any fsspec URL; default: `images/` below the home.")
+    image_cache_gb: float = setting(
+        "_IMAGE_CACHE_GB",
+        10.0,
+        ge=0,
+        description="Of a remote image store, the local cache in GB (`image_cache/`); 0: none.",
+    )
     ledger: str = setting(
         "_LEDGER",
         "",

@@ -1,6 +1,7 @@
 """Where everything lies: one folder (``DARKROOM_HOME``) with images, tables, datasets, checkpoints and the ledger.
 
 <home>/images/        every image once, by content
+<home>/image_cache/   what was read of a remote image store
 <home>/tables/        the stages' tables and rejects, by asset and partition
 <home>/datasets/      what ships: <name>/<config>/ with parquet and a card
 <home>/checkpoints/   what training wrote
@@ -22,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.settings import WorkspaceSettings
@@ -37,6 +39,7 @@ class Workspace:
     ledger_url: str
     environments: Path
     """Where programs are installed whose pins exclude ours."""
+    image_cache_gb: float = 10.0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -45,6 +48,7 @@ class Workspace:
         return cls(
             home=home,
             images_url=settings.images or str(home / "images"),
+            image_cache_gb=settings.image_cache_gb,
             ledger_url=settings.ledger or f"sqlite:///{home / 'ledger.sqlite'}",
             environments=(settings.environments or home / "environments").absolute(),
         )
@@ -58,7 +62,10 @@ class Workspace:
 
     @cached_property
     def images(self) -> ImageStore:
-        return ImageStore(self.images_url)
+        """The image store. Raises ``StorageError`` for a URL that none can have."""
+        n_bytes = int(self.image_cache_gb * 1e9)
+        cache = ImageCache(self.home / "image_cache", n_bytes) if n_bytes else None
+        return ImageStore(self.images_url, cache)
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -1,0 +1,90 @@
+"""What goes wrong with disks and object stores, in one line that says how to mend it."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from sandbox.errors import UserError
+
+
+class StorageError(UserError):
+    """A folder or an object store cannot be used: which, why, and what to do. No row is to blame."""
+
+
+class Store(NamedTuple):
+    """What an object store needs: an extra of this package, credentials, and where to set another address."""
+
+    extra: str
+    credentials: str
+    address: str
+
+
+_S3 = Store("s3", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE", "AWS_ENDPOINT_URL")
+_GCS = Store("gcs", "GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST")
+_AZURE = Store("azure", "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY", "the account's name")
+STORES = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE, "memory": None}
+"""The URLs that a home may have; ``memory`` is one process's own."""
+
+_DISK = {
+    errno.ENOSPC: "free or enlarge the disk",
+    errno.EDQUOT: "free some of your quota, or have it raised",
+    errno.EROFS: "it is read-only: choose a folder that can be written (DARKROOM_HOME)",
+    errno.EACCES: "change its permissions, or choose a folder of yours (DARKROOM_HOME)",
+    errno.EPERM: "change its permissions, or choose a folder of yours (DARKROOM_HOME)",
+    errno.ENOTDIR: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME)",
+    errno.EIO: "check the disk",
+}
+_NO_BUCKET = ("specified bucket does not exist", "specified container does not exist", "bucket not found")
+_NOT_LET_IN = ("credential", "forbidden", "access denied", "unauthorized", "signature", "authenticat", "access key")
+_CLIENTS = frozenset({"botocore", "aiobotocore", "s3fs", "gcsfs", "google", "adlfs", "azure", "aiohttp"})
+"""Packages whose errors are the store's, whatever their class."""
+
+
+@contextmanager
+def storage_errors(where: str) -> Iterator[None]:
+    """Errors of the disk or the store at ``where``, raised within, are ``StorageError``.
+
+    A file that is not there stays a ``FileNotFoundError``, unless its bucket is not there.
+    """
+    try:
+        yield
+    except Exception as error:
+        message = _message(where, error)
+        if message is None:
+            raise
+        raise StorageError(message) from error
+
+
+def _message(where: str, error: Exception) -> str | None:
+    """None: it is none of the disk's or the store's errors."""
+    protocol, is_url, _ = where.partition("://")
+    if not is_url or protocol in ("file", "local"):
+        mend = _DISK.get(error.errno or 0) if isinstance(error, OSError) else None
+        return mend and f"cannot use {where}: {getattr(error, 'strerror', error)}. To do: {mend}"
+    store = STORES.get(protocol)
+    reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
+    if isinstance(error, ImportError):
+        package = f"'darkroom-toolkit[{store.extra}]'" if store else f"the fsspec package of {protocol}://"
+        return f"{where} needs a package that is not installed. Run: pip install {package}"
+    if isinstance(error, ValueError) and "rotocol" in reason:
+        return f"{where}: there is no store {protocol}://. Use a folder, or a URL with {', '.join(STORES)}"
+    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in _CLIENTS:
+        return _answer_of_store(where, error, reason, store)
+    return None
+
+
+def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> str | None:
+    """What a store, or the way to it, answered."""
+    said = reason.lower()
+    if any(words in said for words in _NO_BUCKET):
+        return f"{where}: its bucket does not exist. Create it, or correct the URL"
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
+        return None
+    if "request time" in said:
+        return f"{where} refuses this machine's clock: {reason}. To do: set the clock (NTP)"
+    if isinstance(error, PermissionError) or any(words in said for words in _NOT_LET_IN):
+        credentials = f"; set {store.credentials}" if store else ""
+        return f"{where} does not let you in: {reason}. To do: check credentials and rights{credentials}"
+    network = f"check the network and {store.address}" if store else "check the network"
+    return f"cannot use {where}: {reason}. To do: {network}, then run again: finished work is kept"
