@@ -32,6 +32,7 @@ from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample, Trajectory
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError, storable
+from pipelines.sources.catalog import source_of
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.stage import StageReport, store_rows
 from pipelines.storage.tables import TableKey, Tables
@@ -167,8 +168,7 @@ def write_labels(path: Path, labels: Iterable[Mapping[str, Any]]) -> None:
 
 def shards_of(tables: Tables, asset: tuple[str, ...], source: str = "") -> list[TableKey]:
     """The tables of an asset that are materialised, shard after shard, of one source or of all."""
-    paths = sorted(tables.root.joinpath(*asset).glob(f"{source}-[0-9]*.parquet" if source else "*.parquet"))
-    return [TableKey(asset, path.stem) for path in paths if not path.name.endswith(".rejects.parquet")]
+    return [key for key in tables.keys(asset) if not source or source_of(key.partition) == source]
 
 
 def item_page(sample: Sample, trajectory: Trajectory | None = None) -> str:

@@ -73,7 +73,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
                 ).publish()
                 context.log.info("%s: %d rows, %d bytes", shipped.folder, shipped.n_rows, shipped.n_bytes)
                 keys = [TableKey((recipe.family, "trajectories"), shard) for shard in shards]
-                counts["rows_in"] += sum(tables.n_rows(key) for key in keys if tables.exists(key))
+                counts["rows_in"] += sum(tables.n_rows(key) for key in tables.existing(keys))
                 counts["rows_out"] += shipped.n_rows
                 counts["rejected"] += report.n_rejected
                 metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
@@ -156,11 +156,9 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
 
 def drafted_partitions(tables: Tables, recipes: Sequence[Recipe], partitions: Sequence[str]) -> list[str]:
     """The partitions in which a family has trajectories: samples for RL alone do not change SFT's splits."""
-    return [
-        partition
-        for partition in partitions
-        if any(tables.exists(TableKey((recipe.family, "trajectories"), partition)) for recipe in recipes)
-    ]
+    keys = [TableKey((recipe.family, "trajectories"), partition) for recipe in recipes for partition in partitions]
+    drafted = {key.partition for key in tables.existing(keys)}
+    return [partition for partition in partitions if partition in drafted]
 
 
 def _shards(workspace: Workspace) -> list[str]:
@@ -176,7 +174,7 @@ def _shipped_metadata(
     previewed = list(islice(rows, N_PREVIEWED))
     sample_ids = {row.sample_id for row in previewed}
     keys = [TableKey(SAMPLES, partition) for partition in partitions if previewed]
-    pairs = (row for key in keys if tables.exists(key) for row in tables.columns(key, "sample_id", "question"))
+    pairs = (row for key in tables.existing(keys) for row in tables.columns(key, "sample_id", "question"))
     questions = {sample_id: question for sample_id, question in pairs if sample_id in sample_ids}
     return {
         f"{family}_folder": dg.MetadataValue.path(str(shipped.folder)),

@@ -76,11 +76,12 @@ def _wanted(workspace: Workspace, used: Mapping[Use, Sequence[str]]) -> dict[dg.
 
 def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
     """The partitions of which the first stage of each use has a table."""
-    root, released = workspace.tables.root, {recipe.family for recipe in RELEASED}
+    tables, released = workspace.tables, {recipe.family for recipe in RELEASED}
     partitions: dict[Use, set[str]] = {use: set() for use in SHARDS_OF}
-    for path in root.glob("*/drafts/*.parquet"):
-        partitions["released" if path.parts[-3] in released else "sft"].add(path.stem)
-    partitions["rl"] |= {path.stem for path in root.glob(f"{Candidates.asset}/*.parquet")}
+    for family in tables.families():
+        drafted = {key.partition for key in tables.keys((family, "drafts"))}
+        partitions["released" if family in released else "sft"] |= drafted
+    partitions["rl"] |= {key.partition for key in tables.keys((Candidates.asset,))}
     return partitions
 
 

@@ -23,6 +23,7 @@ from pipelines.records import Reject, RLRow
 from pipelines.records.stand_ins import asked, measured_on
 from pipelines.rl import pass_rates, suitability
 from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
+from pipelines.storage.places import Place, whole
 from pipelines.storage.stage import reason_of
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -90,7 +91,7 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
     print_rejects(console, rejects, workspace.tables.rejects_path(keys[0]))
 
 
-def print_rejects(console: Console, rejects: Sequence[Reject], path: Path) -> None:
+def print_rejects(console: Console, rejects: Sequence[Reject], path: Place) -> None:
     """Prints the first rejects with their reasons, and that ``path`` has the others."""
     table = _table("", "row", "reason", "disposition", "evidence")
     for reject in rejects[:_N_LISTED]:
@@ -112,7 +113,7 @@ def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
 
 
 def _totals(workspace: Workspace, keys: Sequence[TableKey]) -> tuple[int, int]:
-    facts = [workspace.tables.facts(key) for key in keys if workspace.tables.exists(key)]
+    facts = [workspace.tables.facts(key) for key in workspace.tables.existing(keys)]
     return sum(fact["n_in"] for fact in facts), sum(fact["n_out"] for fact in facts)
 
 
@@ -145,17 +146,17 @@ def _rejects_table(workspace: Workspace, recipes: Sequence[Recipe], partitions: 
     assets = [SAMPLES, *((recipe.family, stage) for recipe in recipes for stage in STAGES)]
     keys = [TableKey(asset, partition) for asset in assets for partition in partitions]
     keys += [TableKey(("sft_dataset",), recipe.family) for recipe in recipes]
-    if paths := [workspace.tables.rejects_path(key) for key in keys if workspace.tables.exists(key)]:
+    if paths := [workspace.tables.rejects_path(key) for key in workspace.tables.existing(keys)]:
         for *kind, n_rows, row, evidence in _reject_groups(paths).iter_rows():
             table.add_row(*kind, f"{n_rows:,}", f"{row}: {evidence}")
     return table
 
 
-def _reject_groups(paths: Sequence[Path]) -> pl.DataFrame:
+def _reject_groups(paths: Sequence[Place]) -> pl.DataFrame:
     check = pl.col("check")
     reason = pl.when(check == "").then(pl.col("reason")).otherwise(pl.format("{}: {}", "reason", check))
     return (
-        pl.concat([pl.scan_parquet(path) for path in paths])
+        pl.concat([pl.scan_parquet(whole(path)) for path in paths])
         .group_by("stage", reason.alias("reason"), "disposition", maintain_order=True)
         .agg(pl.len(), pl.first("source_row"), pl.first("evidence"))
         .collect()

@@ -53,7 +53,8 @@ def funnel_step(name: str, facts: Sequence[Mapping[str, Any]]) -> FunnelStep:
 
 def funnel_of(tables: Tables, family: str, partitions: Sequence[str]) -> Funnel:
     """Over those partitions whose trajectories are materialised."""
-    there = [partition for partition in partitions if tables.exists(TableKey((family, STAGES[-1]), partition))]
+    keys = tables.existing(TableKey((family, STAGES[-1]), partition) for partition in partitions)
+    there = [key.partition for key in keys]
     n_samples = sum(tables.n_rows(TableKey(SAMPLES, partition)) for partition in there)
     steps, usage = [FunnelStep("samples", n_samples, {})], Usage()
     for stage in STAGES:

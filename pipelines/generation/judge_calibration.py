@@ -148,11 +148,9 @@ class _Rows:
 
     def _family(self, family: str) -> dict[str, Case]:
         if family not in self._cases:
-            folder = self.workspace.tables.root / family / "runs"
-            partitions = sorted(path.stem for path in folder.glob("[!.]*.parquet") if ".rejects" not in path.name)
             self._cases[family] = {}
-            for partition in partitions:
-                self._cases[family] |= self._of(family, partition)
+            for key in self.workspace.tables.keys((family, "runs")):
+                self._cases[family] |= self._of(family, key.partition)
         return self._cases[family]
 
     def _of(self, family: str, partition: str) -> dict[str, Case]:

@@ -155,7 +155,7 @@ class Publication(ABC, Generic[R, F]):
 
     def _rejects(self, selection: Selection) -> Iterator[Reject]:
         """In the order in which they were rejected; the rows wait on disk, where they are read in their own."""
-        spill = RowSpill(self.workspace.tables.root)
+        spill = RowSpill(self.workspace.tables.scratch)
         places = np.zeros(selection.n_in, np.int64)
         for position, row in self.read(selection.rejects_mask):
             places[position] = spill.add(row)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
@@ -18,6 +17,7 @@ from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.row_acts import RowAct, rl_acts, rollout_acts
 from pipelines.rl.facts import STAGES as RL_STAGES
 from pipelines.rl.labels import VERIFICATIONS
+from pipelines.storage.places import Place, whole
 from pipelines.storage.tables import Tables
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
@@ -99,17 +99,17 @@ class Explanation:
 class _TableFile:
     """One parquet file below the tables' root. ``asset``: ``("crop", "drafts")``."""
 
-    path: Path
+    path: Place
     asset: tuple[str, ...]
     partition: str
     holds_rejects: bool
 
     @property
     def columns(self) -> set[str]:
-        return set(pl.read_parquet_schema(self.path))
+        return set(pl.read_parquet_schema(whole(self.path)))
 
     def rows(self, condition: pl.Expr) -> list[dict[str, Any]]:
-        return pl.scan_parquet(self.path).filter(condition).collect().to_dicts()
+        return pl.scan_parquet(whole(self.path)).filter(condition).collect().to_dicts()
 
     @property
     def order(self) -> tuple[int, tuple[str, ...], str, bool]:
@@ -139,13 +139,13 @@ def explain(workspace: Workspace, query: str) -> Explanation:
 
 def _table_files(tables: Tables) -> Iterator[_TableFile]:
     """Every table and every table of rejects, without the tables that only collect other tables' rejects."""
-    for path in tables.root.rglob("[!.]*.parquet"):
-        asset = path.parent.relative_to(tables.root).parts
-        if asset[-1] != "rejects":
-            yield _TableFile(path, asset, path.stem.removesuffix(".rejects"), path.stem.endswith(".rejects"))
+    for key in tables.all_keys():
+        if key.asset[-1] != "rejects":
+            yield _TableFile(tables.path(key), key.asset, key.partition, False)
+            yield _TableFile(tables.rejects_path(key), key.asset, key.partition, True)
 
 
-def _find_subject(files: Sequence[_TableFile], query: str, root: Path) -> Subject:
+def _find_subject(files: Sequence[_TableFile], query: str, root: Place) -> Subject:
     """The one row that ``query`` means. Raises ``RowUnknown`` and ``RowAmbiguous``."""
     subjects = _distinct(subject for file in files for subject in _by_place(file, query))
     if not subjects and len(query) >= MIN_PREFIX:
@@ -163,7 +163,7 @@ def _distinct(subjects: Iterable[Subject]) -> list[Subject]:
     return sorted({(subject.kind, subject.id): subject for subject in subjects}.values())
 
 
-def _unknown(query: str, n_files: int, root: Path) -> str:
+def _unknown(query: str, n_files: int, root: Place) -> str:
     if not n_files:
         return f"there are no tables in {root} yet; run `darkroom demo`, or `darkroom materialize SOURCE`"
     short = f"; the beginning of an id has at least {MIN_PREFIX} characters" if len(query) < MIN_PREFIX else ""

@@ -135,8 +135,7 @@ def _review_check(reviews: Sequence[Review]) -> Check:
 
 
 def _keys(tables: Tables, family: str, partitions: Sequence[str]) -> list[TableKey]:
-    keys = [TableKey((family, "verdicts"), partition) for partition in partitions]
-    return [key for key in keys if tables.exists(key)]
+    return tables.existing(TableKey((family, "verdicts"), partition) for partition in partitions)
 
 
 def _notes(tables: Tables, key: TableKey) -> Mapping[str, Any]:

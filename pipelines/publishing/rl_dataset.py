@@ -198,8 +198,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
 
     @cached_property
     def _shards(self) -> list[Shard]:
-        shards = [Shard(self.workspace, partition) for partition in self.partitions]
-        return [shard for shard in shards if self.workspace.tables.exists(shard.key(candidates.ASSET))]
+        return shards_with(self.workspace, self.partitions, candidates.ASSET)
 
     @cached_property
     def _agreement(self) -> str:

@@ -30,7 +30,7 @@ class SampleJoin:
         self._keys, first, counts = np.unique(np.frombuffer(keys, np.uint64), return_index=True, return_counts=True)
         self._places = np.frombuffer(places, np.int32)[first]
         self._repeated: dict[str, int] = {}
-        self._spill = RowSpill(tables.root)
+        self._spill = RowSpill(tables.scratch)
         self._spill_repeated(set(self._keys[counts > 1].tolist()))
         self._samples_at = lru_cache(maxsize=1)(self._read)
 

@@ -233,7 +233,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
     @cached_property
     def _keys(self) -> list[TableKey]:
         keys = [TableKey((self.recipe.family, self.table), partition) for partition in self.partitions]
-        return [key for key in keys if self.workspace.tables.exists(key)]
+        return self.workspace.tables.existing(keys)
 
     @cached_property
     def _partitions(self) -> list[str]:
@@ -253,7 +253,5 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return grouped(self._all_samples(), validation_share=self.validation_share, same=same)
 
     def _all_samples(self) -> Iterator[Sample]:
-        keys = [TableKey(SAMPLES, partition) for partition in self.partitions]
-        for key in keys:
-            if self.workspace.tables.exists(key):
-                yield from self.workspace.tables.stream(key, Sample)
+        for key in self.workspace.tables.existing(TableKey(SAMPLES, partition) for partition in self.partitions):
+            yield from self.workspace.tables.stream(key, Sample)

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from pipelines.generation.funnel import FunnelStep, funnel_step
 from pipelines.generation.stage import Shard
 from pipelines.records import PassRate, SuitabilityVotes, Usage, Votes, from_row
@@ -48,8 +46,8 @@ class Polled:
 
 def shards_with(workspace: Workspace, partitions: Sequence[str], asset: str) -> list[Shard]:
     """Those that have the stage's table."""
-    shards = [Shard(workspace, partition) for partition in partitions]
-    return [shard for shard in shards if workspace.tables.exists(shard.key(asset))]
+    keys = [Shard(workspace, partition).key(asset) for partition in partitions]
+    return [Shard(workspace, key.partition) for key in workspace.tables.existing(keys)]
 
 
 def stage_facts(workspace: Workspace, partitions: Sequence[str]) -> list[StageFacts]:
@@ -91,8 +89,7 @@ def polled(votes: Iterable[Votes]) -> Polled:
 def grader_counts(workspace: Workspace, partitions: Sequence[str]) -> Counter[str]:
     """Candidates by the kind of their grader."""
     keys = [shard.key(candidates.ASSET) for shard in shards_with(workspace, partitions, candidates.ASSET)]
-    tables = [pq.read_table(workspace.tables.path(key), columns=["grader"]) for key in keys]
-    return Counter(row["grader"]["kind"] for table in tables for row in table.to_pylist())
+    return Counter(grader["kind"] for key in keys for (grader,) in workspace.tables.columns(key, "grader"))
 
 
 def _stage(shards: Sequence[Shard], asset: str) -> StageFacts:

@@ -8,7 +8,7 @@ Listings of an object store are never cached: other machines write, too. What is
 
 import re
 import shutil
-from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
 
@@ -73,12 +73,23 @@ def children(folder: Place) -> list[Place]:
         return []
 
 
-def opened(path: Place) -> BinaryIO:
-    """A file for reading; of an object, what is read next comes with what was asked for."""
+def readable(path: Place) -> Path | BinaryIO:
+    """What pyarrow and polars read a file from; of an object, what is read next comes with what was asked for.
+
+    Raises ``FileNotFoundError``, ``StorageError``.
+    """
     if isinstance(path, Path):
-        return path.open("rb")
+        return path
     with storage_errors(str(path)):
         return cast(BinaryIO, path.fs.open(path.path, "rb", cache_type="readahead", block_size=_BLOCK_BYTES))
+
+
+def whole(path: Place) -> Path | BinaryIO:
+    """As ``readable``, for who reads all of it; of an object by one request, so that no writer comes in between."""
+    if isinstance(path, Path):
+        return path
+    with storage_errors(str(path)):
+        return BytesIO(path.fs.cat_file(path.path))
 
 
 def upload(part: Path, to: UPath) -> None:
@@ -96,11 +107,3 @@ def remove(path: Place) -> None:
             path.unlink(missing_ok=True)
         elif path.exists():
             path.fs.rm(path.path, recursive=True)
-
-
-def files_below(folder: UPath) -> Iterator[UPath]:
-    """Every object below a prefix, by one listing."""
-    with storage_errors(str(folder)):
-        names = folder.fs.find(folder.path) if folder.exists() else []
-    prefix = folder.path.rstrip("/") + "/"
-    return (folder / name[name.index(prefix) + len(prefix) :] for name in names)

@@ -12,6 +12,10 @@ class StorageError(UserError):
     """A folder or an object store cannot be used: which, why, and what to do. No row is to blame."""
 
 
+class ReplacedWhileRead(StorageError):
+    """Another process wrote the object while it was being read."""
+
+
 class Store(NamedTuple):
     """What an object store needs: an extra of this package, credentials, and where to set another address."""
 
@@ -50,6 +54,8 @@ def storage_errors(where: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if "://" in where and isinstance(error, OSError) and error.errno == errno.EBUSY:  # by entity tags
+            raise ReplacedWhileRead(f"{where} was replaced by another process while it was read: run again") from error
         message = _message(where, error)
         if message is None:
             raise

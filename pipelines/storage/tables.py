@@ -1,35 +1,48 @@
-"""Tables on disk: ``<root>/<asset>/<partition>.parquet`` and, beside it, ``<partition>.rejects.parquet``.
+"""Tables: ``<root>/<asset>/<partition>.parquet`` and, beside it, ``<partition>.rejects.parquet``.
 
 A table is written whole or not at all, rejects first (an older table goes before them), so a table that is there is a
 finished stage. Its parquet metadata holds the digest of its inputs: a stage whose inputs are what they were is not run
-again. Rows are written as they come, ``ROWS_PER_GROUP`` in memory at a time.
+again. Rows are written as they come, ``table_files.ROWS_PER_GROUP`` in memory at a time.
+
+On an object store nothing can be renamed, and one upload is seen whole or not at all. There rejects are named by their
+content, ``<partition>.<digest>.rejects.parquet``, and the table, uploaded last, says which are its own: of writers at
+the same time the last one's table counts, with its own rejects; an earlier table is there until then.
 """
 
-import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from upath import UPath
 
 from pipelines.records import Reject
 from pipelines.records.digest import digest
-from pipelines.records.schemas import from_table, schema_of, to_table
+from pipelines.records.schemas import from_table
+from pipelines.storage.places import Place, children, readable, remove, upload, whole
+from pipelines.storage.storage_errors import ReplacedWhileRead, storage_errors
+from pipelines.storage.table_files import file_digest, rows_digest, write_part
 from sandbox.errors import UserError
 
 R = TypeVar("R")
-ROWS_PER_GROUP = 1_000
-"""Rows of one parquet row group of a table."""
 _ROWS_AT_ONCE = 256
 _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"
+_REJECTS, _ROWS = b"darkroom.rejects", b"darkroom.rows"
+"""Of a table in an object store: the name of its rejects' file, and the digest of its rows and theirs."""
+_SUFFIX = ".rejects"
+_N_FOOTER_READS = 5
+"""A footer is more than one request; another process may write the table between them."""
+_N_LISTED = 3
+"""Of so many keys of one asset, a listing is cheaper than a question for each."""
 Mask = NDArray[np.bool_]
 """Of every row in its order whether it is meant."""
 
@@ -54,28 +67,71 @@ class TableKey:
 
 
 class Tables:
-    """The tables below one folder."""
+    """The tables below one folder, or one prefix of an object store.
 
-    def __init__(self, root: Path) -> None:
+    ``scratch``: the local folder in which what is uploaded, or waits on disk, is written first; default: the root.
+    """
+
+    def __init__(self, root: Place, scratch: Path | None = None) -> None:
         self.root = root
+        self.scratch = scratch or (root if isinstance(root, Path) else Path(tempfile.gettempdir()))
 
-    def path(self, key: TableKey) -> Path:
+    def path(self, key: TableKey) -> Place:
         return self.root.joinpath(*key.asset, f"{key.partition}.parquet")
 
-    def rejects_path(self, key: TableKey) -> Path:
-        return self.root.joinpath(*key.asset, f"{key.partition}.rejects.parquet")
+    def rejects_path(self, key: TableKey) -> Place:
+        """Where the table's rejects are, or will be."""
+        metadata = None if isinstance(self.root, Path) else self._metadata(key)
+        return self._rejects_path(key, metadata or {})
+
+    def _rejects_path(self, key: TableKey, metadata: Mapping[bytes, bytes]) -> Place:
+        name = metadata.get(_REJECTS, f"{key.partition}{_SUFFIX}.parquet".encode())
+        return self.path(key).with_name(name.decode())
 
     def write(
         self, key: TableKey, kind: type[R], rows: Iterable[R], rejects: Iterable[Reject], *, inputs: str, facts: Any
     ) -> None:
-        """Writes rows and rejects with the digest of what they were made from and the stage's ``facts`` (JSON)."""
-        facts_json = json.dumps(facts, sort_keys=True)
-        metadata = {_INPUTS: inputs.encode(), _FACTS: facts_json.encode()}
-        rejects_part = _write_part(self.rejects_path(key), Reject, rejects, metadata)
-        part = _write_part(self.path(key), kind, rows, metadata)
-        self.path(key).unlink(missing_ok=True)
-        os.replace(rejects_part, self.rejects_path(key))
-        os.replace(part, self.path(key))
+        """Writes rows and rejects with the digest of what they were made from and the stage's ``facts`` (JSON).
+
+        Raises ``StorageError``.
+        """
+        metadata = {_INPUTS: inputs.encode(), _FACTS: json.dumps(facts, sort_keys=True).encode()}
+        path = self.path(key)
+        with storage_errors(str(path)):
+            if isinstance(path, UPath):
+                self._upload(path, key, kind, rows, rejects, metadata)
+                return
+            rejects_path = path.with_name(f"{key.partition}{_SUFFIX}.parquet")
+            rejects_part = write_part(rejects_path, Reject, rejects, metadata)
+            part = write_part(path, kind, rows, metadata)
+            path.unlink(missing_ok=True)
+            os.replace(rejects_part, rejects_path)
+            os.replace(part, path)
+
+    def _upload(
+        self,
+        path: UPath,
+        key: TableKey,
+        kind: type[R],
+        rows: Iterable[R],
+        rejects: Iterable[Reject],
+        metadata: Mapping[bytes, bytes],
+    ) -> None:
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.scratch, prefix=".table-") as folder:
+            rejects_part = write_part(Path(folder) / "rejects", Reject, rejects, metadata)
+            name = f"{key.partition}.{file_digest(rejects_part)[:16]}{_SUFFIX}.parquet"
+            of_rejects = rows_digest(rejects_part)
+
+            def footer(part: Path) -> dict[bytes, bytes]:
+                return {_REJECTS: name.encode(), _ROWS: digest([file_digest(part), of_rejects]).encode()}
+
+            part = write_part(Path(folder) / "table", kind, rows, metadata, footer=footer)
+            earlier = self.rejects_path(key)
+            upload(rejects_part, path.with_name(name))
+            upload(part, path)
+            if earlier.name != name:
+                remove(earlier)
 
     def read(self, key: TableKey, kind: type[R]) -> list[R]:
         """The rows. Raises ``TableMissing``, naming the asset to materialise."""
@@ -101,7 +157,39 @@ class Tables:
 
     def exists(self, key: TableKey) -> bool:
         """Whether the stage has finished for this partition."""
-        return self.path(key).exists()
+        path = self.path(key)
+        with storage_errors(str(path)):
+            return path.exists()
+
+    def existing(self, keys: Iterable[TableKey]) -> list[TableKey]:
+        """Those whose stage has finished, in their order; in an object store by one listing for each asset."""
+        by_asset: dict[tuple[str, ...], list[TableKey]] = defaultdict(list)
+        for key in (asked := list(keys)):
+            by_asset[key.asset].append(key)
+        there: set[TableKey] = set()
+        for asset, own in by_asset.items():
+            is_listed = len(own) >= _N_LISTED and not isinstance(self.root, Path)
+            there |= set(self.keys(asset)) if is_listed else {key for key in own if self.exists(key)}
+        return [key for key in asked if key in there]
+
+    def keys(self, asset: tuple[str, ...]) -> list[TableKey]:
+        """The finished tables of an asset, by their partitions' names."""
+        folder = self.root.joinpath(*asset)
+        with storage_errors(str(folder)):
+            names = [path.stem for path in children(folder) if path.suffix == ".parquet" and path.name[0] != "."]
+        return [TableKey(asset, name) for name in sorted(names) if not name.endswith(_SUFFIX)]
+
+    def families(self) -> list[str]:
+        """The first parts of the assets' names: families, and assets without one."""
+        with storage_errors(str(self.root)):
+            return [folder.name for folder in children(self.root) if folder.name[0] != "."]
+
+    def all_keys(self) -> list[TableKey]:
+        """Every finished table, by one walk."""
+        with storage_errors(str(self.root)):
+            paths = sorted(str(path) for path in self.root.rglob("[!.]*.parquet"))
+        below = [path[len(str(self.root)) + 1 :].removesuffix(".parquet").split("/") for path in paths]
+        return [TableKey(tuple(asset), name) for *asset, name in below if not name.endswith(_SUFFIX)]
 
     def n_rows(self, key: TableKey) -> int:
         """Rows in the table, from the file's footer."""
@@ -109,14 +197,14 @@ class Tables:
 
     def n_rejects(self, key: TableKey) -> int:
         """Rows in the table's rejects, from the file's footer."""
-        self._require(key)
-        return int(pq.read_metadata(self.rejects_path(key)).num_rows)
+        return int(self._footer_of(self.rejects_path(key), key).num_rows)
 
     def inputs(self, key: TableKey) -> str | None:
         """The digest of what the table was made from; None when it is not there."""
-        if not self.exists(key) or not self.rejects_path(key).exists():
+        metadata = self._metadata(key)
+        if metadata is None or not self._rejects_path(key, metadata).exists():
             return None
-        return str(self._footer(key).metadata[_INPUTS].decode())
+        return metadata[_INPUTS].decode()
 
     def facts(self, key: TableKey) -> Any:
         """What the stage said of itself."""
@@ -127,26 +215,52 @@ class Tables:
 
         What the table was made from and the stage's facts are not part of it.
         """
-        self._require(key)
-        return digest([_rows_digest(self.path(key)), _rows_digest(self.rejects_path(key))])
+        if (stated := self._footer(key).metadata.get(_ROWS)) is not None:
+            return str(stated.decode())
+        return digest([rows_digest(self.path(key)), rows_digest(self.rejects_path(key))])
 
-    def _require(self, key: TableKey) -> None:
-        if not self.exists(key) or not self.rejects_path(key).exists():
-            raise _missing(key)
+    def _metadata(self, key: TableKey) -> dict[bytes, bytes] | None:
+        """Of the table's footer; None when it is not there."""
+        try:
+            metadata: dict[bytes, bytes] = self._footer(key).metadata
+        except TableMissing:
+            return None
+        return metadata
 
     def _footer(self, key: TableKey) -> Any:
-        self._require(key)
-        return pq.read_metadata(self.path(key))
+        return self._footer_of(self.path(key), key)
+
+    def _footer_of(self, path: Place, key: TableKey) -> Any:
+        for n_left in reversed(range(_N_FOOTER_READS)):
+            try:
+                with self._errors(key):
+                    return pq.read_metadata(readable(path))
+            except ReplacedWhileRead:
+                if not n_left:
+                    raise
+        return None
 
     def _batches(self, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        self._require(key)
-        with pq.ParquetFile(self.path(key), pre_buffer=False) as file:
+        with self._errors(key), pq.ParquetFile(readable(self.path(key)), pre_buffer=False) as file:
             yield from file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=None if names is None else list(names))
 
-    def _load(self, path: Path, key: TableKey) -> pa.Table:
-        if not path.exists():
-            raise _missing(key)
-        return pq.read_table(path, partitioning=None)
+    @contextmanager
+    def _errors(self, key: TableKey) -> Iterator[None]:
+        """A file that is not there is a ``TableMissing``. Locally a table without its rejects is none either."""
+        try:
+            with storage_errors(str(self.path(key))):
+                if isinstance(self.root, Path) and not self._rejects_path(key, {}).exists():
+                    raise _missing(key)
+                yield
+        except FileNotFoundError:
+            raise _missing(key) from None
+
+    def _load(self, path: Place, key: TableKey) -> pa.Table:
+        try:
+            with storage_errors(str(path)):
+                return pq.read_table(whole(path), partitioning=None)
+        except FileNotFoundError:
+            raise _missing(key) from None
 
 
 def _missing(key: TableKey) -> TableMissing:
@@ -154,28 +268,3 @@ def _missing(key: TableKey) -> TableMissing:
     # samples have other partitions than what is made of them: a launch has either
     selection = asset if asset == "samples" else f"+key:{asset} and not key:samples"
     return TableMissing(f"{key} is not materialised. Run: dg launch --assets '{selection}' --partition {key.partition}")
-
-
-def _rows_digest(path: Path) -> str:
-    """Digest of a file's pages: what precedes the footer, which holds the metadata, its length and 4 magic bytes."""
-    remaining = path.stat().st_size - pq.read_metadata(path).serialized_size - 8
-    pages = hashlib.sha256()
-    with path.open("rb") as file:
-        while remaining > 0:
-            chunk = file.read(min(remaining, 1 << 20))
-            pages.update(chunk)
-            remaining -= len(chunk)
-    return pages.hexdigest()
-
-
-def _write_part(path: Path, kind: type[R], rows: Iterable[R], metadata: dict[bytes, bytes]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for orphan in path.parent.glob(f".{path.name}.*"):
-        orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
-    part = path.with_name(f".{path.name}.{uuid4().hex}")
-    remaining = iter(rows)
-    groups = iter(lambda: list(islice(remaining, ROWS_PER_GROUP)), [])
-    with pq.ParquetWriter(part, schema_of(kind).with_metadata(metadata), compression="zstd") as writer:
-        for group in chain([next(groups, [])], groups):  # a table without rows has a row group, too
-            writer.write_table(to_table(kind, group).replace_schema_metadata(metadata))
-    return part

@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar
 from pipelines.generation.stage import SAMPLES
 from pipelines.records import Draft, PassRate, Sample, SuitabilityVotes, ToolNecessity, Votes, from_row, to_row
 from pipelines.rl import necessity, pass_rates, suitability
-from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
 R = TypeVar("R")
@@ -70,10 +69,8 @@ class KnownTruth:
         return counts
 
     def _read(self, asset: tuple[str, ...], kind: type[R]) -> Iterator[R]:
-        folder = self.workspace.tables.root.joinpath(*asset)
-        for path in sorted(folder.glob("*.parquet")):
-            if not path.name.endswith(".rejects.parquet") and not path.name.startswith("."):
-                yield from self.workspace.tables.read(TableKey(asset, path.stem), kind)
+        for key in self.workspace.tables.keys(asset):
+            yield from self.workspace.tables.read(key, kind)
 
     def _put(self, kind: str, row_id: str, value: Any) -> None:
         self._rows.execute("INSERT OR REPLACE INTO truth VALUES (?, ?, ?)", (kind, row_id, json.dumps(value)))

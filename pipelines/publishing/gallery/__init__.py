@@ -50,7 +50,7 @@ class RejectedRows:
 def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) -> RejectedRows:
     """The rejects of ``families`` (None: of every one, and of intake) by stage, over all partitions."""
     tables = workspace.tables
-    samples = {sample.sample_id: sample for key in _keys(tables, SAMPLES) for sample in tables.read(key, Sample)}
+    samples = {sample.sample_id: sample for key in tables.keys(SAMPLES) for sample in tables.read(key, Sample)}
     rejects = [reject for key in _reject_keys(tables, families) for reject in tables.read_rejects(key)]
     return RejectedRows([(reject, samples.get(reject.sample_id)) for reject in rejects], workspace.images)
 
@@ -148,17 +148,9 @@ class _PageImages:
 
 def _reject_keys(tables: Tables, families: Sequence[str] | None) -> Iterator[TableKey]:
     if families is None:
-        yield from _keys(tables, SAMPLES)
-        families = sorted(
-            {path.parents[1].name for stage in STAGES for path in tables.root.glob(f"*/{stage}/*.parquet")}
-        )
+        yield from tables.keys(SAMPLES)
+        families = tables.families()
     for family in families:
         for stage in STAGES:
-            yield from _keys(tables, (family, stage))
-        yield from (key for key in _keys(tables, ASSET) if key.partition == family)
-
-
-def _keys(tables: Tables, asset: tuple[str, ...]) -> list[TableKey]:
-    """The finished tables of an asset."""
-    names = sorted(path.stem for path in tables.root.joinpath(*asset).glob("*.parquet"))
-    return [TableKey(asset, name) for name in names if not name.endswith(".rejects")]
+            yield from tables.keys((family, stage))
+        yield from (key for key in tables.keys(ASSET) if key.partition == family)

@@ -12,7 +12,8 @@ import pytest
 from pipelines.records import Reject, Sample, Truth
 from pipelines.records.digest import digest, digest_bytes
 from pipelines.records.reject_reasons import Reason, reject
-from pipelines.storage.tables import ROWS_PER_GROUP, TableKey, TableMissing, Tables
+from pipelines.storage.table_files import ROWS_PER_GROUP
+from pipelines.storage.tables import TableKey, TableMissing, Tables
 
 KEY = TableKey(("crop", "drafts"), "streets-0003")
 
