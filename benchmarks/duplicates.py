@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from pipelines.selection.duplicates import MAX_DISTANCE, PerceptualHash, kept, near_images, near_texts
-from pipelines.selection.duplicates.texts import n_grams, words
+from pipelines.selection.duplicates.words import n_grams, words
 
 R = TypeVar("R")
 

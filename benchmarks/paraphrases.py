@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
-from pipelines.selection.duplicates.texts import n_grams, words
+from pipelines.selection.duplicates.words import n_grams, words
 from pipelines.verification.grading.sentences import FILLERS, stem
 
 MAX_FALSE = 0.01

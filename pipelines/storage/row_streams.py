@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 R = TypeVar("R")
 
@@ -28,13 +28,27 @@ class RowStream(Collection[R]):
         return any(row == each for each in self)
 
 
+def scratch_file(owner: object, folder: Path | None, *, in_memory: int = 0) -> IO[bytes]:
+    """A file without a name that is closed with its ``owner``, in ``folder``; None: where the system keeps such files.
+
+    Up to ``in_memory`` bytes no file is made.
+    """
+    file: Any = (
+        tempfile.SpooledTemporaryFile(in_memory, dir=None if folder is None else str(folder))  # noqa: SIM115  # closed with the owner
+        if in_memory
+        else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+    )
+    weakref.finalize(owner, file.close)
+    opened: IO[bytes] = file
+    return opened
+
+
 class RowSpill:
     """Rows on disk by where they begin, in a file of ``folder`` without a name: it goes with the spill."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # as long as the spill
-        weakref.finalize(self, self._file.close)
+        self._file = scratch_file(self, folder)
         self._end = 0
 
     def add(self, row: Any) -> int:

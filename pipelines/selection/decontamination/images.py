@@ -15,7 +15,7 @@ from PIL import Image
 from pipelines.selection.decontamination.alignment import Alignment, align
 from pipelines.selection.decontamination.base import ContaminationKind
 from pipelines.selection.decontamination.features import KEPT_SIDE, SOUGHT, Fingerprint
-from pipelines.selection.duplicates.images import Positions
+from pipelines.selection.duplicates.key_index import Positions
 from pipelines.selection.duplicates.local_features import Features, Gray, features_of_both, scaled
 from pipelines.selection.duplicates.looks import Look, gray_pixels, look_of_gray
 from pipelines.selection.duplicates.part_index import SAME_PLACE, PartIndex

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.base import Duplicate, repeated
+from pipelines.selection.duplicates.key_index import Positions, expanded
 from pipelines.selection.duplicates.perceptual import BITS, TURNS, PerceptualHash
 
 Hashes = NDArray[np.uint64]
-Positions = NDArray[np.int64]
 Keys = NDArray[np.uint32]
 
 _WIDEST = 22
@@ -88,14 +88,6 @@ def pairs_once(first: Positions, second: Positions) -> Positions:
     width = int(second.max(initial=0)) + 1
     once = np.unique(first * width + second)  # ten times as fast as ``np.unique`` of rows
     return np.stack(np.divmod(once, width), axis=1)
-
-
-def expanded(starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
-    """Ranges written out: for every range k and every position of it, (k, position)."""
-    counts = ends - starts
-    which = np.repeat(np.arange(len(counts)), counts)
-    before = np.repeat(np.cumsum(counts) - counts, counts)
-    return which, starts[which] + np.arange(len(which)) - before
 
 
 def _keys(hashes: Hashes, shift: int, width: int) -> Keys:

@@ -1,24 +1,29 @@
 """An index of local features over many images: which of them share places with another image.
 
 Signatures that differ in few of 256 bits are the same place seen twice. The first 128 bits are cut into 8 bands; two
-that agree in one band are compared in full. About 64 bytes of memory per feature.
+that agree in one band are compared in full. About 64 bytes per feature, in memory or in a file.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.selection.duplicates.images import Positions, expanded, pairs_once
+from pipelines.selection.duplicates.images import pairs_once
+from pipelines.selection.duplicates.key_index import Positions, expanded
 from pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
+from pipelines.selection.duplicates.mapped_file import MappedFile, mapped
 
 SAME_PLACE = 56
 """Bits of 256: nine in ten true matches of a recompressed crop stay below, of chance pairs one in several thousand."""
 
 _BANDS = 8
 _KEYS = 1 << 16
-_BATCH = 64
+_AT_ONCE = 1 << 17
+"""Signatures that are compared at once: 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,42 +37,61 @@ class SharedPlaces:
 
 
 class PartIndex:
-    """The features of many images, to be asked which of them share places with another."""
+    """The features of many images, to be asked which of them share places with another.
 
-    def __init__(self, images: Sequence[Features]) -> None:
-        self.starts = starts_of(images)
-        self._signatures = np.concatenate(
-            [np.zeros((0, SIGNATURE_WORDS), np.uint64), *(image.signatures for image in images)]
-        )
-        keys_by_band = [_band_keys(self._signatures, band) for band in range(_BANDS)]
-        self._orders = [np.argsort(keys, kind="stable").astype(np.uint32) for keys in keys_by_band]
-        self._offsets = [
-            np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=_KEYS))]).astype(np.int64)
-            for keys in keys_by_band
-        ]
+    ``on_disk``: the folder where they wait; None: in memory.
+    """
+
+    def __init__(self, images: Iterable[Features], *, on_disk: Path | None = None) -> None:
+        signatures: list[Signatures] = [np.zeros((0, SIGNATURE_WORDS), np.uint64)]
+        lengths = [0]
+        for image in images:
+            signatures.append(image.signatures)
+            lengths.append(len(image))
+        self.starts: Positions = np.cumsum(lengths, dtype=np.int64)
+        self._signatures = np.concatenate(signatures)
+        del signatures
+        orders, offsets = zip(*(_by_key(_band_keys(self._signatures, band)) for band in range(_BANDS)), strict=True)
+        self._orders, self._offsets = np.stack(orders), np.stack(offsets)
+        self._file: MappedFile | None = None
+        if on_disk is not None:
+            arrays = (self._signatures, self._orders, self._offsets)
+            self._file, (self._signatures, self._orders, self._offsets) = mapped(arrays, on_disk)
 
     def shared(self, signatures: Signatures) -> SharedPlaces:
         """All pairs of features that are the same place, each once."""
         pairs: list[Positions] = [np.zeros((0, 2), np.int64)]
-        for start in range(0, len(signatures), _BATCH):
-            batch = signatures[start : start + _BATCH]
-            offset = np.array([start, 0])
-            pairs += [self._in_band(band, batch) + offset for band in range(_BANDS)]
+        pairs += [pair for band in range(_BANDS) for pair in self._in_band(band, signatures)]
         query, feature = pairs_once(*np.concatenate(pairs).T).T
         image = np.searchsorted(self.starts, feature, side="right") - 1
-        return SharedPlaces(query, feature, image, _distances(signatures[query], self._signatures[feature]))
+        shared = SharedPlaces(query, feature, image, _distances(signatures[query], self._signatures[feature]))
+        if self._file is not None:
+            self._file.let_go()
+        return shared
 
-    def _in_band(self, band: int, signatures: Signatures) -> Positions:
+    def _in_band(self, band: int, signatures: Signatures) -> Iterator[Positions]:
         keys, offsets = _band_keys(signatures, band), self._offsets[band]
-        query, at = expanded(offsets[keys], offsets[keys + 1])
-        feature = self._orders[band][at].astype(np.int64)
-        same = _distances(signatures[query], self._signatures[feature]) <= SAME_PLACE
-        return np.stack([query[same], feature[same]], axis=1)
+        starts, ends = offsets[keys].astype(np.int64), offsets[keys + 1].astype(np.int64)
+        n_before = np.cumsum(ends - starts)
+        n_parts = int(n_before[-1]) // _AT_ONCE + 1 if len(keys) else 0
+        cuts = [0, *np.searchsorted(n_before, _AT_ONCE * np.arange(1, n_parts)).tolist(), len(keys)]
+        for begin, end in pairwise(cuts):
+            query, at = expanded(starts[begin:end], ends[begin:end])
+            query += begin
+            feature = self._orders[band][at].astype(np.int64)
+            same = _distances(signatures[query], self._signatures[feature]) <= SAME_PLACE
+            yield np.stack([query[same], feature[same]], axis=1)
 
 
 def starts_of(images: Sequence[Features]) -> Positions:
     """Where every image's features begin among all, and where the last ones end."""
     return np.concatenate([[0], np.cumsum([len(image) for image in images])]).astype(np.int64)
+
+
+def _by_key(keys: Positions) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """The features in the order of their keys, and where each key begins; after the last, the end."""
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=_KEYS))])
+    return np.argsort(keys, kind="stable").astype(np.uint32), offsets.astype(np.uint32)
 
 
 def _band_keys(signatures: Signatures, band: int) -> Positions:

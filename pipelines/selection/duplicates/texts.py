@@ -1,72 +1,28 @@
 """Duplicates among texts: the same words, or by the exact Jaccard index of word n-grams whose MinHash signatures meet.
 
-Compatible spellings, case, invisible characters and punctuation make no difference. What carries meaning stays: numbers
-with their points, signs of arithmetic, brackets. Scripts that are written without spaces are split into their
-characters. Look-alikes of other alphabets are not folded.
-
-Sets that are alike meet in at least one band of their MinHash signatures (Broder, 1997; ``datasketch``). How many rows
-a band has follows from the threshold: as many as leave a pair at the threshold a chance of at most one in a thousand of
-not meeting.
+What the words of a text are: ``words.py``; how near texts meet: ``text_bands.py``. Texts, keys and the index of those
+that stay lie on disk; in memory are about 20 bytes of every text, besides the duplicates.
 """
 
-import re
-import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.base import Duplicate, repeated
+from pipelines.selection.duplicates.key_index import KeyIndex, Keys
+from pipelines.selection.duplicates.text_bands import TextBands, mixed
+from pipelines.selection.duplicates.words import normalised
 
-Words = tuple[str, ...]
-
-_WORD = re.compile(
-    r"\d+(?:[.,]\d+)*"  # 3.5 and 1,000 are one word
-    r"|(?<=[\d)])!"  # a factorial
-    r"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-    r"|[^\W\d_]+(?:['’][^\W\d_]+)*"
-    r"|_+"  # a blank to fill in
-    r"|[^\w\s.,;:!?\"'`“”„‘’«»…·•]"
-)
-_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-"))
-
-
-def words(text: str) -> Words:
-    """The words, numbers and signs of a text.
-
-    >>> words("What's “3.5” × 2?")
-    ("what's", '3.5', '×', '2')
-    """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    visible = "".join(mark for mark in folded if unicodedata.category(mark) != "Cf")
-    return tuple(word.replace("’", "'") for word in _WORD.findall(visible.translate(_DASHES)))
-
-
-def normalised(text: str) -> str:
-    """One spelling for all texts of the same words; empty when there are none."""
-    return " ".join(words(text))
-
-
-def numbers(of: Sequence[str]) -> Words:
-    """The words that are numbers, in order."""
-    return tuple(word for word in of if word[0].isdigit())
-
-
-def n_grams(of: Words, n: int) -> list[Words]:
-    """Every run of ``n`` words, in order; of a shorter text its words as one run; of none, none."""
-    if len(of) <= n:
-        return [of] if of else []
-    return [of[start : start + n] for start in range(len(of) - n + 1)]
-
-
-N_HASHES = 128
-_MISSED = 1e-3
 THRESHOLD = 0.8
 N_WORDS = 3
-
-
-class _Text(NamedTuple):
-    position: int
-    words: Words
+_REMEMBERED = 4096
+"""Texts whose runs of words are in memory: those compared last."""
+Groups = NDArray[np.int64]
+"""Of every text a number; texts with other ones are not near."""
 
 
 def exact_texts(texts: Iterable[str]) -> list[Duplicate]:
@@ -74,50 +30,86 @@ def exact_texts(texts: Iterable[str]) -> list[Duplicate]:
     return repeated((normalised(text) or None for text in texts), "exact_text")
 
 
+def banded_texts(
+    texts: Iterable[str],
+    *,
+    threshold: float = THRESHOLD,
+    n_words: int = N_WORDS,
+    same_numbers: bool = True,
+    folder: Path | None = None,
+) -> TextBands:
+    """The texts as ``near_in`` takes them. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1."""
+    if not 0 < threshold <= 1:
+        raise ValueError(f"a threshold is above 0 and at most 1, found {threshold}")
+    return TextBands(texts, threshold=threshold, n_words=n_words, same_numbers=same_numbers, folder=folder)
+
+
 def near_texts(
-    texts: Sequence[str], *, threshold: float = THRESHOLD, n_words: int = N_WORDS, same_numbers: bool = True
+    texts: Iterable[str],
+    *,
+    threshold: float = THRESHOLD,
+    n_words: int = N_WORDS,
+    same_numbers: bool = True,
+    folder: Path | None = None,
 ) -> list[Duplicate]:
     """Texts whose ``n_words``-grams have a Jaccard index of at least ``threshold`` with an earlier text that stays.
 
     The most similar such, of equally similar ones the first. ``same_numbers`` keeps apart what differs in a number:
-    problems made from one template are different problems. A text without words duplicates nothing. Raises
-    ``ValueError`` for a threshold outside 0 (exclusive) to 1.
+    problems made from one template are different problems. A text without words duplicates nothing. ``folder``: where
+    texts wait on disk. Raises ``ValueError`` for a threshold outside 0 (exclusive) to 1.
     """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"a threshold is above 0 and at most 1, found {threshold}")
-    groups: defaultdict[Words, list[_Text]] = defaultdict(list)
-    for index, text in enumerate(texts):
-        if of_text := words(text):
-            groups[numbers(of_text) if same_numbers else ()].append(_Text(index, of_text))
-    duplicates = [
-        duplicate
-        for group in groups.values()
-        if len(group) > 1
-        for duplicate in _near_in_group(group, threshold=threshold, n_words=n_words)
-    ]
-    return sorted(duplicates, key=lambda duplicate: duplicate.index)
+    bands = banded_texts(texts, threshold=threshold, n_words=n_words, same_numbers=same_numbers, folder=folder)
+    return list(near_in(bands, threshold=threshold, folder=folder))
 
 
-def _near_in_group(group: Sequence[_Text], *, threshold: float, n_words: int) -> Iterator[Duplicate]:
-    from datasketch import MinHash, MinHashLSH  # takes a second: it imports much of scipy
+def near_in(
+    texts: TextBands, *, groups: Groups | None = None, threshold: float = THRESHOLD, folder: Path | None = None
+) -> Iterator[Duplicate]:
+    """``near_texts`` of texts whose keys are there, each within its group."""
+    staying = KeyIndex(folder)
+    grams = lru_cache(maxsize=_REMEMBERED)(texts.grams)
 
-    rows = rows_per_band(threshold)
-    lsh = MinHashLSH(num_perm=N_HASHES, params=(N_HASHES // rows, rows))
-    staying: dict[int, frozenset[str]] = {}
-    for text in group:
-        grams = frozenset(map(" ".join, n_grams(text.words, n_words)))
-        signature = MinHash(N_HASHES)
-        signature.update_batch([gram.encode("utf-8", "surrogatepass") for gram in grams])
-        similar = ((len(grams & staying[at]) / len(grams | staying[at]), at) for at in lsh.query(signature))
-        nearest = min(((1 - share, index) for share, index in similar if share >= threshold), default=None)
-        if nearest is None:
-            lsh.insert(text.position, signature)
-            staying[text.position] = grams
-        else:
-            yield Duplicate(text.position, nearest[1], "near_text", nearest[0])
+    def nearest(index: int, similar: set[int]) -> tuple[float, int] | None:
+        shares = ((_jaccard(grams(index), grams(at)), at) for at in similar)
+        return min(((1 - share, at) for share, at in shares if share >= threshold), default=None)
+
+    for start, keys in texts.blocks():
+        if groups is not None:
+            keys = mixed(keys, groups[start : start + len(keys), None].astype(np.uint64))
+        stays: list[int] = []
+        for index, similar in _similar(start, keys, staying, texts.has_words, stays):
+            found = nearest(index, similar)
+            if found is None:
+                stays.append(index)
+            else:
+                yield Duplicate(index, found[1], "near_text", found[0])
+        if start + len(keys) < len(texts):
+            own = np.array(stays, np.int64)
+            staying.add(keys[own - start].ravel(), np.repeat(own, keys.shape[1]).astype(np.uint32))
 
 
-def rows_per_band(threshold: float) -> int:
-    """The most rows per band with which a pair at the threshold is missed at most once in a thousand."""
-    allowed = [rows for rows in range(1, N_HASHES + 1) if (1 - threshold**rows) ** (N_HASHES // rows) <= _MISSED]
-    return max(allowed, default=1)
+def _similar(
+    start: int, keys: Keys, staying: KeyIndex, has_words: NDArray[np.bool_], stays: list[int]
+) -> Iterator[tuple[int, set[int]]]:
+    """Every text of a block with those that it meets among the ``staying`` ones and, of the block, among ``stays``.
+
+    The caller adds the text to ``stays`` before it takes the next one, or not.
+    """
+    n_bands = keys.shape[1]
+    found = staying.find(keys.ravel())
+    earlier: defaultdict[int, set[int]] = defaultdict(set)
+    for place, item in zip((found.key // n_bands).tolist(), found.item.tolist(), strict=True):
+        earlier[place].add(item)
+    in_block: defaultdict[int, list[int]] = defaultdict(list)
+    for place, own in enumerate(keys.tolist()):
+        index = start + place
+        if has_words[index]:
+            yield index, earlier[place].union(*(in_block[key] for key in own if key in in_block))
+            if stays and stays[-1] == index:
+                for key in own:
+                    in_block[key].append(index)
+
+
+def _jaccard(grams: frozenset[tuple[str, ...]], others: frozenset[tuple[str, ...]]) -> float:
+    n_shared = len(grams & others)
+    return n_shared / (len(grams) + len(others) - n_shared)

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections import defaultdict
+from unittest import mock
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.selection.duplicates import exact_texts, kept, near_texts, normalised
+from pipelines.selection.duplicates import (
+    banded_texts,
+    exact_texts,
+    kept,
+    key_index,
+    near_in,
+    near_texts,
+    normalised,
+    text_bands,
+)
+from pipelines.selection.duplicates.words import n_grams, numbers, words
 
 LONG = "What is the colour of the small car that is parked to the left of the red house near the bridge?"
 TEXTS = st.lists(st.text("abc 12.,\u200b", max_size=20), max_size=15)
@@ -79,3 +94,80 @@ def test_every_near_duplicate_is_as_near_as_it_says(texts):
 def test_exact_duplicates_are_near_too(texts):
     exact = {one.index for one in exact_texts(texts)}
     assert exact <= {one.index for one in near_texts(texts)}
+
+
+def _by_datasketch(texts: list[str], threshold: float) -> list[tuple[int, int, float]]:
+    """All in memory, text by text: what the search on disk must find."""
+    from datasketch import MinHash, MinHashLSH
+
+    rows = text_bands.hashes_per_band(threshold)
+    found, staying = [], {}
+    indexes = defaultdict(lambda: MinHashLSH(num_perm=128, params=(128 // rows, rows)))
+    for index, text in enumerate(texts):
+        of_text = words(text)
+        if not of_text:
+            continue
+        grams = frozenset(map(" ".join, n_grams(of_text, 3)))
+        signature = MinHash(128)
+        signature.update_batch([gram.encode() for gram in grams])
+        lsh = indexes[numbers(of_text)]
+        similar = ((len(grams & staying[at]) / len(grams | staying[at]), at) for at in lsh.query(signature))
+        nearest = min(((1 - share, at) for share, at in similar if share >= threshold), default=None)
+        if nearest is None:
+            lsh.insert(index, signature)
+            staying[index] = grams
+        else:
+            found.append((index, nearest[1], nearest[0]))
+    return found
+
+
+_FEW_WORDS = st.lists(st.sampled_from([*"abcde", "3", "?"]), max_size=12).map(" ".join)
+
+
+@given(st.lists(_FEW_WORDS, max_size=24), st.sampled_from([1, 3, 7, 4096]), st.sampled_from([2, 1 << 18]))
+@settings(max_examples=30, deadline=None)
+def test_the_search_on_disk_finds_what_one_in_memory_does(texts, block, piece):
+    with mock.patch.object(text_bands, "BLOCK", block), mock.patch.object(key_index, "_PIECE", piece):
+        found = near_texts(texts, threshold=0.5)
+    assert [(one.index, one.of, one.distance) for one in found] == _by_datasketch(texts, 0.5)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), _FEW_WORDS), max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_texts_of_other_groups_are_not_near(rows):
+    groups, texts = np.array([group for group, _ in rows], np.int64), [text for _, text in rows]
+    found = sorted((one.index, one.of) for one in near_in(banded_texts(texts), groups=groups))
+    apart = []
+    for group in range(3):
+        of_group = np.flatnonzero(groups == group).tolist()
+        twins = near_texts([texts[at] for at in of_group])
+        apart += [(of_group[one.index], of_group[one.of]) for one in twins]
+    assert found == sorted(apart)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), _FEW_WORDS), max_size=30))
+@settings(max_examples=40, deadline=None)
+def test_whose_texts_are_near_anothers_meets_it(rows):
+    owners, texts = np.array([owner for owner, _ in rows], np.int64), [text for _, text in rows]
+    with mock.patch.object(text_bands, "BLOCK", 7):
+        meeting = set(banded_texts(texts).owners_that_meet(owners).tolist())
+    for owner, text in rows:
+        for other, beside in rows:
+            if owner != other and (text == beside or near_texts([text, beside])):
+                assert owner in meeting
+
+
+def test_what_is_held_of_a_text_does_not_depend_on_its_length(tmp_path):
+    """Twenty times the words: what stays in memory grows by less than the texts themselves."""
+
+    def peak(length: int) -> int:
+        texts = (" ".join(f"{word}{n}" for word in range(length)) for n in range(3_000))
+        tracemalloc.start()
+        assert near_texts(texts, folder=tmp_path) == []
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    near_texts(["a b c", "a b c"])  # imports
+    with mock.patch.object(text_bands, "BLOCK", 64):
+        assert peak(200) - peak(10) < 3_000 * 190 * 4 / 2

@@ -1,0 +1,128 @@
+"""An index on disk of 64-bit keys: which earlier items have one of these keys.
+
+Keys lie sorted in shelves, files without a name that go with the index. What is added becomes a shelf; shelves of like
+size are merged, so that there are few: n items cost n log n. A search maps the files and lets go of them again: in
+memory are the keys that are looked up and the items found, besides pages that the system may take back.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.selection.duplicates.mapped_file import MappedFile
+
+Keys = NDArray[np.uint64]
+Items = NDArray[np.uint32]
+Positions = NDArray[np.int64]
+
+_PIECE = 1 << 18
+"""Keys of a shelf that are merged at a time: 6 MB in memory."""
+_FILTER_BITS = 28
+"""A bit per key that may be there, 32 MB: of 25 million keys one in eleven others is looked for in vain."""
+
+
+class FoundKeys(NamedTuple):
+    """Key number ``key[i]`` of those looked up is a key of item ``item[i]``."""
+
+    key: Positions
+    item: Items
+
+
+class KeyIndex:
+    """Items by their keys. ``folder``: where the files lie; None: where the system keeps temporary ones."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._shelves: list[_KeyShelf] = []
+        self._there = np.zeros(1 << _FILTER_BITS - 3, np.uint8)  # no memory before something is added
+
+    def add(self, keys: Keys, items: Items) -> None:
+        """``items[i]`` has ``keys[i]``; an item may have many keys."""
+        np.bitwise_or.at(self._there, _byte_of(keys), _bit_of(keys))
+        order = np.argsort(keys, kind="stable")
+        new = _KeyShelf(self._folder, iter([(keys[order], items[order])]))
+        while self._shelves and len(self._shelves[-1]) <= 2 * len(new):
+            new = _KeyShelf(self._folder, _merged(self._shelves.pop(), new))
+        self._shelves.append(new)
+
+    def find(self, keys: Keys) -> FoundKeys:
+        """All items with one of the ``keys``."""
+        if not self._shelves:
+            return FoundKeys(np.zeros(0, np.int64), np.zeros(0, np.uint32))
+        order = np.flatnonzero(self._there[_byte_of(keys)] & _bit_of(keys))
+        order = order[np.argsort(keys[order], kind="stable")]  # neighbours look at the same pages
+        found = [shelf.find(keys[order]) for shelf in self._shelves]
+        which = np.concatenate([each.key for each in found])
+        return FoundKeys(order[which], np.concatenate([each.item for each in found]))
+
+
+class _KeyShelf:
+    """Sorted keys with their items, from pieces that follow one another."""
+
+    def __init__(self, folder: Path | None, pieces: Iterator[tuple[Keys, Items]]) -> None:
+        self._keys, self._items = MappedFile(folder), MappedFile(folder)
+        self._length = 0
+        for keys, items in pieces:
+            self._keys.append(keys)
+            self._items.append(items)
+            self._length += len(keys)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def find(self, keys: Keys) -> FoundKeys:
+        own = self._keys.array(np.uint64)
+        starts = np.searchsorted(own, keys)
+        there = np.flatnonzero(own[np.minimum(starts, len(own) - 1)] == keys) if len(own) else starts[:0]
+        which, places = expanded(starts[there], np.searchsorted(own, keys[there], "right"))
+        items = self._items.array(np.uint32)[places]
+        self.let_go()
+        return FoundKeys(there[which], items)
+
+    def cuts(self, borders: Keys) -> list[int]:
+        """Where the keys from each of the ``borders`` on begin; before them 0, after them the end."""
+        return [0, *np.searchsorted(self._keys.array(np.uint64), borders).tolist(), len(self)]
+
+    def borders(self) -> Keys:
+        """Keys that cut the shelf into pieces."""
+        return np.asarray(np.unique(self._keys.array(np.uint64)[_PIECE::_PIECE]), np.uint64)
+
+    def piece(self, begin: int, end: int) -> tuple[Keys, Items]:
+        return self._keys.array(np.uint64)[begin:end].copy(), self._items.array(np.uint32)[begin:end].copy()
+
+    def let_go(self) -> None:
+        self._keys.let_go()
+        self._items.let_go()
+
+
+def _byte_of(keys: Keys) -> Keys:
+    return (keys >> np.uint64(3)) & np.uint64((1 << _FILTER_BITS - 3) - 1)
+
+
+def _bit_of(keys: Keys) -> NDArray[np.uint8]:
+    return np.left_shift(np.uint8(1), (keys & np.uint64(7)).astype(np.uint8), dtype=np.uint8)
+
+
+def expanded(starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
+    """Ranges written out: for every range k and every position of it, (k, position)."""
+    counts = ends - starts
+    which = np.repeat(np.arange(len(counts)), counts)
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    return which, starts[which] + np.arange(len(which)) - before
+
+
+def _merged(first: _KeyShelf, second: _KeyShelf) -> Iterator[tuple[Keys, Items]]:
+    """The pieces of both, in the order of their keys."""
+    borders = first.borders()
+    cuts, cuts_of_second = first.cuts(borders), second.cuts(borders)
+    for at in range(len(cuts) - 1):
+        own = first.piece(cuts[at], cuts[at + 1])
+        others = second.piece(cuts_of_second[at], cuts_of_second[at + 1])
+        keys, items = np.concatenate([own[0], others[0]]), np.concatenate([own[1], others[1]])
+        order = np.argsort(keys, kind="stable")
+        yield keys[order], items[order]
+        first.let_go()
+        second.let_go()

@@ -1,0 +1,131 @@
+"""Texts on disk with the keys under which near ones meet: the bands of their MinHash signatures (Broder, 1997).
+
+Sets of word runs that are alike meet in at least one band. How many hashes a band has follows from the threshold: as
+many as leave a pair at the threshold a chance of at most one in a thousand of not meeting. In memory is a byte and a
+position of every text.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.records.digest import key64
+from pipelines.selection.duplicates.key_index import Keys
+from pipelines.selection.duplicates.words import Words, n_grams, numbers, words
+from pipelines.storage.row_streams import scratch_file
+
+N_HASHES = 128
+BLOCK = 4096
+"""Texts that are worked on together."""
+_MISSED = 1e-3
+_IN_MEMORY = 1 << 20
+"""Bytes up to which no file is made."""
+
+
+def hashes_per_band(threshold: float) -> int:
+    """The most hashes per band with which a pair at the threshold is missed at most once in a thousand."""
+    allowed = [rows for rows in range(1, N_HASHES + 1) if (1 - threshold**rows) ** (N_HASHES // rows) <= _MISSED]
+    return max(allowed, default=1)
+
+
+class TextBands:
+    """``texts`` and the keys of their runs of ``n_words``. ``same_numbers``: what differs in a number meets nowhere."""
+
+    def __init__(
+        self, texts: Iterable[str], *, threshold: float, n_words: int, same_numbers: bool, folder: Path | None = None
+    ) -> None:
+        self.n_words = n_words
+        self._same_numbers = same_numbers
+        self._hashes_per_band = hashes_per_band(threshold)
+        self.n_bands = N_HASHES // self._hashes_per_band
+        self._texts, self._keys = (scratch_file(self, folder, in_memory=_IN_MEMORY) for _ in range(2))
+        self._begins, has_words = array("q", [0]), bytearray()
+        remaining = iter(texts)
+        while block := list(islice(remaining, BLOCK)):
+            of_block = [words(text) for text in block]
+            has_words += bytes(map(bool, of_block))
+            for text in block:
+                self._begins.append(self._begins[-1] + self._texts.write(text.encode("utf-8", "surrogatepass")))
+            self._keys.write(self._band_keys(block, of_block).T.tobytes())  # a band of a block lies together
+        self.has_words: NDArray[np.bool_] = np.fromiter(has_words, np.bool_, len(has_words))
+
+    def __len__(self) -> int:
+        return len(self._begins) - 1
+
+    def text(self, index: int) -> str:
+        """The text itself."""
+        begin, end = self._begins[index], self._begins[index + 1]
+        self._texts.seek(begin)
+        return self._texts.read(end - begin).decode("utf-8", "surrogatepass")
+
+    def grams(self, index: int) -> frozenset[Words]:
+        """The text's runs of words."""
+        return frozenset(n_grams(words(self.text(index)), self.n_words))
+
+    def blocks(self) -> Iterator[tuple[int, Keys]]:
+        """The first text of each block, and the keys of its texts: (texts, bands)."""
+        for start in range(0, len(self), BLOCK):
+            length = min(BLOCK, len(self) - start)
+            yield start, self._read(start * self.n_bands, self.n_bands * length).reshape(self.n_bands, length).T
+
+    def band(self, number: int) -> Keys:
+        """One key of every text."""
+        keys = np.empty(len(self), np.uint64)
+        for start in range(0, len(self), BLOCK):
+            length = min(BLOCK, len(self) - start)
+            keys[start : start + length] = self._read(start * self.n_bands + number * length, length)
+        return keys
+
+    def owners_that_meet(self, owners: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of the ``owners`` of the texts those who have a text that meets another owner's. -1: a text without one."""
+        meeting = [np.zeros(0, np.int64), *(_meeting(self.band(band), owners) for band in range(self.n_bands))]
+        return np.asarray(np.unique(np.concatenate(meeting)), np.int64)
+
+    def _read(self, begin: int, length: int) -> Keys:
+        self._keys.seek(8 * begin)
+        return np.frombuffer(self._keys.read(8 * length), np.uint64)
+
+    def _band_keys(self, texts: list[str], of_texts: list[Words]) -> Keys:
+        """Texts that are the same without a word have the same keys, too."""
+        from datasketch import MinHash  # takes a second: it imports much of scipy
+
+        grams = (
+            {" ".join(gram).encode("utf-8", "surrogatepass") for gram in n_grams(of, self.n_words)} for of in of_texts
+        )
+        signatures = MinHash.generator(grams, num_perm=N_HASHES)
+        values = np.array([signature.hashvalues for signature in signatures], np.uint64)
+        keys = np.zeros((len(texts), self.n_bands), np.uint64) + np.arange(self.n_bands, dtype=np.uint64)
+        for number in range(self._hashes_per_band):
+            keys = mixed(keys, values[:, number : self.n_bands * self._hashes_per_band : self._hashes_per_band])
+        apart = [self._apart(*pair) for pair in zip(texts, of_texts, strict=True)]
+        return mixed(keys, np.array(apart, np.uint64)[:, None])
+
+    def _apart(self, text: str, of_text: Words) -> int:
+        if not of_text:
+            return key64(f"no words {text}")
+        return key64("\0".join(numbers(of_text))) if self._same_numbers else 0
+
+
+def mixed(keys: Keys, others: Keys) -> Keys:
+    """64 bits of both (the finaliser of splitmix64; Steele et al., 2014)."""
+    bits = keys * np.uint64(0x9E3779B97F4A7C15) + others
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)), np.uint64)
+
+
+def _meeting(keys: Keys, owners: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The owners of keys that several owners have."""
+    order = np.lexsort((owners, keys))
+    order = order[owners[order] >= 0]
+    if not len(order):
+        return owners[:0]
+    keys, owners = keys[order], owners[order]
+    begins = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    ends = np.append(begins[1:], len(keys))
+    has_several = owners[begins] != owners[ends - 1]
+    return np.asarray(np.unique(owners[np.repeat(has_several, ends - begins)]), np.int64)

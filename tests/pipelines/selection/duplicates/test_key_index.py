@@ -1,0 +1,49 @@
+"""The index on disk finds what a dict of all keys does, and holds no more of it than it is asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.selection.duplicates import key_index
+from pipelines.selection.duplicates.key_index import KeyIndex
+
+PARTS = st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=9)
+
+
+@given(PARTS, st.sampled_from([1, 3, 1 << 18]))
+@settings(max_examples=60, deadline=None)
+def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece):
+    expected: dict[int, list[int]] = defaultdict(list)
+    n_items = 0
+    with mock.patch.object(key_index, "_PIECE", piece):
+        index = KeyIndex()
+        for keys in parts:
+            items = np.arange(n_items, n_items + len(keys), dtype=np.uint32)
+            n_items += len(keys)
+            index.add(np.array(keys, np.uint64) << np.uint64(40), items)
+            for key, item in zip(keys, items.tolist(), strict=True):
+                expected[key].append(item)
+            found = index.find(np.arange(14, dtype=np.uint64) << np.uint64(40))
+            pairs = sorted(zip(found.key.tolist(), found.item.tolist(), strict=True))
+            assert pairs == sorted((key, item) for key, of_key in expected.items() for item in of_key)
+
+
+def test_many_additions_leave_few_shelves():
+    index = KeyIndex()
+    for begin in range(0, 640, 10):
+        keys = np.arange(begin, begin + 10, dtype=np.uint64)
+        index.add(keys, keys.astype(np.uint32))
+    assert len(index._shelves) <= 7
+
+
+def test_its_files_have_no_name(tmp_path: Path):
+    index = KeyIndex(tmp_path)
+    index.add(np.arange(5, dtype=np.uint64), np.arange(5, dtype=np.uint32))
+    assert index.find(np.array([3], np.uint64)).item.tolist() == [3]
+    assert not list(tmp_path.iterdir())
