@@ -3,19 +3,26 @@
 A row is a near-duplicate when its first image is an earlier row's, changed, *and* its question is near; one without
 images, when its question is. The benchmarks are those of ``<home>/benchmarks.yaml`` (docs/decontamination.md); without
 the file none is looked for, and the card says so.
+
+Rows, looks of images and what they are found by wait on disk: about 100 bytes of a row are in memory, besides what is
+rejected.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from pipelines.records import ImageRef, Sample, Trajectory
+from pipelines.records.digest import key64
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.decontamination import (
+    CONTAMINATION,
     BenchmarkIndex,
     Contamination,
     Scanner,
@@ -23,19 +30,21 @@ from pipelines.selection.decontamination import (
     read_benchmarks,
     to_table,
 )
-from pipelines.selection.duplicates import Look, look_of, near_looks, near_texts
+from pipelines.selection.duplicates import Duplicate, Look, banded_texts, look_of, near_in, near_looks, near_texts
 from pipelines.selection.duplicates.same_image import ImageComparison, same_image
+from pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from pipelines.storage.atomic_write import whole_file
-from pipelines.storage.row_streams import RowStream
+from pipelines.storage.row_streams import RowSpill, RowStream
 from pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
+_FINDINGS_AT_ONCE = 1_000
 
 _looks: dict[str, Look] = {}
 _compared: dict[frozenset[str], ImageComparison | None] = {}
 """Of images and pairs by sha256: what was computed for one family or asset serves all others in this process."""
 _MOST_LOOKS, _MOST_COMPARED = 2_000, 200_000
-"""About 60 and 40 MB. Beyond, the memory begins anew."""
+"""About 60 and 40 MB. Beyond, the memory begins anew; a screening's own looks wait on disk."""
 
 
 @dataclass
@@ -43,6 +52,8 @@ class Screening:
     """Looks at one family after the other."""
 
     workspace: Workspace
+    _begins: dict[int, int] = field(default_factory=dict, init=False, repr=False)
+    """Where looks begin in the spill, by their images' keys."""
 
     @property
     def fingerprint(self) -> str:
@@ -59,67 +70,69 @@ class Screening:
         """The errors of samples that may not ship, by id; evidence: ``<home>/contamination/<name>.parquet``."""
         return self._screened(name, RowStream(len(samples), lambda: map(TrainingRow.of_sample, samples)))
 
+    def same_images(self, images: Iterable[ImageRef]) -> dict[str, str]:
+        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself."""
+        distinct = DistinctImages(images, self._folder)
+        found = self._same(distinct, range(len(distinct)))
+        return {distinct[twin.index].sha256: distinct[twin.of].sha256 for twin in found}
+
     def _screened(self, name: str, rows: Collection[TrainingRow]) -> dict[str, RowError]:
-        """Reads the rows twice; of all of them, questions and first images are in memory."""
-        asked = [replace(row, texts=row.texts[:1], images=row.images[:1]) for row in rows]
-        errors = self._duplicates(asked)
-        if not self.workspace.benchmarks.exists():
-            return errors
-        report = self._scanner.report(rows)
-        path = self.workspace.home / "contamination" / f"{name}.parquet"
-        with whole_file(path) as part:
-            pq.write_table(to_table(report.found), part)
-        has_images = {row.row_id: bool(row.images) for row in asked}
-        for finding in report.found:
-            row_id = finding.trajectory_id or finding.sample_id
-            if counts_against(finding, has_images=has_images[row_id]):
-                evidence = (
-                    f"{finding.benchmark} {finding.benchmark_row}: {finding.kind} {finding.score:.2f}, {finding.detail}"
-                )
-                errors.setdefault(row_id, RowError(Reason.CONTAMINATED, evidence))
+        """Reads the rows twice."""
+        errors = self._duplicates(ScreenedRows(rows, self._folder))
+        if self.workspace.benchmarks.exists():
+            for row_id, error in self._contaminated(name, rows):
+                errors.setdefault(row_id, error)
         return errors
+
+    def _contaminated(self, name: str, rows: Iterable[TrainingRow]) -> Iterator[tuple[str, RowError]]:
+        """The errors of rows; all findings are written, those that count against no row among them."""
+        path = self.workspace.home / "contamination" / f"{name}.parquet"
+        with whole_file(path) as part, pq.ParquetWriter(part, CONTAMINATION) as writer:
+            found = ((row, finding) for row in rows for finding in self._scanner.find(row))
+            while pairs := list(islice(found, _FINDINGS_AT_ONCE)):
+                writer.write_table(to_table(finding for _, finding in pairs))
+                for row, finding in pairs:
+                    if counts_against(finding, has_images=bool(row.images)):
+                        yield row.row_id, RowError(Reason.CONTAMINATED, _evidence(finding))
 
     @cached_property
     def _scanner(self) -> Scanner:
         index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.home / "benchmarks")
         return Scanner(index, self.workspace.images)
 
-    def _duplicates(self, rows: Sequence[TrainingRow]) -> dict[str, RowError]:
+    def _duplicates(self, rows: ScreenedRows) -> dict[str, RowError]:
+        """Of rows whose first images look alike, and of those without any, such as have near questions."""
+        texts = banded_texts(rows.questions(), folder=self._folder)
+        # only these have another image with a near question: no other look is needed
+        chosen = texts.owners_that_meet(rows.images.numbers).tolist()
+        groups = rows.images.first.copy()
+        for twin in self._same(rows.images, chosen, questions_about=rows.questions_about):
+            groups[twin.index] = rows.images.first[twin.of]
+        of_rows = np.append(groups, -1)[rows.images.numbers]
+        twins = [(twin.index, twin.of) for twin in near_in(texts, groups=of_rows, folder=self._folder)]
         errors: dict[str, RowError] = {}
-        for places in self._alike(rows):
-            for twin in near_texts([rows[place].texts[0] for place in places]):
-                of, row = rows[places[twin.of]], rows[places[twin.index]]
-                evidence = f"image and question are near those of {of.row_id}, which stays"
-                errors[row.row_id] = RowError(Reason.NEAR_DUPLICATE, evidence)
+        for index, of in sorted(twins, key=lambda twin: (of_rows[twin[0]], twin[0])):
+            evidence = f"image and question are near those of {rows.row_id(of)}, which stays"
+            errors[rows.row_id(index)] = RowError(Reason.NEAR_DUPLICATE, evidence)
         return errors
 
-    def _alike(self, rows: Sequence[TrainingRow]) -> list[list[int]]:
-        """Positions of rows whose first images look alike, and of those without any."""
-        bare = [place for place, row in enumerate(rows) if row.first_image is None]
-        with_image = [(place, row.first_image) for place, row in enumerate(rows) if row.first_image is not None]
-        groups: dict[int, list[int]] = defaultdict(list)
-        first: dict[str, int] = {}
-        questions: dict[str, set[str]] = defaultdict(set)
-        for place, image in with_image:
-            groups[first.setdefault(image.sha256, place)].append(place)
-            questions[image.sha256].add(rows[place].texts[0])
-        for digest, of in self.same_images([image for _, image in with_image], questions=questions).items():
-            groups[first[of]] += groups.pop(first[digest])
-        return [bare, *(sorted(places) for _, places in sorted(groups.items()))]
+    def _same(
+        self,
+        images: DistinctImages,
+        chosen: Sequence[int],
+        *,
+        questions_about: Callable[[int], frozenset[str]] | None = None,
+    ) -> Iterator[Duplicate]:
+        """Which of the ``chosen`` images, by number, is an earlier one, changed.
 
-    def same_images(
-        self, images: Iterable[ImageRef], *, questions: Mapping[str, set[str]] | None = None
-    ) -> dict[str, str]:
-        """Of every image that is an earlier one, changed: both by sha256, the earlier one being none such itself.
-
-        With the ``questions`` about each, only pairs with a near question are compared, which takes most of the time.
+        With the questions about each, only pairs with a near question are compared, which takes most of the time.
         """
-        each = list({image.sha256: image for image in images}.values())
 
         def compare(index: int, of: int) -> ImageComparison | None:
-            pair = frozenset((each[index].sha256, each[of].sha256))
-            if questions is not None and not _have_near(*(questions[sha256] for sha256 in pair)):
+            numbers = chosen[index], chosen[of]
+            if questions_about is not None and not _have_near(*map(questions_about, numbers)):
                 return None
+            pair = frozenset(images[number].sha256 for number in numbers)
             with suppress(KeyError):  # another thread may begin anew between a look and the next
                 return _compared[pair]
             comparison = same_image(looks[index], looks[of])
@@ -128,26 +141,48 @@ class Screening:
             _compared[pair] = comparison
             return comparison
 
-        looks = [self._look(image) for image in each]
-        found = near_looks(looks, compare=compare)
-        return {each[twin.index].sha256: each[twin.of].sha256 for twin in found}
+        looks = Mapped(chosen, lambda number: self._look(images[number]))
+        for twin in near_looks(looks, compare=compare, folder=self._folder):
+            yield replace(twin, index=chosen[twin.index], of=chosen[twin.of])
 
     def _look(self, image: ImageRef) -> Look:
         look = _looks.get(image.sha256)
         if look is None:
-            look = look_of(self.workspace.images.open(image))
+            look = self._spilled_look(image)
             if len(_looks) >= _MOST_LOOKS:
                 _looks.clear()
             _looks[image.sha256] = look
         return look
 
+    def _spilled_look(self, image: ImageRef) -> Look:
+        """The look on disk, where it is put when it is computed."""
+        key = key64(image.sha256)
+        if key in self._begins:
+            look: Look = self._spill.read(self._begins[key])
+            return look
+        look = look_of(self.workspace.images.open(image))
+        self._begins[key] = self._spill.add(look)
+        return look
 
-def _have_near(questions: set[str], others: set[str]) -> bool:
+    @cached_property
+    def _spill(self) -> RowSpill:
+        return RowSpill(self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self.workspace.tables.root
+
+
+def _have_near(questions: Collection[str], others: Collection[str]) -> bool:
     """Whether a question of the one set is near one of the other."""
-    if not questions.isdisjoint(others):
+    if not set(questions).isdisjoint(others):
         return True
     twins = near_texts([*sorted(questions), *sorted(others)])
     return any(twin.of < len(questions) <= twin.index for twin in twins)
+
+
+def _evidence(finding: Contamination) -> str:
+    return f"{finding.benchmark} {finding.benchmark_row}: {finding.kind} {finding.score:.2f}, {finding.detail}"
 
 
 def counts_against(finding: Contamination, *, has_images: bool) -> bool:

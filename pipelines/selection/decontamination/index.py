@@ -113,8 +113,12 @@ class ContaminationReport:
     counts: list[BenchmarkCounts]
 
 
+_MOST_SEEN = 200_000
+"""Images whose matches are in memory, about 60 MB. Beyond, the memory begins anew."""
+
+
 class Scanner:
-    """Looks at training rows one by one; an image that many rows share is looked at once."""
+    """Looks at training rows one by one; an image that rows near each other share is looked at once."""
 
     def __init__(self, index: BenchmarkIndex, store: ImageStore) -> None:
         self._index, self._store = index, store
@@ -159,6 +163,8 @@ class Scanner:
     def _look(self, image: ShownImage) -> list[ImageMatch]:
         sha256 = image.image.sha256
         if sha256 not in self._seen:
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
             self._seen[sha256] = self._index.images.find(self._store.open(image.image), sha256)
         return self._seen[sha256]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +14,12 @@ from PIL import Image, ImageOps
 from skimage import data
 
 from pipelines.records import Sample, Trajectory
+from pipelines.selection import screening
+from pipelines.selection.duplicates import key_index, text_bands
 from pipelines.selection.screening import Screening
 from pipelines.selection.splits import grouped
 from pipelines.storage.images import ImageStore
+from pipelines.storage.row_streams import RowStream
 from pipelines.storage.workspace import Workspace
 
 
@@ -98,3 +103,58 @@ def test_images_that_are_one_changed_are_in_one_split(workspace: Workspace, make
     assert same == {samples[1].images[0].sha256: samples[0].images[0].sha256}
     splits = grouped(samples, validation_share=0.5, same=same)
     assert splits.bucket("s0") == splits.bucket("s1") != splits.bucket("s2")
+
+
+def test_an_image_about_which_no_question_is_near_anothers_is_not_opened(
+    workspace: Workspace, make_case, cat, coffee, monkeypatch
+) -> None:
+    texts = ["What is the colour of the eyes?", "How many cups are there?", "How many cups are there?"]
+    rows = [
+        _row(make_case, workspace.images, n, image, text)
+        for n, (image, text) in enumerate(zip((cat, coffee, ImageOps.mirror(coffee)), texts, strict=True))
+    ]
+    opened, open_image = [], ImageStore.open
+    monkeypatch.setattr(screening, "_looks", {})
+    monkeypatch.setattr(ImageStore, "open", lambda store, ref: opened.append(ref.sha256) or open_image(store, ref))
+    assert set(Screening(workspace).screen("crop", rows)) == {"t2"}
+    assert {sample.images[0].sha256 for sample, _ in rows[1:]} == set(opened)
+
+
+def test_rows_are_rejected_in_the_order_of_their_groups(workspace: Workspace, make_case, cat, coffee) -> None:
+    """Those without images first, then by the first row of each image."""
+    question = "What is the colour of the eyes of the animal in the picture?"
+    rows = [_row(make_case, workspace.images, n, image, question) for n, image in enumerate([cat, coffee] * 2)]
+    bare = [_row(make_case, workspace.images, n, cat, question) for n in (4, 5)]
+    rows += [(replace(sample, images=()), replace(row, images=())) for sample, row in bare]
+    errors = Screening(workspace).screen("crop", rows)
+    assert list(errors) == ["t5", "t2", "t3"]
+    for row, of in (("t5", "t4"), ("t2", "t0"), ("t3", "t1")):
+        assert f"those of {of}," in errors[row].evidence
+
+
+def test_what_screening_leaves_in_memory_of_a_row_is_small(workspace: Workspace, make_case, monkeypatch) -> None:
+    """Four times the rows, each with its own question: less than 400 bytes more of each."""
+    case = make_case()
+
+    def rows(n_rows: int) -> RowStream[tuple[Sample, Trajectory]]:
+        def read() -> Iterator[tuple[Sample, Trajectory]]:
+            for n in range(n_rows):
+                image = replace(case.sample.images[0], sha256=f"{n:064}")
+                words = " ".join(f"word{n * 31 + at}" for at in range(40))
+                sample = replace(case.sample, sample_id=f"s{n}", question=words, choices=(), images=(image,))
+                yield sample, replace(case.trajectory, trajectory_id=f"t{n}", images=(image,), rounds=())
+
+        return RowStream(n_rows, read)
+
+    def peak(n_rows: int) -> int:
+        tracemalloc.start()
+        assert Screening(workspace).screen("crop", rows(n_rows)) == {}
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    monkeypatch.setattr(text_bands, "BLOCK", 64)
+    monkeypatch.setattr(text_bands, "_IN_MEMORY", 1_000)
+    monkeypatch.setattr(key_index, "_PIECE", 256)
+    peak(10)
+    assert peak(2_000) - peak(500) < 1_500 * 400

@@ -11,8 +11,10 @@ from PIL import Image, ImageDraw, ImageOps
 from pipelines.demo.images.material import font, photograph_image
 from pipelines.selection.duplicates import look_of, look_search, near_looks
 from pipelines.selection.duplicates import same_image as same_image_module
+from pipelines.selection.duplicates.local_features import Features
 from pipelines.selection.duplicates.looks import Look
-from pipelines.selection.duplicates.same_image import same_image
+from pipelines.selection.duplicates.perceptual import PerceptualHash
+from pipelines.selection.duplicates.same_image import ImageComparison, same_image
 from pipelines.vision.refinement import refined
 
 NAMES = ("astronaut", "cat", "coffee")
@@ -187,3 +189,78 @@ def test_look_alikes_that_cannot_be_laid_over_each_other_cost_no_refinement(monk
     n_pairs = len(looks) * (len(looks) - 1) // 2
     assert [same_image(looks[a], looks[b]) for a in range(len(looks)) for b in range(a)] == [None] * n_pairs
     assert sum(n_refined) <= n_pairs / 15
+
+
+def made_up(rng: np.random.Generator, n: int) -> list[Look]:
+    """Looks of chance: a few places and hashes of a small choice, so that many are proposed."""
+    places = rng.integers(0, 2**63, (30, 4), dtype=np.uint64)
+    hashes = rng.integers(0, 2**63, (6, 8), dtype=np.uint64)
+
+    def features() -> Features:
+        chosen = rng.choice(len(places), int(rng.integers(0, 9)), replace=False)
+        return Features(np.zeros((len(chosen), 4), np.float32), places[chosen])
+
+    def hashed() -> PerceptualHash | None:
+        own = hashes[rng.integers(len(hashes))] ^ (np.uint64(1) << rng.integers(0, 64, 8, dtype=np.uint64))
+        return PerceptualHash(tuple(own.tolist())) if rng.random() < 0.7 else None
+
+    return [Look(hashed(), rng.bytes(4), (features(), features())) for _ in range(n)]
+
+
+def proposed(look: Look, other: Look) -> bool:
+    """By the two alone, as the search proposes."""
+    if look.hash is not None and other.hash is not None:
+        pairs = [(turn, other.hash.bits) for turn in look.hash.turns]
+        pairs += [(turn, look.hash.bits) for turn in other.hash.turns]
+        if min((a ^ b).bit_count() for a, b in pairs) <= 12:
+            return True
+    sides = [(0, 0), (0, 1), (1, 0)]
+    shared = [
+        set(map(bytes, look.features[a].signatures)) & set(map(bytes, other.features[b].signatures)) for a, b in sides
+    ]
+    return max(map(len, shared)) >= 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("block", "largest"), [(4, 16), (7, 1 << 13), (128, 1 << 13)])
+def test_the_search_proposes_the_same_pairs_on_disk_and_over_shelves(seed, block, largest, monkeypatch, tmp_path):
+    rng = np.random.default_rng(seed)
+    looks = made_up(rng, 60)
+    is_same = rng.random((60, 60)) < 0.2
+    expected, gone = [], set()
+    for row in range(60):
+        earlier = [of for of in range(row) if of not in gone and proposed(looks[row], looks[of])]
+        if any(is_same[row, of] for of in earlier):
+            gone.add(row)
+        expected.append(set(earlier))
+    asked: list[set[int]] = [set() for _ in looks]
+
+    def compare(row: int, of: int) -> ImageComparison | None:
+        asked[row].add(of)
+        return ImageComparison(1.0, 1.0, 1.0, 0.0) if is_same[row, of] else None
+
+    monkeypatch.setattr(look_search, "_BLOCK", block)
+    monkeypatch.setattr(look_search, "_LARGEST_SHELF", largest)
+    found = near_looks(looks, compare=compare, folder=tmp_path)
+    assert {one.index for one in found} == gone
+    for row, of_row in enumerate(asked):
+        assert of_row <= expected[row]
+        assert row in gone or of_row == expected[row]
+
+
+def test_of_many_proposals_the_likeliest_are_compared(monkeypatch, originals):
+    """Ten images of one hash; the last is the third's with one bit changed."""
+    bits = [0, 7, 56, 448, 3584, 28672, 229376, 1835008, 14680064]
+    none = Features(np.zeros((0, 4), np.float32), np.zeros((0, 4), np.uint64))
+    looks = [Look(PerceptualHash((own,) * 8), b"", (none, none)) for own in [*bits, bits[2] ^ 1]]
+    compared: list[tuple[int, int]] = []
+
+    def compare(row: int, of: int) -> None:
+        compared.append((row, of))
+
+    monkeypatch.setattr(look_search, "_BLOCK", 1)
+    monkeypatch.setattr(look_search, "MOST_COMPARED", 4)
+    assert near_looks(looks, compare=compare) == []
+    of_last = [of for row, of in compared if row == 9]
+    assert len(of_last) == 4
+    assert of_last[0] == 2
