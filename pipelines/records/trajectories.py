@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from pipelines.records.samples import ImageRef
@@ -67,10 +66,20 @@ class Usage:
     cost_usd: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*map(operator.add, astuple(self), astuple(other)))
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cost_usd + other.cost_usd,
+        )
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(*map(operator.sub, astuple(self), astuple(other)))
+        return Usage(
+            self.calls - other.calls,
+            self.prompt_tokens - other.prompt_tokens,
+            self.completion_tokens - other.completion_tokens,
+            self.cost_usd - other.cost_usd,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pipelines.models.policies import http_client
+from pipelines.models.policies import failures
 from pipelines.publishing.parquet_shards import write_trajectories
 from tests.pipelines.models.policies.conftest import completion, refusal, serving
 from tests.train.conftest import CROP, sign
@@ -62,7 +62,7 @@ def listening(answer):
 def judged(store, tiny, tmp_path, monkeypatch):
     """A trainer of CodeV whose judge is at this endpoint."""
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(http_client, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(failures, "FIRST_WAIT_SECONDS", 0.01)
     write_trajectories(tmp_path / "one", [sign(store, 0)], store=store)
 
     def build(url, **given):

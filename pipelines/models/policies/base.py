@@ -5,7 +5,7 @@ Answer ``i`` to a request has the seed ``request.seed + i``, whether it is reque
 
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipelines.models.messages import Message
@@ -34,7 +34,8 @@ class PolicyIdentity:
 
     def as_json(self) -> dict[str, Any]:
         """For digests."""
-        return asdict(self)
+        sampling = dict(self.sampling)
+        return {"policy": self.policy, "model": self.model, "revision": self.revision, "sampling": sampling}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from pipelines.models.policies.base import Completion, PolicyError, PolicyUnavailable
 from pipelines.models.policies.budget import BudgetPool
-from pipelines.models.policies.http_client import TRY_ERRORS, Failure, failure_of, seconds_to_wait
+from pipelines.models.policies.failures import TRY_ERRORS, Failure, failure_of, seconds_to_wait
 from pipelines.models.policies.limiter import CallOutcome, ConcurrencyLimiter
 from pipelines.models.policies.settings import Endpoint
 from pipelines.models.policies.shared_calls import SharedCalls

@@ -1,168 +1,114 @@
-"""One chat completion over HTTP: the request, what a failed try means, and how long to wait before the next.
+"""An OpenAI-compatible endpoint over HTTP: one chat completion, and whether it is there.
 
-Requests go through the HTTP client inside OpenAI's: its ``post`` builds the same request from a dozen layers of
-options, for more than twice the CPU time (docs/policies.md). HTTP errors become OpenAI's ``APIStatusError``.
-
-Retried: 429 (unless the credit is used up), 408, 409, 425, 5xx, timeouts, lost connections, truncated answers. Not
-retried: requests that are wrong in themselves (400, 404, 422, …), a rejected key, an answer that is no completion.
+Requests go straight to aiohttp: the client of OpenAI's SDK takes several times its CPU time, and still twice as much
+where only the HTTP client inside it is used (docs/policies.md).
 """
 
+import asyncio
 import json
-import math
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from json import JSONDecodeError
+import os
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
-import openai
+from yarl import URL
 
-from pipelines.models.policies.base import PolicyError
-from pipelines.records.digest import seed_from
+from pipelines.models.messages import Message
+from pipelines.models.policies import failures
+from pipelines.models.policies.failures import StatusError
+from pipelines.models.policies.request_body import Fragments, body_of
+
+CHECK_SECONDS = 10.0
+IDLE_SECONDS = 4.0
+"""Connections that were idle for longer are not used again: servers close them after five."""
 
 
 class ChatClient:
-    """Chat completions of ``client``'s endpoint; ``http`` is the HTTP client inside it."""
+    """Chat completions at ``base_url``, for one event loop, with the proxy and the certificates of the environment."""
 
-    def __init__(self, client: openai.AsyncOpenAI, http: httpx2.AsyncClient, *, timeout_seconds: float) -> None:
-        self._http, self._timeout = http, httpx2.Timeout(timeout_seconds)
-        self._url = httpx2.URL(f"{str(client.base_url).rstrip('/')}/chat/completions")
-        owners = {"OpenAI-Organization": client.organization, "OpenAI-Project": client.project}
-        self._headers = httpx2.Headers(
-            {
-                "Accept": "application/json",
-                "Content-Type": "application/json",
-                "User-Agent": client.user_agent,
-                **client.auth_headers,
-                **{name: value for name, value in owners.items() if value},
-            }
-        )
+    def __init__(self, base_url: str, key: str) -> None:
+        self._base_url, self._key = base_url.rstrip("/"), key
+        self._url = URL()
+        self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, body: Mapping[str, Any]) -> Any:
-        """The endpoint's answer as JSON.
+    async def post(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> Any:
+        """The endpoint's answer as JSON, to the request that ``request_body.body_of`` makes.
 
-        Raises ``openai.APIStatusError`` for an HTTP error, ``httpx2.HTTPError`` and ``aiohttp.ClientError`` for a lost
-        connection, ``ValueError`` for a request that is no UTF-8 or an answer that is no JSON.
+        Raises ``StatusError`` for an HTTP error, ``aiohttp.ClientError`` for a lost connection, ``ValueError`` for a
+        request that is no UTF-8 or an answer that is no JSON.
         """
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        request = self._http.build_request(
-            "POST", self._url, content=content, headers=self._headers, timeout=self._timeout
+        session = self._session or self._open()
+        body = Fragments(body_of(fields, messages, urls))
+        async with session.post(self._url, data=body) as response:
+            answer = await response.read()
+            if response.status < 300:
+                return json.loads(answer)
+            raise _status_error(response, answer)
+
+    async def models_status(self) -> int:
+        """The status of the answer to a request for the list of models. Raises ``aiohttp.ClientError`` and
+        ``TimeoutError`` where none comes, at the second try."""
+        try:
+            return await self._models_status()
+        except (aiohttp.ClientError, TimeoutError):
+            await asyncio.sleep(failures.FIRST_WAIT_SECONDS)
+            return await self._models_status()
+
+    async def _models_status(self) -> int:
+        session = self._session or self._open()
+        async with asyncio.timeout(CHECK_SECONDS), session.get(f"{self._base_url}/models") as response:
+            return response.status
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        try:
+            self._url = URL(f"{self._base_url}/chat/completions")
+        except ValueError as error:
+            raise aiohttp.InvalidURL(self._base_url, str(error)) from None
+        certificates = httpx2.create_ssl_context() if self._url.scheme == "https" else True
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ssl=certificates),
+            headers=_headers(self._key),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),  # `EndpointCalls` limits each try
+            proxy=proxy_for(self._url),
         )
-        response = await self._http.send(request)
-        if response.is_success:
-            return json.loads(response.content)
-        raise _status_error(response)
+        return self._session
 
 
-def _status_error(response: httpx2.Response) -> openai.APIStatusError:
+def _headers(key: str) -> dict[str, str]:
+    """OpenAI's, as its own client takes them from the environment."""
+    owners = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+    return {
+        "Accept": "application/json",
+        "User-Agent": f"darkroom-toolkit/{version('darkroom-toolkit')}",
+        "Authorization": f"Bearer {key or 'none'}",
+        **{name: owner for name, variable in owners.items() if (owner := os.environ.get(variable))},
+    }
+
+
+def proxy_for(url: URL) -> str | None:
+    """As the environment says (``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``, …)."""
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    return None if proxy is None or proxy_bypass(f"{url.host}:{url.port}") else proxy
+
+
+def _status_error(response: aiohttp.ClientResponse, answer: bytes) -> StatusError:
     try:
-        body: Any = response.json()
+        body: Any = json.loads(answer)
     except ValueError:  # a proxy's page
-        body = response.text.strip()
+        body = answer.decode("utf-8", "replace").strip()
     error = body.get("error", body) if isinstance(body, dict) else body
-    message = (error.get("message") if isinstance(error, dict) else None) or error
-    status = f"HTTP {response.status_code}"
-    return openai.APIStatusError(f"{status}: {message}" if message else status, response=response, body=error)
-
-
-FIRST_WAIT_SECONDS = 0.5
-LONGEST_WAIT_SECONDS = 30.0
-"""Of our own waits; an endpoint may require longer ones."""
-
-TRY_ERRORS = (openai.APIStatusError, httpx2.HTTPError, aiohttp.ClientError, PolicyError, ValueError, TimeoutError)
-"""What a try may raise. ``ValueError``: a body that is not valid JSON, a request that is no UTF-8."""
-
-_RETRIED = frozenset({408, 409, 425, 429})
-_NEVER = frozenset({501, 505})
-"""Not implemented, HTTP version: a retry gets the same answer."""
-_BUSY = frozenset({429, 503, 529})
-_REJECTED_KEY = frozenset({401, 403})
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One failed try."""
-
-    text: str
-    may_succeed: bool = False
-    """Whether the same request may succeed later."""
-    is_busy: bool = False
-    """Whether the endpoint requires fewer calls."""
-    is_endpoints: bool = False
-    """Whether the endpoint itself failed, regardless of the request."""
-    is_final: bool = False
-    """Whether no further request can succeed either: the credit is used up."""
-    wait_seconds: float | None = None
-    """The wait that the endpoint requires."""
-
-
-def failure_of(error: Exception) -> Failure:
-    """The failure that one of ``TRY_ERRORS`` stands for."""
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, openai.APIStatusError):
-        return _status_failure(error)
-    if isinstance(error, TimeoutError):
-        return Failure("Timeout: no complete answer in time", may_succeed=True, is_endpoints=True)
-    if isinstance(error, httpx2.HTTPError | aiohttp.ClientError):
-        return Failure(f"{text}{_cause(error)}", may_succeed=True, is_endpoints=True)
-    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
-        return Failure(f"the answer was cut off ({text})", may_succeed=True, is_endpoints=True)
-    if isinstance(error, PolicyError):
-        return Failure(str(error), is_endpoints=True)
-    return Failure(text)
-
-
-def seconds_to_wait(failure: Failure, *, n_tries: int, seed: int) -> float:
-    """Before the next try: the endpoint's wait, else twice as long each time; different for each call."""
-    spread = seed_from("retry", seed, n_tries) / 2**31
-    if failure.wait_seconds is not None:
-        return failure.wait_seconds * (1 + spread / 4)  # never earlier than required, and not all at once
-    longest = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** (n_tries - 1))
-    return longest * (1.0 + spread) / 2.0
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from ``Retry-After-Ms`` or ``Retry-After`` (seconds or an HTTP date); None without either."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    text = headers.get("retry-after")
-    seconds = _number(text)
-    if seconds is not None or text is None:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except ValueError:  # neither a number nor a date
-        return None
-
-
-def _status_failure(error: openai.APIStatusError) -> Failure:
-    status = error.status_code
-    used_up = status == 429 and "insufficient_quota" in (error.code, error.type)
-    return Failure(
-        error.message,
-        may_succeed=(status in _RETRIED or status >= 500) and status not in _NEVER and not used_up,
-        is_busy=status in _BUSY,
-        is_endpoints=status >= 500 or status in _REJECTED_KEY,
-        is_final=used_up,
-        wait_seconds=retry_after(error.response.headers),
-    )
-
-
-def _cause(error: Exception) -> str:
-    """The root cause: the transport reports every lost connection as a timeout."""
-    root: BaseException = error
-    while root.__cause__ is not None:
-        root = root.__cause__
-    return "" if root is error else f" ({type(root).__name__}: {root})"
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text or "nan")
-    except ValueError:  # a date
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
+    fields = error if isinstance(error, dict) else {}
+    message = fields.get("message") or error
+    status = f"HTTP {response.status}"
+    names = (fields.get("code"), fields.get("type"))
+    return StatusError(f"{status}: {message}" if message else status, response.status, response.headers, names)

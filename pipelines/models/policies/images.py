@@ -56,7 +56,7 @@ class ImageEncoder:
 
     def __init__(self, store: ImageStore, limits: PixelLimits, *, max_bytes: int = CACHE_BYTES) -> None:
         self._store, self._limits, self._max_bytes = store, limits, max_bytes
-        self._urls: OrderedDict[str, str] = OrderedDict()
+        self._urls: OrderedDict[str, bytes] = OrderedDict()
         self._n_bytes = 0
         self._encoding: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._threads = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "pictures")
@@ -66,7 +66,7 @@ class ImageEncoder:
         """Width and height of what is sent for ``image``."""
         return self._limits.fit(image.width, image.height)
 
-    async def url(self, image: ImageRef) -> str:
+    async def url(self, image: ImageRef) -> bytes:
         """``data:image/png;base64,…``. Raises ``ImageMissing``."""
         async with self._encoding.setdefault(image.sha256, asyncio.Lock()):
             if image.sha256 not in self._urls:
@@ -81,14 +81,14 @@ class ImageEncoder:
         self._threads.shutdown()
         self._urls.clear()
 
-    def _cache(self, sha256: str, url: str) -> None:
+    def _cache(self, sha256: str, url: bytes) -> None:
         self.n_encoded += 1
         self._urls[sha256] = url
         self._n_bytes += len(url)
         while self._n_bytes > self._max_bytes:
             self._n_bytes -= len(self._urls.popitem(last=False)[1])
 
-    def _encode(self, image: ImageRef) -> str:
+    def _encode(self, image: ImageRef) -> bytes:
         size = self.size(image)
         if size == (image.width, image.height):
             format, data = image.format, self._store.read(image)
@@ -96,7 +96,7 @@ class ImageEncoder:
             format = "JPEG" if image.format in ("JPEG", "MPO") else "PNG"
             data = _encoded(self._store.open(image).resize(size, Image.Resampling.BICUBIC), format)
         media_type = MEDIA_TYPES.get(format, f"image/{format.lower()}")
-        return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+        return b"data:%s;base64,%s" % (media_type.encode(), base64.b64encode(data))
 
 
 def _encoded(image: Image.Image, format: str) -> bytes:

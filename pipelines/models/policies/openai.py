@@ -8,12 +8,11 @@ import math
 import os
 from typing import Any, Self
 
-from pipelines.models.messages import ImagePart, Message, Text
+from pipelines.models.messages import ImagePart
 from pipelines.models.policies.base import (
     Completion,
     CompletionRequest,
     PolicyError,
-    PolicyIdentity,
     PolicyUnavailable,
     SentImage,
 )
@@ -42,12 +41,13 @@ class OpenAIPolicy:
         budget_pool: BudgetPool | None = None,
         shared: SharedCalls | None = None,
     ) -> None:
-        import openai  # takes a second, which commands that call no endpoint are spared
-
+        # aiohttp takes half a second, which commands that call no endpoint are spared
         from pipelines.models.policies.calls import EndpointCalls
         from pipelines.models.policies.http_client import ChatClient
 
         self.endpoint = endpoint
+        self.identity = endpoint.identity
+        """Model, revision and every setting that determines the completions."""
         self.budget_pool = budget_pool or BudgetPool()
         self._images = ImageEncoder(store, PixelLimits(endpoint.min_pixels, endpoint.max_pixels, endpoint.size_step))
         key = os.environ.get(endpoint.key_variable, "").strip()
@@ -56,15 +56,7 @@ class OpenAIPolicy:
         self._gives_several, self._has_given_several = endpoint.send_n, False
         self._shared = shared
         self._calls = EndpointCalls(endpoint, self.budget_pool, self._without_key, shared)
-        http = openai.DefaultAioHttpClient()
-        self._client = openai.AsyncOpenAI(
-            base_url=endpoint.base_url,
-            api_key=key or "none",
-            timeout=endpoint.timeout_seconds,
-            max_retries=0,  # `EndpointCalls` retries: the SDK's retries ignore the limit on calls in flight
-            http_client=http,
-        )
-        self._chat = ChatClient(self._client, http, timeout_seconds=endpoint.timeout_seconds)
+        self._chat = ChatClient(endpoint.base_url, key)
 
     @classmethod
     def on_ledger(cls, settings: EndpointSettings, store: ImageStore, ledger: Ledger, *, purse: str) -> Self:
@@ -76,11 +68,6 @@ class OpenAIPolicy:
         return cls(at, store, budget_pool=pool, shared=shared)
 
     @property
-    def identity(self) -> PolicyIdentity:
-        """Model, revision and every setting that determines the completions."""
-        return self.endpoint.identity
-
-    @property
     def concurrency(self) -> int:
         """Rows to work on at once: a quarter more than calls, since some are at the ledger while others call. At most
         ``endpoint.concurrency`` calls are in flight."""
@@ -88,7 +75,9 @@ class OpenAIPolicy:
 
     async def check(self) -> None:
         """Requests the list of models: any answer but a rejected key means that the endpoint is up."""
-        import openai
+        import aiohttp
+
+        from pipelines.models.policies.failures import REJECTED_KEY
 
         at = self.endpoint
         if self._missing_key:
@@ -98,18 +87,15 @@ class OpenAIPolicy:
                 f"a budget in USD needs the prices of {at.model}, and none is set: it would never end"
             )
         try:
-            await self._client.with_options(timeout=10, max_retries=1).models.list()
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            raise PolicyUnavailable(
-                f"{at.base_url} refused the key in {at.key_variable} ({error.status_code}); set a valid one"
-            ) from error
-        except openai.APIConnectionError as error:
+            status = await self._chat.models_status()
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise PolicyUnavailable(
                 f"nothing answers at {at.base_url} ({type(error).__name__}). Start the server there, or set "
                 "DARKROOM_POLICY_URL to the one to use (DARKROOM_POLICY=oracle needs none)"
             ) from error
-        except openai.APIStatusError:
-            return  # it answers; not every server lists its models (`transformers serve` without a cache does not)
+        if status in REJECTED_KEY:
+            raise PolicyUnavailable(f"{at.base_url} refused the key in {at.key_variable} ({status}); set a valid one")
+        # else it answers; not every server lists its models (`transformers serve` without a cache does not)
 
     async def write(self, request: CompletionRequest) -> Completion:
         """One chat completion. Raises ``PolicyError``, or ``PolicyUnavailable`` when no further one is possible."""
@@ -137,15 +123,15 @@ class OpenAIPolicy:
         return completions
 
     async def _complete(self, request: CompletionRequest, n: int) -> tuple[Completion, ...]:
-        body = await self._body(request)
-        if n > 1:
-            body["n"] = n
         parts = (part for message in request.messages for part in message.parts)
         images = [part.image for part in parts if isinstance(part, ImagePart)]
         frames = tuple(SentImage(image.sha256, *self._images.size(image)) for image in images)
+        urls = {image.sha256: await self._images.url(image) for image in images}
+        fields = self._fields(request) if n == 1 else {**self._fields(request), "n": n}
 
         async def send() -> tuple[Completion, ...]:
-            return self._completions(await self._chat.post(body), frames, n)
+            answer = await self._chat.post(fields, request.messages, urls)
+            return self._completions(answer, frames, n)
 
         return await self._calls.make(send, seed=request.seed)
 
@@ -155,40 +141,28 @@ class OpenAIPolicy:
             await self._shared.close()
         await asyncio.to_thread(self.budget_pool.settle)
         self._images.close()
-        await self._client.close()
+        await self._chat.close()
 
     def _without_key(self, text: str) -> str:
         """``text`` without the key: a server may repeat it in an error, and rejects are stored in tables."""
         return text.replace(self._key, "<key>") if self._key else text
 
-    async def _body(self, request: CompletionRequest) -> dict[str, Any]:
+    def _fields(self, request: CompletionRequest) -> dict[str, Any]:
+        """All of the request's body but the messages."""
         at = self.endpoint
-        body = {
+        fields: dict[str, Any] = {
             "model": at.model,
-            "messages": [await self._message(message) for message in request.messages],
             "temperature": at.temperature,
             "top_p": at.top_p,
             "max_tokens": at.max_tokens,
             "seed": request.seed,
         }
         if at.send_stop:
-            body["stop"] = list(request.stop)
+            fields["stop"] = list(request.stop)
         if at.send_schema and request.schema is not None:
             schema = {"name": "answer", "schema": dict(request.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return {**body, **at.extra_body}
-
-    async def _message(self, message: Message) -> dict[str, Any]:
-        if message.role != "user":
-            text = "".join(part.text for part in message.parts if isinstance(part, Text))
-            return {"role": message.role, "content": text}
-        content: list[dict[str, Any]] = []
-        for part in message.parts:
-            if isinstance(part, Text):
-                content.append({"type": "text", "text": part.text})
-            else:
-                content.append({"type": "image_url", "image_url": {"url": await self._images.url(part.image)}})
-        return {"role": message.role, "content": content}
+            fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return {**fields, **at.extra_body}
 
     def _completions(self, response: Any, frames: tuple[SentImage, ...], n: int) -> tuple[Completion, ...]:
         """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion."""

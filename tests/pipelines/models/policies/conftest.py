@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from pipelines.models.messages import ImagePart, message
-from pipelines.models.policies import BudgetPool, CompletionRequest, Endpoint, OpenAIPolicy, http_client
+from pipelines.models.policies import BudgetPool, CompletionRequest, Endpoint, OpenAIPolicy, failures
 from pipelines.models.policies.shared_calls import SharedCalls
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef
@@ -118,7 +118,7 @@ def turn(make_case) -> Callable[..., CompletionRequest]:
 @pytest.fixture
 def open_policy(store, monkeypatch) -> Callable[..., Any]:
     """A policy at an endpoint, closed in the end; waits that we choose are short."""
-    monkeypatch.setattr(http_client, "FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(failures, "FIRST_WAIT_SECONDS", 0.01)
 
     @asynccontextmanager
     async def opened(

@@ -21,16 +21,16 @@ from pipelines.storage.ledger import Ledger
 QWEN = PixelLimits(3136, 2_000_000, 28)
 
 
-def decoded(url: str) -> Image.Image:
-    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))
+def decoded(url: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(b",")[2])))
 
 
-def sent_urls(body: dict) -> list[str]:
+def sent_urls(body: dict) -> list[bytes]:
     parts = [part for said in body["messages"] if said["role"] == "user" for part in said["content"]]
-    return [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    return [part["image_url"]["url"].encode() for part in parts if part["type"] == "image_url"]
 
 
-async def urls(pictures: ImageEncoder, *images: ImageRef) -> list[str]:
+async def urls(pictures: ImageEncoder, *images: ImageRef) -> list[bytes]:
     try:
         return await asyncio.gather(*map(pictures.url, images))
     finally:
@@ -65,7 +65,7 @@ def test_a_large_picture_is_reduced_and_keeps_its_kind(store, make_image, encode
     seen = decoded(url)
     assert seen.size == (400, 300)
     assert seen.format == format
-    assert url.startswith(f"data:image/{format.lower()};")
+    assert url.startswith(f"data:image/{format.lower()};".encode())
 
 
 def test_a_picture_is_encoded_once_however_many_ask_at_once(store, make_image):
@@ -131,7 +131,7 @@ def test_a_picture_above_a_megabyte_is_sent_whole(chat, open_policy, turn, store
             return sent_urls(endpoint.asked[0])
 
     (url,) = asyncio.run(run())
-    assert base64.b64decode(url.partition(",")[2]) == store.read(image)
+    assert base64.b64decode(url.partition(b",")[2]) == store.read(image)
 
 
 def test_a_box_in_the_models_frame_is_mapped_back_to_the_stored_picture():
