@@ -53,9 +53,16 @@ class MockEndpoint:
 
     def run(self, kind: str, folder: Path, n_rows: int) -> dict[str, Any]:
         """What a client took, when it is done."""
-        command = [sys.executable, "-m", "benchmarks.policy_client", kind, self.url, str(folder), str(n_rows)]
+        return self._run([sys.executable, "-m", "benchmarks.policy_client", kind], folder, n_rows)
+
+    def run_datatrove(self, python: str, folder: Path, n_rows: int) -> dict[str, Any]:
+        """The same of datatrove, which ``python`` has."""
+        return self._run([python, str(Path(__file__).with_name("datatrove_client.py"))], folder, n_rows)
+
+    def _run(self, client: list[str], folder: Path, n_rows: int) -> dict[str, Any]:
+        command = [*client, self.url, str(folder), str(n_rows)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
-            raise SystemExit(f"the {kind} client ended with {done.returncode}")
+            raise SystemExit(f"{' '.join(client)} ended with {done.returncode}")
         figures: dict[str, Any] = json.loads(done.stdout)
         return figures

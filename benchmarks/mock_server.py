@@ -22,6 +22,7 @@ from typing import Any
 
 RETRY_AFTER_SECONDS = 1
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 # no text can hold these: its quotes are escaped
 _SEED = re.compile(rb'"seed": ?(\d+)')
 _N = re.compile(rb',? ?"n": ?(\d+)')
@@ -51,12 +52,13 @@ class Counts:
 
 
 class Connection(asyncio.Protocol):
-    """One client's, kept alive; one request at a time."""
+    """One client's, kept alive unless it asks for the end; one request at a time."""
 
     def __init__(self, counts: Counts, loop: asyncio.AbstractEventLoop) -> None:
         self._counts, self._loop = counts, loop
         self._read = bytearray()
         self._answering: asyncio.TimerHandle | None = None
+        self._ends = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -77,6 +79,7 @@ class Connection(asyncio.Protocol):
         if len(self._read) >= size:
             head, body = bytes(self._read[:end]), bytes(self._read[end + 4 : size])
             del self._read[:size]
+            self._ends = _CLOSE.search(head) is not None
             self._handle(head.split(b" ", 2)[1].decode(), body)
 
     def _handle(self, path: str, body: bytes) -> None:
@@ -138,6 +141,8 @@ class Connection(asyncio.Protocol):
         body = json.dumps(said).encode()
         head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
         self._transport.write(head.encode() + body)
+        if self._ends:
+            self._transport.close()
 
 
 def _names(body: bytes, *, takes_n: bool) -> list[str]:

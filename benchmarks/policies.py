@@ -5,7 +5,8 @@
     python -m benchmarks.policies --only kill --json figures.json
 
 The endpoint is a mock in a process of its own (benchmarks/mock_server.py); each client has its own process too. The
-bare client and the layer take turns; a ratio compares two values of one turn.
+bare client and the layer take turns; a ratio compares two values of one turn. ``DATATROVE_PYTHON`` names an interpreter
+with datatrove (benchmarks/datatrove_client.py), to be measured beside them.
 """
 
 import argparse
@@ -23,12 +24,16 @@ from benchmarks.policy_bars import (
     measure_throughput,
 )
 from benchmarks.policy_kills import measure_kills
+from benchmarks.policy_pictures import measure_datatrove, measure_picture_flight, measure_pictures
 from benchmarks.report import describe_machine, report
 from benchmarks.rows import Row
 
 _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "throughput": measure_throughput,
     "flight": measure_in_flight,
+    "datatrove": measure_datatrove,
+    "pictures": measure_pictures,
+    "picture_flight": measure_picture_flight,
     "cap": measure_cap,
     "sharing": measure_sharing,
     "refusals": measure_refusals,

@@ -6,25 +6,31 @@
 client on its aiohttp transport and nothing else. ``darkroom`` is the whole layer: ledger, gate,
 budget, retries, accounting. ``shared`` is the same as one of several processes on the ledger in ``FOLDER``, which have
 ``IN_ALL`` calls in flight together; each has rows of its own.
+
+Where ``FOLDER`` holds images (``store_pictures``), each row has one of them; rows about one image follow each other.
 """
 
 import asyncio
+import base64
+import io
 import json
 import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
+import numpy as np
 import openai
+from PIL import Image
 
-from pipelines.models.messages import message
+from pipelines.models.messages import ImagePart, message
 from pipelines.models.policies import CompletionRequest, Endpoint, OpenAIPolicy, PolicyError, RecordedPolicy
 from pipelines.models.policies.shared_calls import SharedCalls
 from pipelines.models.tasks import Task
-from pipelines.records import Draft, Provenance, Reject, Sample, Truth
+from pipelines.records import Draft, ImageRef, Provenance, Reject, Sample, Truth
 from pipelines.records.reject_reasons import Reason, reject
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
@@ -34,54 +40,85 @@ CONCURRENCY, IN_ALL = 256, 32
 SYSTEM = "Answer the question in <answer></answer>."
 
 
-async def least(url: str, folder: Path, asked: list[str]) -> None:
+SIDE = 320
+"""Of an image of noise, which takes 308 kB as a PNG."""
+
+
+class Row(NamedTuple):
+    """A question, about an image of the store in the client's folder where there are any."""
+
+    question: str
+    image: ImageRef | None
+
+
+def store_pictures(folder: Path, n_pictures: int) -> None:
+    """For the rows of the client that will work in ``folder``."""
+    store, chance = ImageStore(str(folder / "images")), np.random.default_rng(0)
+    for _ in range(n_pictures):
+        buffer = io.BytesIO()
+        Image.fromarray(chance.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).save(buffer, "PNG", compress_level=1)
+        store.ingest(buffer.getvalue())
+
+
+def rows_about(folder: Path, n_rows: int) -> list[Row]:
+    names = sorted(path.name for path in (folder / "images").glob("*/*"))
+    images = [ImageRef(name, SIDE, SIDE, "RGB", "PNG") for name in names]
+    return [Row(f"What is row {n}?", images[n * len(images) // n_rows] if images else None) for n in range(n_rows)]
+
+
+async def least(url: str, folder: Path, rows: list[Row]) -> None:
     gate = asyncio.Semaphore(CONCURRENCY)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONCURRENCY)) as session:
 
-        async def one(seed: int, question: str) -> None:
-            async with gate, session.post(f"{url}/chat/completions", json=_request(seed, question)) as response:
+        async def one(seed: int, row: Row) -> None:
+            async with gate, session.post(f"{url}/chat/completions", json=_request(seed, row, folder)) as response:
                 await response.json()
 
-        await asyncio.gather(*(one(seed, question) for seed, question in enumerate(asked)))
+        await asyncio.gather(*(one(seed, row) for seed, row in enumerate(rows)))
 
 
-async def bare(url: str, folder: Path, asked: list[str]) -> None:
+async def bare(url: str, folder: Path, rows: list[Row]) -> None:
     gate = asyncio.Semaphore(CONCURRENCY)
     async with openai.AsyncOpenAI(
         base_url=url, api_key="none", max_retries=0, http_client=openai.DefaultAioHttpClient()
     ) as client:
 
-        async def one(seed: int, question: str) -> None:
+        async def one(seed: int, row: Row) -> None:
             async with gate:
-                await client.chat.completions.create(**_request(seed, question))
+                await client.chat.completions.create(**_request(seed, row, folder))
 
-        await asyncio.gather(*(one(seed, question) for seed, question in enumerate(asked)))
+        await asyncio.gather(*(one(seed, row) for seed, row in enumerate(rows)))
 
 
-def _request(seed: int, question: str) -> dict[str, Any]:
-    system = {"role": "system", "content": SYSTEM}
-    user = {"role": "user", "content": [{"type": "text", "text": question}]}
+def _request(seed: int, row: Row, folder: Path) -> dict[str, Any]:
+    content: list[dict[str, Any]] = []
+    if row.image is not None:
+        data = (folder / "images" / row.image.sha256[:2] / row.image.sha256).read_bytes()
+        url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+        content.append({"type": "image_url", "image_url": {"url": url}})
+    content.append({"type": "text", "text": row.question})
+    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": content}]
     sampling = {"temperature": 1.0, "top_p": 1.0, "max_tokens": 2048, "seed": seed, "stop": ["</answer>"]}
-    return {"model": "mock", "messages": [system, user], **sampling}
+    return {"model": "mock", "messages": messages, **sampling}
 
 
-async def shared(url: str, folder: Path, asked: list[str]) -> list[Draft | Reject]:
-    own = [f"{question} (process {os.getpid()})" for question in asked]
+async def shared(url: str, folder: Path, rows: list[Row]) -> list[Draft | Reject]:
+    own = [row._replace(question=f"{row.question} (process {os.getpid()})") for row in rows]
     return await darkroom(url, folder, own, in_all=IN_ALL)
 
 
-async def darkroom(url: str, folder: Path, asked: list[str], in_all: int | None = None) -> list[Draft | Reject]:
-    rows = [_sample(n, question) for n, question in enumerate(asked)]
+async def darkroom(url: str, folder: Path, rows: list[Row], in_all: int | None = None) -> list[Draft | Reject]:
+    samples = [_sample(n, row) for n, row in enumerate(rows)]
     with Ledger(f"sqlite:///{folder / 'ledger.sqlite'}") as ledger:
         calls = SharedCalls(ledger, url, in_all) if in_all else None
         endpoint = Endpoint(url, "mock", concurrency=CONCURRENCY)
         policy = OpenAIPolicy(endpoint, ImageStore(str(folder / "images")), shared=calls)
         async with RecordedPolicy(policy, ledger) as recorded:
-            return await map_rows(rows, lambda row: _draft(row, recorded), concurrency=policy.concurrency)
+            return await map_rows(samples, lambda row: _draft(row, recorded), concurrency=policy.concurrency)
 
 
 async def _draft(sample: Sample, policy: RecordedPolicy) -> Draft | Reject:
-    said = (message("system", SYSTEM), message("user", sample.question))
+    said = (message("system", SYSTEM), message("user", *map(ImagePart, sample.images), sample.question))
     task = Task(sample.sample_id, "counts", sample, (), {}, said, int(sample.sample_id))
     try:
         completion = await policy.write(CompletionRequest(said, ("</answer>",), task.seed, task))
@@ -91,11 +128,12 @@ async def _draft(sample: Sample, policy: RecordedPolicy) -> Draft | Reject:
     return Draft(sample.sample_id, sample.sample_id, "counts", (), "{}", completion.text, completion.usage, provenance)
 
 
-def _sample(n: int, question: str) -> Sample:
-    return Sample(str(n), "mock", f"row/{n}", "CC0-1.0", (), question, (), "", Truth(), "counts")
+def _sample(n: int, row: Row) -> Sample:
+    images = () if row.image is None else (row.image,)
+    return Sample(str(n), "mock", f"row/{n}", "CC0-1.0", images, row.question, (), "", Truth(), "counts")
 
 
-_CLIENTS: dict[str, Callable[[str, Path, list[str]], Awaitable[Any]]] = {
+_CLIENTS: dict[str, Callable[[str, Path, list[Row]], Awaitable[Any]]] = {
     "aiohttp": least,
     "bare": bare,
     "darkroom": darkroom,
@@ -104,9 +142,9 @@ _CLIENTS: dict[str, Callable[[str, Path, list[str]], Awaitable[Any]]] = {
 
 
 def main(kind: str, url: str, folder: str, n_rows: str) -> None:
-    asked = [f"What is row {n}?" for n in range(int(n_rows))]
+    rows = rows_about(Path(folder), int(n_rows))
     started, cpu_started = time.perf_counter(), time.process_time()
-    asyncio.run(_run(_CLIENTS[kind](url, Path(folder), asked)))
+    asyncio.run(_run(_CLIENTS[kind](url, Path(folder), rows)))
     figures = {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": time.process_time() - cpu_started,

@@ -1,0 +1,74 @@
+"""Calls with images beside bare clients, and text calls beside datatrove: CPU time and calls in flight."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from benchmarks.mock_endpoint import MockEndpoint
+from benchmarks.policy_client import store_pictures
+from benchmarks.rows import Bar, Row, count_row, median_row
+
+DATATROVE = "DATATROVE_PYTHON"
+"""The variable that names an interpreter with datatrove; without it that comparison is left out."""
+N_TEXT_CALLS, N_PICTURE_CALLS, N_FLIGHT_CALLS, CALLS_PER_PICTURE = 2_000, 300, 1_600, 8
+N_IN_FLIGHT = 200
+"""Of 256 that are allowed, at calls of 200 ms and more."""
+
+
+def measure_pictures(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
+    """One turn after the other of each client: ratios are of one turn."""
+    rows = []
+    for calls_per_picture, says in ((1, "one call each"), (CALLS_PER_PICTURE, f"{CALLS_PER_PICTURE} calls each")):
+        figures: dict[str, list[float]] = {kind: [] for kind in ("aiohttp", "bare", "darkroom")}
+        for _ in range(2 if quick else 5):
+            for kind, cpu in figures.items():
+                cpu.append(_cpu(endpoint, kind, N_PICTURE_CALLS, N_PICTURE_CALLS // calls_per_picture))
+        over = {
+            kind: [ours / theirs for ours, theirs in zip(figures["darkroom"], figures[kind], strict=True)]
+            for kind in ("aiohttp", "bare")
+        }
+        what = f"images of 308 kB, {says}"
+        rows += [median_row(f"{what}: CPU per 1,000 calls, {kind}", cpu, "s") for kind, cpu in figures.items()]
+        rows.append(median_row(f"{what}: CPU, whole layer over aiohttp", over["aiohttp"], "x", Bar("at most", 1.3)))
+        rows.append(median_row(f"{what}: CPU, whole layer over bare openai client", over["bare"], "x"))
+    return rows
+
+
+def measure_picture_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
+    rows = []
+    for seconds in (0.2, 2.0):
+        for kind, name in (("aiohttp", "bare aiohttp"), ("darkroom", "whole layer")):
+            _cpu(endpoint, kind, N_FLIGHT_CALLS, N_FLIGHT_CALLS // CALLS_PER_PICTURE, seconds=seconds)
+            typical, most = endpoint.typical_in_flight(), endpoint.counts()["most_in_flight"]
+            bar = Bar("at least", N_IN_FLIGHT) if kind == "darkroom" else None
+            rows.append(count_row(f"images: most calls in flight, {seconds:g} s a call, {name}", most, "calls", bar))
+            rows.append(count_row(f"the same, half of the time, {name}", typical, "calls"))
+    return rows
+
+
+def measure_datatrove(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
+    python = os.environ.get(DATATROVE)
+    if python is None:
+        return []
+    theirs, ours = [], []
+    for _ in range(2 if quick else 5):
+        endpoint.reset()
+        with tempfile.TemporaryDirectory() as folder:
+            figures = endpoint.run_datatrove(python, Path(folder), N_TEXT_CALLS)
+        theirs.append(figures["cpu_seconds"] / N_TEXT_CALLS * 1000)
+        ours.append(_cpu(endpoint, "darkroom", N_TEXT_CALLS, 0))
+    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+    return [
+        median_row("text: CPU per 1,000 calls, datatrove", theirs, "s"),
+        median_row("text: CPU per 1,000 calls, whole layer", ours, "s"),
+        median_row("text: CPU, whole layer over datatrove", ratios, "x", Bar("at most", 1.0)),
+    ]
+
+
+def _cpu(endpoint: MockEndpoint, kind: str, n_calls: int, n_pictures: int, *, seconds: float = 0.05) -> float:
+    """Seconds per 1,000 calls."""
+    endpoint.reset(seconds=seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        store_pictures(Path(folder), n_pictures)
+        cpu = float(endpoint.run(kind, Path(folder), n_calls)["cpu_seconds"])
+    return cpu / n_calls * 1000
