@@ -20,6 +20,7 @@ from assets.graph.partitions import source_partitions
 from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.rl import rl_assets
 from assets.launching import LauncherResource
+from assets.runs.lost_starts import lost_starts
 from pipelines.generation.recipes import Recipe
 from pipelines.generation.released import all_recipes
 from pipelines.storage.workspace import Workspace
@@ -53,7 +54,7 @@ def definitions() -> dg.Definitions:
             *dg.load_assets_from_modules([annotation, training]),
         ],
         jobs=jobs(recipes),
-        sensors=[annotation.annotation_sync, source_partitions],
+        sensors=[annotation.annotation_sync, source_partitions, lost_starts],
         resources={
             "workspace": WorkspaceResource(),
             "policy": PolicyResource.from_environment(),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from assets.graph.flywheel import FlywheelResource
 from assets.launching.launcher import LauncherResource
+from assets.runs.places import RunSettings
 from pipelines.models.policies.settings import EndpointSettings
 from pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
 
@@ -68,6 +69,12 @@ def page() -> str:
             "Whose questions a student writes on ([the flywheel](flywheel.md)).\n",
             FlywheelResource,
             "DARKROOM_FLYWHEEL_",
+        ),
+        (
+            "Runs on other machines",
+            "Where the shards' runs execute ([from a laptop to a cluster](scale.md)).\n",
+            RunSettings,
+            "DARKROOM_RUN_",
         ),
         ("Launching training", "Where the training assets run.\n", LauncherResource, "DARKROOM_LAUNCH"),
     ]

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from assets.cli import app
 from assets.graph.flywheel import FlywheelResource
 from assets.launching import LauncherResource
+from assets.runs.places import RunSettings
 from pipelines.models.policies.settings import EndpointSettings, Role
 from pipelines.storage.settings import WorkspaceSettings
 
@@ -57,6 +58,7 @@ def test_every_setting_is_on_the_settings_page_and_in_the_code() -> None:
     used |= {f"DARKROOM_{role}" for role in get_args(Role)}
     used |= {*EndpointSettings.variables("DARKROOM_POLICY").values(), *WorkspaceSettings.variables("DARKROOM").values()}
     used |= set(LauncherResource.variables("DARKROOM_LAUNCH").values())
+    used |= set(RunSettings.variables("DARKROOM_RUN_").values())
     used |= set(FlywheelResource.variables("DARKROOM_FLYWHEEL_").values())
     documented = set(re.findall(r"\bDARKROOM_[A-Z_]+\b", (ROOT / "docs" / "settings.md").read_text()))
     assert used == documented

@@ -16,6 +16,13 @@ RlQuota = Annotated[
     list[str] | None,
     typer.Option(help="RL rows of one source, or of `annotated` for human annotations: vstar=3000; repeatable."),
 ]
+_On = Annotated[
+    str,
+    typer.Option(
+        metavar="PLACE",
+        help="Where the shards' runs execute: ray://HOST:PORT, http://HOST:8265 or auto (Ray), slurm, kubernetes.",
+    ),
+]
 
 
 def demo(
@@ -45,13 +52,19 @@ def materialize_command(
     quota: Annotated[
         list[str] | None, typer.Option(help="Accepted rows of one family, as in crop=200; repeatable.")
     ] = None,
+    on: _On = "here",
 ) -> None:
     """Build the SFT datasets of a source: every family's stages on every shard, then the datasets.
 
     The same runs as in the UI, on the same Dagster instance. Re-running skips finished work. With --rows or --quota a
     family stops calling its policy once it has its rows; raising the number later pays only for the difference.
 
+    With --on every shard is one run on a cluster, queued by Dagster, and repeated on another node when its worker is
+    lost. It needs PostgreSQL and a home that all machines see (docs/scale.md).
+
     `darkroom materialize photos --rows 5000 --quota crop=1000`
+
+    `darkroom materialize photos --on ray://head:10001`
     """
     with errors_as_messages():
         from assets.runs.build import build_sft
@@ -59,26 +72,27 @@ def materialize_command(
 
         families = _checked_families(family or [])
         quotas = quotas_of(quota or [], "FAMILY", load_recipes())
-        build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas)
+        build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas, place=on)
 
 
 def rl_command(
     source: Annotated[str, typer.Argument(help="Name of the source; `darkroom sources list` shows them.")],
     rows: RlRows = None,
     quota: RlQuota = None,
+    on: _On = "here",
 ) -> None:
     """Build the RL dataset: select a source's questions, measure them, and ship those of all sources.
 
     The stages: candidates with a reliable grader, checked labels, pass rates of the student (DARKROOM_STUDENT…), tool
     necessity, visual suitability by eight votes. Every answer is stored in the ledger: re-running skips finished work,
-    and an interrupted run resumes where it stopped.
+    and an interrupted run resumes where it stopped. With --on every shard is one run on a cluster (docs/scale.md).
 
     `darkroom rl mmk12 --rows 10000`
     """
     with errors_as_messages():
         from assets.runs.build import build_rl
 
-        build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"))
+        build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"), place=on)
 
 
 def home() -> None:

@@ -92,7 +92,7 @@ class SlurmJob(HandedOverJob):
 
     def stop(self) -> None:
         """``scancel``; Slurm ends all processes of the job."""
-        _slurm("scancel", self.job_id)
+        cancel(self.job_id)
         deadline = time.monotonic() + _STOP_SECONDS
         while _is_queued(self.job_id) and time.monotonic() < deadline:
             time.sleep(0.5)
@@ -110,6 +110,16 @@ def job_of(script: Path) -> str:
     return jobs.get(str(script), "")
 
 
+def queued_jobs() -> set[str]:
+    """The ids of this user's jobs that wait or run. Raises ``LaunchError``."""
+    return set(_slurm("squeue", "--noheader", "--me", "--format", "%i").split())
+
+
+def cancel(job_id: str) -> None:
+    """Raises ``LaunchError``."""
+    _slurm("scancel", job_id)
+
+
 def _is_queued(job_id: str) -> bool:
     command = ["squeue", "--noheader", "--jobs", job_id, "--format", "%T"]
     query = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -122,8 +132,8 @@ def _slurm(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except FileNotFoundError as error:
         raise LaunchError(
-            f"there is no {command[0]} on this machine: set `submit` off (DARKROOM_LAUNCH_SUBMIT=0), and start the "
-            "written script where Slurm is"
+            f"there is no {command[0]} on this machine: start runs from a machine of the Slurm cluster; for training, "
+            "set `submit` off (DARKROOM_LAUNCH_SUBMIT=0), and start the written script there"
         ) from error
     except subprocess.CalledProcessError as error:
         raise LaunchError(f"{' '.join(command)}: {error.stderr.strip()}") from error

@@ -29,7 +29,10 @@ from assets.definitions import (
 from assets.graph.families import stage_key
 from assets.graph.partitions import update_partitions
 from assets.graph.resources import PolicyResource
+from assets.runs.elsewhere import materialize_elsewhere
 from assets.runs.instance import MaterializationFailed, close_abandoned_runs, materialize, prepare_dagster_home
+from assets.runs.places import HERE, PlaceError
+from assets.runs.queue import check_place
 from assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
 from pipelines.generation import released
 from pipelines.generation.engine import STAGES
@@ -52,13 +55,15 @@ def build_sft(
     n_rows: int | None = None,
     family_quotas: Mapping[str, int] | None = None,
     rl_source: str = "",
+    place: str = HERE,
 ) -> None:
     """Materialises ``families`` (empty: all) on every shard of a source, ships the datasets, and trains if ``train``.
 
     ``rl_source``: RL prompts to build too, with the bundled annotations (`make demo`). With ``n_rows`` (in the
-    published mixture) or ``family_quotas``, families stop drafting when they have their rows. Finished work is
-    skipped. Prints the summary, also after a failed job. Raises ``SourceError`` and ``PolicyUnavailable`` before any
-    work, ``MaterializationFailed`` with the asset's message.
+    published mixture) or ``family_quotas``, families stop drafting when they have their rows. ``place``: where the
+    shards' runs execute; datasets and training are made here. Finished work is skipped. Prints the summary, also after
+    a failed job. Raises ``SourceError``, ``PlaceError`` and ``PolicyUnavailable`` before any work,
+    ``MaterializationFailed`` with the asset's message.
     """
     with Workspace.from_environment() as workspace:
         recipes = families_of(workspace, source)
@@ -70,8 +75,13 @@ def build_sft(
         if rl_source:
             used["rl"] = _partitions_of(catalog, rl_source)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
+        if place != HERE and mixture:
+            raise PlaceError(
+                "--rows and --quota fill one shard after the other, and --on works on all at once: build all rows with "
+                "--on, then ship as many as you want with --rows or --quota and without --on; nothing is paid again"
+            )
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
-        with _summarised(summarise), _jobs(console, workspace, used) as jobs:
+        with _summarised(summarise), _jobs(console, workspace, used, place) as jobs:
             _build_families(jobs, chosen, partitions, mixture)
             if rl_source:
                 jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
@@ -87,9 +97,15 @@ def families_of(workspace: Workspace, source: str) -> list[Recipe]:
 
 
 def build_rl(
-    console: Console, source: str, *, n_rows: int | None = None, source_quotas: Mapping[str, int] | None = None
+    console: Console,
+    source: str,
+    *,
+    n_rows: int | None = None,
+    source_quotas: Mapping[str, int] | None = None,
+    place: str = HERE,
 ) -> None:
-    """Materialises every RL stage on every shard of a source, then the RL dataset. Finished work is skipped.
+    """Materialises every RL stage on every shard of a source, at ``place``, then the RL dataset here. Finished work is
+    skipped.
 
     Prints the summary, also after a failed job. Raises ``SourceError`` before any work, ``MaterializationFailed`` with
     the asset's message.
@@ -99,7 +115,7 @@ def build_rl(
         partitions = _partitions_of(catalog, source)
         mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
         summarise = partial(print_rl_summary, console, workspace, list(catalog))
-        with _summarised(summarise), _jobs(console, workspace, {"rl": partitions}) as jobs:
+        with _summarised(summarise), _jobs(console, workspace, {"rl": partitions}, place) as jobs:
             _build_rl_stages(jobs, partitions, mix=mix)
 
 
@@ -126,8 +142,8 @@ def build_annotated(
 
 
 class _Jobs:
-    def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance) -> None:
-        self.console, self.workspace, self._instance = console, workspace, instance
+    def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, place: str) -> None:
+        self.console, self.workspace, self._instance, self.place = console, workspace, instance, place
         self._definitions = definitions()
 
     def run(
@@ -141,18 +157,27 @@ class _Jobs:
         job = self._definitions.resolve_job_def(name)
         materialize(job, self._instance, self.console, partition=partition, settings=settings, only=only)
 
+    def run_elsewhere(self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None) -> None:
+        """One run for each shard, at ``place``."""
+        job = self._definitions.resolve_job_def(name)
+        materialize_elsewhere(job, self._instance, self.console, place=self.place, partitions=partitions, only=only)
+
     def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
         return self.workspace.tables.n_rows(TableKey(asset, partition))
 
 
 @contextmanager
-def _jobs(console: Console, workspace: Workspace, used: Mapping[Use, Sequence[str]] | None = None) -> Iterator[_Jobs]:
-    """``used``: shards that the jobs run on, whatever their source is for."""
+def _jobs(
+    console: Console, workspace: Workspace, used: Mapping[Use, Sequence[str]] | None = None, place: str = HERE
+) -> Iterator[_Jobs]:
+    """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlaceError``."""
     prepare_dagster_home(workspace)
     with dg.DagsterInstance.get() as instance:
+        if place != HERE:
+            check_place(instance, place)
         close_abandoned_runs(instance)
         update_partitions(workspace, instance, used)
-        yield _Jobs(console, workspace, instance)
+        yield _Jobs(console, workspace, instance, place)
 
 
 @contextmanager
@@ -189,7 +214,9 @@ def _build_families(
     families = {recipe.family for recipe in recipes}
     family_quotas = {family: n_rows for family, n_rows in mixture.items() if family in families}
     accepted = dict.fromkeys(family_quotas, 0)
-    for partition in partitions:
+    if jobs.place != HERE:
+        jobs.run_elsewhere(RELEASED if _is_released(recipes) else SFT, partitions, only=_stages(recipes))
+    for partition in partitions if jobs.place == HERE else ():
         missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
         for family, n_accepted in _fill_shard(jobs, recipes, partition, missing).items():
             accepted[family] += n_accepted
@@ -201,7 +228,7 @@ def _fill_shard(jobs: _Jobs, recipes: Sequence[Recipe], partition: str, missing:
 
     Returns the accepted rows by family.
     """
-    stages = [stage_key(recipe.family, stage) for recipe in recipes for stage in (*STAGES, "rejects")]
+    stages = _stages(recipes)
     job = RELEASED if _is_released(recipes) else SFT
     jobs.run(SAMPLES, partition=partition)
     n_drafts = {family: next_limit(n_rows, None) or 0 for family, n_rows in missing.items()}
@@ -218,13 +245,19 @@ def _fill_shard(jobs: _Jobs, recipes: Sequence[Recipe], partition: str, missing:
         n_drafts |= {family: limit for family, limit in limits.items() if limit}
 
 
+def _stages(recipes: Sequence[Recipe]) -> list[dg.AssetKey]:
+    return [stage_key(recipe.family, stage) for recipe in recipes for stage in (*STAGES, "rejects")]
+
+
 def _is_released(recipes: Sequence[Recipe]) -> bool:
     return any(recipe.writer == "released" for recipe in recipes)
 
 
 def _build_rl_stages(jobs: _Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
     """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
-    for partition in partitions:
+    if jobs.place != HERE:
+        jobs.run_elsewhere(RL, partitions)
+    for partition in partitions if jobs.place == HERE else ():
         jobs.run(SAMPLES, partition=partition)
         jobs.run(RL, partition=partition)
     jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)

@@ -21,8 +21,12 @@ from pipelines.records.digest import digest_bytes
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
 
-_FORMER_SETTINGS = {"23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6"}
-"""Digests of the files that Darkroom wrote before: without what notices and repeats lost runs."""
+_FORMER_SETTINGS = {
+    "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
+    "821c91598672f7e4cee1c239abc581c4c034abb6257fd510f9794fa686524f24",
+}
+"""Digests of the files that Darkroom wrote before: without what notices and repeats lost runs, and without other
+places than this machine."""
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
@@ -98,12 +102,15 @@ def materialize(
     }
     for event in run.get_asset_materialization_events():
         materialization = event.step_materialization_data.materialization
-        console.print(_line(materialization, durations.get(event.step_key)), highlight=False, soft_wrap=True)
+        console.print(
+            materialization_line(materialization, durations.get(event.step_key)), highlight=False, soft_wrap=True
+        )
     if not run.success:
         raise MaterializationFailed("\n".join(_failures(run)))
 
 
-def _line(materialization: dg.AssetMaterialization, seconds: float | None) -> str:
+def materialization_line(materialization: dg.AssetMaterialization, seconds: float | None) -> str:
+    """What the terminal shows of one asset: its counts, final metrics and duration."""
     values = {name: value.value for name, value in materialization.metadata.items()}
     counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
     final_metrics = [
@@ -117,7 +124,7 @@ def _line(materialization: dg.AssetMaterialization, seconds: float | None) -> st
     return f"  {asset:<34}{''.join(counts + final_metrics)}{duration}{mark}"
 
 
-def _root_cause(failure: Any) -> str:
+def root_cause(failure: Any) -> str:
     """The message of the first error; the whole trace is in the UI."""
     error = failure.error
     while error is not None and error.cause is not None:
@@ -127,7 +134,7 @@ def _root_cause(failure: Any) -> str:
 
 def _failures(run: dg.ExecuteInProcessResult) -> list[str]:
     steps = [
-        f"{event.step_key}: {_root_cause(event.step_failure_data)}" for event in run.all_events if event.is_step_failure
+        f"{event.step_key}: {root_cause(event.step_failure_data)}" for event in run.all_events if event.is_step_failure
     ]
     checks = [
         f"check {check.check_name} of {check.asset_key.to_user_string()} failed: "

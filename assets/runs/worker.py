@@ -21,6 +21,12 @@ def worker_tags(run_id: str) -> dict[str, str]:
     return {WORKER_TAG: f"{run_id}/{socket.gethostname()}/{known_process(os.getpid())}"}
 
 
+def host_of(run: dg.DagsterRun) -> str:
+    """The machine that works, or worked, on the run; empty before it began."""
+    run_id, host, _ = (run.tags.get(WORKER_TAG) or "//").split("/", 2)
+    return host if run_id == run.run_id else ""
+
+
 def is_abandoned(run: dg.DagsterRun) -> bool:
     """Whether the run's process was one of this machine and is gone."""
     run_id, host, process = (run.tags.get(WORKER_TAG) or "//").split("/", 2)

@@ -20,7 +20,7 @@ from tests.conftest import SmallSource
 PARTITION = "signs-0000"
 
 
-def add_signs(workspace: Workspace, source: SmallSource, folder: Path) -> Path:
+def add_signs(workspace: Workspace, source: SmallSource, folder: Path, *, n_shards: int = 1) -> Path:
     """The small source as a folder with a questions file, added to the catalog as ``signs``."""
     folder.mkdir()
     lines = []
@@ -31,7 +31,11 @@ def add_signs(workspace: Workspace, source: SmallSource, folder: Path) -> Path:
         lines.append(json.dumps(line))
     (folder / "questions.jsonl").write_text("\n".join(lines))
     config = SourceConfig(
-        kind="jsonl", path=str(folder), questions=str(folder / "questions.jsonl"), columns=Columns(boxes="boxes")
+        kind="jsonl",
+        path=str(folder),
+        questions=str(folder / "questions.jsonl"),
+        columns=Columns(boxes="boxes"),
+        n_shards=n_shards,
     )
     Catalog(workspace.sources).add("signs", config)
     return folder

@@ -1,15 +1,11 @@
-"""Training on a Ray cluster: a real one of this machine, from Ray's own package, which is installed nowhere else."""
+"""Training on a Ray cluster: a real one of this machine."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +14,8 @@ import psutil
 import pytest
 
 from assets.launching import LauncherResource
-from scripts.ports import free_port
 from tests.assets.launching.test_launching import failure, losses, materialized, run
+from tests.e2e.ray_cluster import ray_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,54 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """The address of a cluster's dashboard."""
-    # a short path: it holds the cluster's sockets, whose paths have at most 107 bytes
-    folder, dashboard = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp")), free_port()
-    uv = str(Path(sys.executable).with_name("uv"))
-    command = [
-        uv,
-        "tool",
-        "run",
-        "--python",
-        sys.executable,
-        "--from",
-        "ray[default]==2.60.*",
-        "ray",
-        "start",
-        "--head",
-    ]
-    ports = ["--port", str(free_port()), "--dashboard-host", "127.0.0.1", "--dashboard-port", str(dashboard)]
-    ports += ["--dashboard-agent-listen-port", str(free_port())]
-    settings = ["--block", "--disable-usage-stats", "--num-cpus", "2", "--temp-dir", str(folder)]
-    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_DISABLE_DOCKER_CPU_WARNING": "1"}
-    environment["RAY_memory_monitor_refresh_ms"] = "0"  # it kills jobs where others use the machine's memory
-    log = (folder / "log").open("wb")
-    with subprocess.Popen(
-        [*command, *ports, *settings], env=environment, stdout=log, stderr=log, start_new_session=True
-    ) as process:
-        url = f"http://127.0.0.1:{dashboard}"
-        try:
-            wait_for(f"{url}/api/version", process, folder / "log")
-            yield url
-        finally:
-            ended = process.poll() is not None  # what it said is the test's message, and no error of the tidying
-            tree = [] if ended else [process, *psutil.Process(process.pid).children(recursive=True)]
-            for member in tree:
-                if psutil.pid_exists(member.pid):
-                    os.kill(member.pid, signal.SIGKILL)
-            log.close()
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 6000
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return
-        except OSError:
-            assert process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(1)
+    with ray_cluster(n_workers=1) as started:
+        yield started.url
 
 
 @pytest.fixture

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -20,91 +15,16 @@ import psutil
 import pytest
 
 from assets.launching import LauncherResource
-from scripts.ports import free_port
 from tests.assets.launching.test_launching import failure, losses, materialized, run
+from tests.e2e.slurm_cluster import slurm_cluster, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIGURATION = """\
-ClusterName=darkroom
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={controller_port}
-SlurmdPort={node_port}
-AuthType=auth/munge
-CryptoType=crypto/munge
-AuthInfo=socket={folder}/munge.socket
-SlurmUser={user}
-SlurmdUser={user}
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-MpiDefault=none
-ReturnToService=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs={n_cpus} State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
-
-
-@contextmanager
-def daemon(*command: str) -> Iterator[None]:
-    """A daemon that stays in the foreground; killed at the end."""
-    program = shutil.which(command[0], path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None:
-        pytest.skip(f"{command[0]} is not installed; `make e2e` installs it")
-    with subprocess.Popen([program, *command[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Slurm that takes jobs; the file with its configuration."""
-    folder = tmp_path_factory.mktemp("slurm")
-    for part in ("state", "spool"):
-        (folder / part).mkdir()
-    configuration = folder / "slurm.conf"
-    configuration.write_text(
-        CONFIGURATION.format(
-            host=socket.gethostname().partition(".")[0],
-            folder=folder,
-            user=getpass.getuser(),
-            n_cpus=os.cpu_count(),
-            controller_port=free_port(),
-            node_port=free_port(),
-        )
-    )
-    key = folder / "munge.key"
-    key.write_bytes(os.urandom(64))
-    key.chmod(0o400)
-    own = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLURM_CONF", str(configuration))
-        stack.enter_context(daemon("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", *own))
-        wait_until((folder / "munge.socket").exists)
-        stack.enter_context(daemon("slurmctld", "-D"))
-        stack.enter_context(daemon("slurmd", "-D"))
-        wait_until(is_idle)
-        yield str(configuration)
-
-
-def is_idle() -> bool:
-    said = subprocess.run(["sinfo", "--noheader", "--format", "%T"], capture_output=True, text=True, check=False)
-    return said.stdout.strip() == "idle"
-
-
-def wait_until(reached: Callable[[], bool], *, seconds: float = 600.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as configuration:
+        yield configuration
 
 
 @pytest.fixture

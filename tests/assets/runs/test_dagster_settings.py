@@ -10,7 +10,7 @@ import pytest
 from dagster._core.instance.config import dagster_instance_config
 
 from assets.runs.instance import prepare_dagster_home, refresh_dagster
-from assets.runs.worker import LocalRunLauncher
+from assets.runs.places import PlacedRunLauncher
 from pipelines.storage.workspace import Workspace
 
 FORMER = """telemetry:
@@ -21,6 +21,15 @@ concurrency:
   runs:
     max_concurrent_runs: 2
 """
+
+
+def here_only() -> str:
+    """The file of before runs could be elsewhere."""
+    now = (files("assets") / "dagster.yaml").read_text()
+    launcher = "run_launcher: {module: assets.runs.worker, class: LocalRunLauncher}"
+    return now.replace("run_launcher: {module: assets.runs.places, class: PlacedRunLauncher}", launcher).replace(
+        "is gone; runs elsewhere need PostgreSQL (docs/scale.md)\n", "is gone\n"
+    )
 
 
 @pytest.fixture
@@ -51,12 +60,14 @@ def test_the_settings_repeat_lost_runs_and_no_failed_stage(
 def test_an_instance_with_the_settings_looks_after_its_runs(workspace: Workspace, own_home: Path) -> None:
     prepare_dagster_home(workspace)
     with dg.DagsterInstance.get() as instance:
-        assert isinstance(instance.run_launcher, LocalRunLauncher)
+        assert isinstance(instance.run_launcher, PlacedRunLauncher)
         assert instance.run_retries_enabled
 
 
 @pytest.mark.parametrize(
-    ("before", "is_replaced"), [(FORMER, True), (FORMER.replace("2", "9"), False)], ids=["former", "own"]
+    ("before", "is_replaced"),
+    [(FORMER, True), (here_only(), True), (FORMER.replace("2", "9"), False)],
+    ids=["former", "before other places", "own"],
 )
 def test_settings_of_an_earlier_version_are_replaced_and_those_of_users_are_not(
     workspace: Workspace, own_home: Path, before: str, is_replaced: bool

@@ -1,0 +1,80 @@
+"""Dagster's daemon for as long as a command waits for queued runs, unless one is running already.
+
+The daemon launches what is in the queue, notices lost runs and repeats them; beside `make ui` there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.instance import DagsterInstance
+
+from sandbox.errors import UserError
+
+WORKSPACE = str(files("assets") / "workspace.yaml")
+_QUEUE = "QUEUED_RUN_COORDINATOR"
+_ALIVE_SECONDS = 90.0
+"""It gives a sign of life every 30 s."""
+_LOG_CHARACTERS = 1000
+
+
+class DaemonEnded(UserError):
+    """The daemon ended by itself; says why."""
+
+
+class Daemon:
+    """The daemon of an instance: found, or started here."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self._instance = instance
+        self._log = Path(instance.root_directory) / "daemon.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ensure(self) -> None:
+        """Starts one where none gives signs of life. Raises ``DaemonEnded`` when the own one has ended."""
+        if self._process is not None:
+            if self._process.poll() is not None:
+                said = self._log.read_text(errors="replace")[-_LOG_CHARACTERS:]
+                raise DaemonEnded(
+                    f"Dagster's daemon ended with status {self._process.returncode}; {self._log}:\n{said}"
+                )
+        elif not is_alive(self._instance):
+            self._process = self._start()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # ended with this command, also where it is killed
+        supervised = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid())]
+        command = [*supervised, sys.executable, "-m", "dagster._daemon", "run", "-w", WORKSPACE]
+        environment = {"DAGSTER_GRPC_TIMEOUT_SECONDS": "600", **os.environ}
+        with self._log.open("wb") as log:
+            return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+@contextmanager
+def daemon(instance: dg.DagsterInstance) -> Iterator[Daemon]:
+    """Stops it at the end, if it was started here."""
+    found = Daemon(instance)
+    try:
+        found.ensure()
+        yield found
+    finally:
+        found.stop()
+
+
+def is_alive(instance: DagsterInstance) -> bool:
+    """Whether a daemon that launches queued runs gave a sign of life lately."""
+    sign = instance.get_daemon_heartbeats().get(_QUEUE)
+    return sign is not None and time.time() - sign.timestamp < _ALIVE_SECONDS

@@ -1,0 +1,78 @@
+"""A job on shards that run on other machines, as a command shows it: lines of each shard as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import dagster as dg
+from dagster._core.events import DagsterEventType
+from rich.console import Console
+
+from assets.runs.daemon import daemon
+from assets.runs.instance import MaterializationFailed, materialization_line, root_cause
+from assets.runs.queue import QueuedRuns
+from assets.runs.worker import host_of
+
+_SECONDS = 2.0
+
+
+def materialize_elsewhere(
+    job: dg.JobDefinition,
+    instance: dg.DagsterInstance,
+    console: Console,
+    *,
+    place: str,
+    partitions: Sequence[str],
+    only: Sequence[dg.AssetKey] | None = None,
+) -> None:
+    """Queues a run for each of the ``partitions`` and waits for all; Ctrl-C cancels them, a killed command leaves them.
+
+    A shard that failed stops no other. Raises ``MaterializationFailed`` with the message of each.
+    """
+    runs, failures = QueuedRuns(instance, job, place), []
+    runs.submit(partitions, only)
+    with daemon(instance) as watch, console.status(f"{job.name} …") as status:
+        try:
+            while runs.n_open():
+                watch.ensure()
+                for partition, run in runs.ended():
+                    _print(console, instance, partition, run)
+                    if not run.is_success:
+                        failures += [f"{partition}: {reason}" for reason in _reasons(instance, run)]
+                n_ended, n_running = len(partitions) - runs.n_open(), runs.n_running()
+                status.update(
+                    f"{job.name} on {place} … {n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
+                )
+                time.sleep(_SECONDS)
+        except KeyboardInterrupt:
+            runs.cancel()
+            raise
+    if failures:
+        raise MaterializationFailed("\n".join(failures))
+
+
+def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: dg.DagsterRun) -> None:
+    stats = instance.get_run_stats(run.run_id)
+    seconds = f"{stats.end_time - stats.start_time:.1f} s" if stats.start_time and stats.end_time else "not started"
+    host, repeated = host_of(run), int(run.tags.get("dagster/retry_number", 0))
+    where = f" on {host}" if host else ""
+    again = f", repeated {repeated} time{'s' if repeated > 1 else ''}" if repeated else ""
+    console.print(f"[bold]{run.job_name} {partition}[/bold]  {seconds}{where}{again}")
+    events = instance.all_logs(
+        run.run_id, of_type={DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.STEP_SUCCESS}
+    )
+    found = [event.dagster_event for event in events if event.dagster_event is not None]
+    durations = {event.step_key: event.step_success_data.duration_ms / 1000 for event in found if event.is_step_success}
+    for event in found:
+        if event.is_step_materialization:
+            line = materialization_line(event.step_materialization_data.materialization, durations.get(event.step_key))
+            console.print(line, highlight=False, soft_wrap=True)
+
+
+def _reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
+    """Why it failed: the first error of each step; of a run that was lost, what was noticed."""
+    wanted = {DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
+    events = [log.dagster_event for log in instance.all_logs(run.run_id, of_type=wanted) if log.dagster_event]
+    steps = [f"{event.step_key}: {root_cause(event.step_failure_data)}" for event in events if event.is_step_failure]
+    return steps or [event.message or "failed" for event in events if not event.is_step_failure]

@@ -1,0 +1,127 @@
+"""Runs that are queued for other machines: one per shard, submitted as the UI does it, and waited for.
+
+Dagster's queue, its limits, its monitoring and its repeats do the work; a command adds runs and reads their events. A
+shard whose run is queued or running already, from a command that was killed, is waited for and not submitted again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import dagster as dg
+from dagster._core.code_pointer import CodePointer
+from dagster._core.origin import RepositoryPythonOrigin
+from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+
+from assets.runs.places import KUBERNETES, TAG, PlacedRunLauncher, PlaceError, check_databases, kind_of
+from pipelines.records.digest import digest
+
+MODULE, ATTRIBUTE, LOCATION = "assets.definitions", "defs", "darkroom"
+_PARTITION_TAG, _SELECTION_TAG = "dagster/partition", "darkroom/assets"
+_WILL_RETRY_TAG, _REPEATED_BY_TAG = "dagster/will_retry", "dagster/auto_retry_run_id"
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+_UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
+
+
+class QueuedRuns:
+    """The runs of one job on shards, at ``place``."""
+
+    def __init__(self, instance: dg.DagsterInstance, job: dg.JobDefinition, place: str) -> None:
+        self._instance, self._job, self._place = instance, job, place
+        self._partitions: dict[str, str] = {}
+
+    def submit(self, partitions: Sequence[str], only: Sequence[dg.AssetKey] | None = None) -> None:
+        """Queues one run for each shard."""
+        selection = digest(sorted(key.to_user_string() for key in only))[:16] if only else "all"
+        job = self._job.get_subset(asset_selection=set(only)) if only else self._job
+        queued = self._queued(selection)
+        for partition in partitions:
+            run_id = queued.get(partition) or self._submitted(job, partition, only, selection)
+            self._partitions[run_id] = partition
+
+    def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
+        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not."""
+        unfinished = set(self._instance.get_run_ids(self._filter(_UNFINISHED)))
+        for run_id in [run_id for run_id in self._partitions if run_id not in unfinished]:
+            run = self._instance.get_run_by_id(run_id)
+            if run is None or run.status in _UNFINISHED:
+                continue
+            if repeated := run.tags.get(_REPEATED_BY_TAG):
+                self._partitions[repeated] = self._partitions.pop(run_id)
+            elif not self._will_be_repeated(run):
+                yield self._partitions.pop(run_id), run
+
+    def n_open(self) -> int:
+        """Shards that have not ended."""
+        return len(self._partitions)
+
+    def n_running(self) -> int:
+        """Shards on which a worker works."""
+        running = self._instance.get_run_ids(self._filter([dg.DagsterRunStatus.STARTED]))
+        return len(self._partitions.keys() & set(running))
+
+    def cancel(self) -> None:
+        """Ends all that are queued or running."""
+        for run_id in self._partitions.keys() & set(self._instance.get_run_ids(self._filter(_UNFINISHED))):
+            self._instance.run_coordinator.cancel_run(run_id)
+
+    def _filter(self, statuses: Sequence[dg.DagsterRunStatus]) -> dg.RunsFilter:
+        return dg.RunsFilter(job_name=self._job.name, statuses=statuses)
+
+    def _will_be_repeated(self, run: dg.DagsterRun) -> bool:
+        """Dagster decides a moment after a run has failed, and says so in a tag."""
+        if run.status != dg.DagsterRunStatus.FAILURE:
+            return False
+        undecided = "true" if self._instance.run_retries_enabled else "false"
+        return run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
+
+    def _submitted(
+        self, job: dg.JobDefinition, partition: str, only: Sequence[dg.AssetKey] | None, selection: str
+    ) -> str:
+        run = self._instance.create_run_for_job(
+            job,
+            tags={_PARTITION_TAG: partition, TAG: self._place, _SELECTION_TAG: selection},
+            asset_selection=frozenset(only) if only else None,
+            remote_job_origin=_location().get_job_origin(self._job.name),
+            job_code_origin=_code().get_job_origin(self._job.name),
+        )
+        # the queue needs no workspace: the daemon that launches the run has one
+        self._instance.submit_run(run.run_id, workspace=None)  # type: ignore[arg-type]
+        return run.run_id
+
+    def _queued(self, selection: str) -> dict[str, str]:
+        """Unfinished runs of the same, by shard."""
+        tags = {_SELECTION_TAG: selection, TAG: self._place}
+        runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=_UNFINISHED, tags=tags))
+        return {run.tags[_PARTITION_TAG]: run.run_id for run in runs if _PARTITION_TAG in run.tags}
+
+
+def check_place(instance: dg.DagsterInstance, place: str) -> None:
+    """Raises ``PlaceError`` where runs of this instance cannot get to ``place``."""
+    kind, launcher = kind_of(place), instance.run_launcher
+    check_databases(instance)
+    if kind == KUBERNETES:
+        if type(launcher).__name__ != "K8sRunLauncher":
+            raise PlaceError("dagster.yaml names another launcher: copy assets/kubernetes/dagster.yaml there")
+        return
+    if not isinstance(launcher, PlacedRunLauncher):
+        raise PlaceError(
+            "dagster.yaml names another launcher: put `run_launcher: {module: assets.runs.places, class: "
+            "PlacedRunLauncher}` there"
+        )
+    launcher.check(place)
+
+
+def _code() -> RepositoryPythonOrigin:
+    return RepositoryPythonOrigin(
+        executable_path=sys.executable,
+        code_pointer=CodePointer.from_module(MODULE, ATTRIBUTE, None),
+        entry_point=[sys.executable, "-m", "dagster"],
+    )
+
+
+def _location() -> RemoteRepositoryOrigin:
+    target = LoadableTargetOrigin(executable_path=sys.executable, module_name=MODULE)
+    return RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, LOCATION), "__repository__")

@@ -1,0 +1,202 @@
+"""Where a run executes: by its tag, the environment, or here; what is missing is said in one line with the mend."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.code_pointer import CodePointer
+from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
+from dagster._core.launcher.base import RunLauncher
+from dagster._core.origin import RepositoryPythonOrigin
+
+from assets.runs import lost_starts, places
+from assets.runs.lost_starts import fail_lost_starts
+from assets.runs.places import (
+    HERE,
+    TAG,
+    PlaceError,
+    RunSettings,
+    check_databases,
+    forwarded,
+    kind_of,
+)
+from assets.runs.worker import LocalRunLauncher
+from scripts.ports import free_port
+
+RUN = "00000000-0000-4000-8000-000000000001"
+LAUNCHER = {"module": "assets.runs.places", "class": "PlacedRunLauncher"}
+
+
+class Recorder(RunLauncher):
+    """Stands for a cluster that this machine has not: it launches nothing, and says what it was asked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launched: list[dg.DagsterRun] = []
+        self.health = WorkerStatus.RUNNING
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        self.launched.append(context.dagster_run)
+
+    def terminate(self, run_id: str) -> bool:
+        return True
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
+        return CheckRunHealthResult(self.health, "as the test says")
+
+
+@pytest.fixture
+def recorders(monkeypatch: pytest.MonkeyPatch) -> dict[str, Recorder]:
+    """Of each place that was asked for; the databases are not looked at."""
+    made: dict[str, Recorder] = {}
+    monkeypatch.setattr(places, "_launcher", lambda place, settings: made.setdefault(place, Recorder()))
+    monkeypatch.setattr(places, "check_databases", lambda instance: None)
+    return made
+
+
+@pytest.fixture
+def placed() -> Any:
+    with dg.instance_for_test(overrides={"run_launcher": LAUNCHER}) as instance:
+        yield instance
+
+
+def launched(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
+    origin = RepositoryPythonOrigin(
+        sys.executable, CodePointer.from_module("assets.definitions", "defs", None), entry_point=["dagster"]
+    )
+    run = dg.DagsterRun("job", run_id=RUN, status=status, tags=tags, job_code_origin=origin.get_job_origin("job"))
+    instance.add_run(run)
+    instance.run_launcher.launch_run(LaunchRunContext(run, workspace=None))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("ray://head:10001", "ray"),
+        ("http://head:8265", "ray"),
+        ("auto", "ray"),
+        ("slurm", "slurm"),
+        ("kubernetes", "kubernetes"),
+        ("here", "here"),
+    ],
+)
+def test_a_place_is_an_address_of_ray_or_a_name(place: str, kind: str) -> None:
+    assert kind_of(place) == kind
+
+
+def test_what_is_no_place_is_answered_with_those_that_are() -> None:
+    with pytest.raises(PlaceError, match=r"'head:10001' is no place for runs: `ray://HOST:PORT`.*`slurm`"):
+        kind_of("head:10001")
+
+
+def test_a_run_executes_where_its_tag_says_and_else_where_the_environment_says(
+    placed: dg.DagsterInstance, recorders: dict[str, Recorder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DARKROOM_RUN_ON", "ray://of-the-environment:1")
+    launched(placed, dg.DagsterRunStatus.STARTING, **{TAG: "ray://of-the-tag:1"})
+    assert list(recorders) == ["ray://of-the-tag:1"]
+    placed.delete_run(RUN)
+    launched(placed, dg.DagsterRunStatus.STARTING)
+    assert list(recorders) == ["ray://of-the-tag:1", "ray://of-the-environment:1"]
+    monkeypatch.delenv("DARKROOM_RUN_ON")
+    run = placed.get_run_by_id(RUN)
+    assert run is not None
+    assert run.tags[TAG] == "ray://of-the-environment:1", "it is looked for where it was launched"
+    placed.run_launcher.check_run_worker_health(run)
+    assert len(recorders) == 2
+
+
+def test_a_run_elsewhere_is_started_by_the_python_of_its_code_and_not_by_the_workers_path(
+    placed: dg.DagsterInstance, recorders: dict[str, Recorder]
+) -> None:
+    launched(placed, dg.DagsterRunStatus.STARTING, **{TAG: "auto"})
+    (run,) = recorders["auto"].launched
+    assert run.job_code_origin is not None
+    assert run.job_code_origin.repository_origin.entry_point == [sys.executable, "-m", "dagster"]
+
+
+def test_nothing_set_is_this_machine(placed: dg.DagsterInstance) -> None:
+    assert RunSettings.from_environment({}).on == HERE
+    assert isinstance(places._launcher(HERE, RunSettings()), LocalRunLauncher)
+
+
+def test_a_setting_that_does_not_fit_names_its_variable() -> None:
+    with pytest.raises(PlaceError, match="DARKROOM_RUN_CPUS is '0'"):
+        RunSettings.from_environment({"DARKROOM_RUN_CPUS": "0"})
+
+
+def test_a_run_elsewhere_gets_settings_databases_and_named_keys_and_nothing_else(tmp_path: Path) -> None:
+    environment = {
+        "DARKROOM_HOME": "data",
+        "DARKROOM_LEDGER": "postgresql+psycopg://db/ledger",
+        "DARKROOM_JUDGE_KEY": "JUDGES_KEY",
+        "DARKROOM_RUN_ON": "auto",
+        "DAGSTER_POSTGRES_URL": "postgresql://db/dagster",
+        "JUDGES_KEY": "secret",
+        "OPENAI_API_KEY": "secret too",
+        "AWS_SECRET_ACCESS_KEY": "of somebody else",
+        "PATH": "/bin",
+    }
+    found = forwarded(environment)
+    assert found.pop("DARKROOM_HOME") == str(Path("data").absolute()), "the worker has another working folder"
+    assert sorted(found) == [
+        "DAGSTER_POSTGRES_URL",
+        "DARKROOM_JUDGE_KEY",
+        "DARKROOM_LEDGER",
+        "JUDGES_KEY",
+        "OPENAI_API_KEY",
+    ]
+    assert forwarded({"DARKROOM_HOME": "s3://bucket/home"})["DARKROOM_HOME"] == "s3://bucket/home"
+
+
+def test_sqlite_on_several_machines_is_refused_with_the_mend(
+    placed: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(PlaceError, match=r"history is in SQLite.*dagster_team\.yaml.*DAGSTER_POSTGRES_URL"):
+        check_databases(placed)
+    monkeypatch.setattr(type(placed.event_log_storage), "__module__", "dagster_postgres.event_log")
+    with pytest.raises(PlaceError, match=r"ledger is in SQLite.*DARKROOM_LEDGER=postgresql"):
+        check_databases(placed)
+    monkeypatch.setenv("DARKROOM_LEDGER", "postgresql+psycopg://db/ledger")
+    check_databases(placed)
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "assets.runs.ray", None)
+    with pytest.raises(PlaceError, match=r"pip install 'darkroom-toolkit\[ray\]'"):
+        places._launcher("auto", RunSettings())
+
+
+@pytest.mark.parametrize("scheme", ["http", "ray"])
+def test_an_address_at_which_nobody_answers_is_one_line(scheme: str) -> None:
+    with pytest.raises(PlaceError, match=rf"no Ray cluster answers at {scheme}://127\.0\.0\.1:") as caught:
+        places._launcher(f"{scheme}://127.0.0.1:{free_port()}", RunSettings())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_worker_that_ends_before_its_run_begins_is_noticed(
+    placed: dg.DagsterInstance, recorders: dict[str, Recorder]
+) -> None:
+    launched(placed, dg.DagsterRunStatus.STARTING, **{TAG: "auto"})
+    assert fail_lost_starts(placed) == 0
+    recorders["auto"].health = WorkerStatus.FAILED
+    assert fail_lost_starts(placed) == 1
+    run = placed.get_run_by_id(RUN)
+    assert run is not None
+    assert run.status == dg.DagsterRunStatus.FAILURE
+
+
+def test_a_start_on_this_machine_is_given_up_in_time(
+    placed: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed.add_run(dg.DagsterRun("job", run_id=RUN, status=dg.DagsterRunStatus.STARTING))
+    placed.report_dagster_event(DagsterEvent(DagsterEventType.RUN_STARTING.value, "job"), run_id=RUN)
+    assert fail_lost_starts(placed) == 0
+    monkeypatch.setattr(lost_starts, "_START_SECONDS", 0.0)
+    assert fail_lost_starts(placed) == 1

@@ -1,0 +1,100 @@
+"""Queued runs: one for each shard, once; a shard ends with the run that Dagster does not repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from assets.runs.places import TAG
+from assets.runs.queue import QueuedRuns
+
+SHARDS = ["signs-0000", "signs-0001", "signs-0002"]
+REPEAT = "00000000-0000-4000-8000-000000000001"
+
+
+@dg.asset(partitions_def=dg.StaticPartitionsDefinition(SHARDS))
+def rows() -> None:
+    """Of a shard."""
+
+
+@dg.asset(partitions_def=dg.StaticPartitionsDefinition(SHARDS))
+def others() -> None:
+    """Of a shard."""
+
+
+@pytest.fixture(scope="module")
+def job() -> dg.JobDefinition:
+    return dg.Definitions(assets=[rows, others], jobs=[dg.define_asset_job("made", "*")]).resolve_job_def("made")
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    coordinator = {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"}
+    retries = {"enabled": True, "max_retries": 1}
+    with dg.instance_for_test(overrides={"run_coordinator": coordinator, "run_retries": retries}) as made:
+        yield made
+
+
+@pytest.fixture
+def queued(instance: dg.DagsterInstance, job: dg.JobDefinition) -> QueuedRuns:
+    runs = QueuedRuns(instance, job, "auto")
+    runs.submit(SHARDS, [dg.AssetKey("rows")])
+    return runs
+
+
+def runs_of(instance: dg.DagsterInstance) -> dict[str, dg.DagsterRun]:
+    return {run.tags["dagster/partition"]: run for run in instance.get_runs()}
+
+
+def test_each_shard_is_a_queued_run_at_the_place(queued: QueuedRuns, instance: dg.DagsterInstance) -> None:
+    runs = runs_of(instance)
+    assert sorted(runs) == SHARDS
+    assert {run.status for run in runs.values()} == {dg.DagsterRunStatus.QUEUED}
+    assert {run.tags[TAG] for run in runs.values()} == {"auto"}
+    assert {run.asset_selection for run in runs.values()} == {frozenset({dg.AssetKey("rows")})}
+    # what a daemon needs to launch and to repeat them
+    origins = {run.remote_job_origin.location_name for run in runs.values() if run.remote_job_origin}
+    assert origins == {"darkroom"}
+    assert (queued.n_open(), queued.n_running()) == (3, 0)
+
+
+def test_a_command_that_is_run_again_waits_for_what_is_queued(
+    queued: QueuedRuns, instance: dg.DagsterInstance, job: dg.JobDefinition
+) -> None:
+    again = QueuedRuns(instance, job, "auto")
+    again.submit(SHARDS, [dg.AssetKey("rows")])
+    assert len(instance.get_runs()) == 3
+    assert again.n_open() == 3
+    others_too = QueuedRuns(instance, job, "auto")
+    others_too.submit(SHARDS[:1], [dg.AssetKey("others")])
+    assert len(instance.get_runs()) == 4, "other assets are other work"
+
+
+def test_a_lost_run_has_not_ended_until_its_repeat_has(queued: QueuedRuns, instance: dg.DagsterInstance) -> None:
+    lost = runs_of(instance)[SHARDS[0]]
+    instance.report_run_failed(lost, "its worker is gone")
+    assert list(queued.ended()) == []
+    instance.add_run(dg.DagsterRun("made", run_id=REPEAT, status=dg.DagsterRunStatus.STARTED))
+    instance.add_run_tags(lost.run_id, {"dagster/auto_retry_run_id": REPEAT})
+    assert list(queued.ended()) == []
+    assert queued.n_running() == 1
+    repeat = instance.get_run_by_id(REPEAT)
+    assert repeat is not None
+    instance.report_run_canceled(repeat)
+    assert [(partition, run.run_id) for partition, run in queued.ended()] == [(SHARDS[0], REPEAT)]
+    assert queued.n_open() == 2
+
+
+def test_a_run_that_dagster_does_not_repeat_has_ended(queued: QueuedRuns, instance: dg.DagsterInstance) -> None:
+    failed = runs_of(instance)[SHARDS[1]]
+    instance.report_run_failed(failed, "lost")
+    instance.add_run_tags(failed.run_id, {"dagster/will_retry": "false"})
+    assert [partition for partition, _ in queued.ended()] == [SHARDS[1]]
+
+
+def test_cancelling_ends_what_is_queued(queued: QueuedRuns, instance: dg.DagsterInstance) -> None:
+    queued.cancel()
+    assert {run.status for run in instance.get_runs()} == {dg.DagsterRunStatus.CANCELED}
+    assert len(list(queued.ended())) == 3

@@ -1,0 +1,140 @@
+"""A Ray cluster of several nodes on this machine, each with processes of its own that can be killed at once.
+
+The head has no CPU, so that runs are elsewhere: what is killed is never the head.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from scripts.ports import free_port
+
+_SECONDS = 600.0
+_OBJECT_STORE = 80_000_000
+"""Bytes, about the least that Ray takes: runs leave nothing in it."""
+_ENVIRONMENT = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_DISABLE_DOCKER_CPU_WARNING": "1",
+    # it kills jobs where others use the machine's memory
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_enable_worker_prestart": "0",
+    # a process is started for every ray:// client, and a loaded machine takes more than half a minute for it
+    "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "600",
+    # a node that dies is known to be dead in seconds, not in half a minute
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "5000",
+}
+
+
+@dataclass
+class Node:
+    """The processes of one `ray start`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def processes(self) -> list[psutil.Process]:
+        if self.process.poll() is not None:
+            return []
+        return [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+
+    def wait_until(self, reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while not reached():
+            assert self.process.poll() is None, self.log.read_text()[-3000:]
+            assert time.monotonic() < deadline, self.log.read_text()[-3000:]
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        """As a machine goes down: every process at once, what its runs started included."""
+        for member in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                member.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@dataclass
+class RayCluster:
+    """``url``: of the dashboard, which takes jobs; ``address``: of its clients."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    port: int = field(default_factory=free_port)
+    client_port: int = field(default_factory=free_port)
+    dashboard_port: int = field(default_factory=free_port)
+    nodes: list[Node] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.dashboard_port}"
+
+    @property
+    def address(self) -> str:
+        return f"ray://127.0.0.1:{self.client_port}"
+
+    def start_head(self) -> Node:
+        ports = {"port": self.port, "ray-client-server-port": self.client_port, "dashboard-port": self.dashboard_port}
+        words = [word for name, port in ports.items() for word in (f"--{name}", str(port))]
+        head = self._start("--head", *words, "--dashboard-host", "127.0.0.1", "--temp-dir", str(self.folder), n_cpus=0)
+        head.wait_until(lambda: _answers(f"{self.url}/api/version"))
+        return head
+
+    def add_node(self, n_cpus: int = 1) -> Node:
+        """Waits for its start: two that start at once under one address disturb one another."""
+        node = self._start("--address", f"127.0.0.1:{self.port}", n_cpus=n_cpus)
+        node.wait_until(lambda: "Ray runtime started" in node.log.read_text())
+        return node
+
+    def node_of(self, process: psutil.Process) -> Node:
+        """The node on which a process runs."""
+        return next(node for node in self.nodes if process in node.processes())
+
+    def _start(self, *words: str, n_cpus: int) -> Node:
+        command = [str(Path(sys.executable).with_name("ray")), "start", "--block", "--disable-usage-stats", *words]
+        command += ["--num-cpus", str(n_cpus), "--object-store-memory", str(_OBJECT_STORE)]
+        command += ["--dashboard-agent-listen-port", str(free_port()), "--node-ip-address", "127.0.0.1"]
+        path = self.folder / f"node-{len(self.nodes)}.log"
+        with path.open("wb") as log:
+            process = subprocess.Popen(
+                command, env={**self.environment, **_ENVIRONMENT}, stdout=log, stderr=log, start_new_session=True
+            )
+        self.nodes.append(Node(process, path))
+        return self.nodes[-1]
+
+
+@contextmanager
+def ray_cluster(environment: Mapping[str, str] = os.environ, *, n_workers: int = 0) -> Iterator[RayCluster]:
+    """A head and ``n_workers`` nodes with one CPU each; all are killed at the end."""
+    # a short path: it holds the cluster's sockets, whose paths have at most 107 bytes
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
+    cluster = RayCluster(folder, environment)
+    try:
+        cluster.start_head()
+        for _ in range(n_workers):
+            cluster.add_node()
+        yield cluster
+    finally:
+        for node in cluster.nodes:
+            node.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(url, timeout=5).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""A team for tests: history and ledger in a real PostgreSQL, a source of two shards, a command that builds it.
+
+The same source is built on this machine in a home of its own, to compare with.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import psutil
+import pytest
+import sqlalchemy
+import yaml
+
+from assets.definitions import SFT
+from assets.runs.worker import WORKER_TAG
+from pipelines.storage.workspace import Workspace
+from scripts.postgres import PostgresMissing, postgres_server
+from tests.assets.conftest import add_signs
+from tests.conftest import SmallSource
+from tests.e2e.demo_runs import digests
+from tests.e2e.slurm_cluster import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARDS = ["signs-0000", "signs-0001"]
+
+
+@dataclass(frozen=True)
+class Team:
+    """``settings``: the environment of its commands; ``instance``: its history."""
+
+    folder: Path
+    settings: dict[str, str]
+    instance: dg.DagsterInstance
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    @contextmanager
+    def building(self, place: str) -> Iterator[subprocess.Popen[bytes]]:
+        """`darkroom materialize` of the source at ``place``, once it has paid for something."""
+        with (
+            (self.folder / "log").open("wb") as log,
+            subprocess.Popen(command("--on", place), cwd=ROOT, env=self.settings, stdout=log, stderr=log) as process,
+        ):
+            try:
+                wait_until(lambda: bool(self.paid()) or process.poll() is not None)
+                assert process.poll() is None, self.log
+                yield process
+            finally:
+                process.kill()
+
+    def runs(self) -> list[dg.DagsterRun]:
+        return list(self.instance.get_runs(dg.RunsFilter(job_name=SFT)))
+
+    def started(self) -> tuple[dg.DagsterRun, psutil.Process]:
+        """A run that has begun, with the process that works on it; all nodes are this machine's."""
+        run = next(run for run in self.runs() if run.status == dg.DagsterRunStatus.STARTED)
+        run_id, _, pid, _ = run.tags[WORKER_TAG].split("/", 3)
+        assert run_id == run.run_id
+        return run, psutil.Process(int(pid))
+
+    def paid(self) -> dict[str, str]:
+        """When each act of a policy was made, by key."""
+        engine = sqlalchemy.create_engine(self.settings["DARKROOM_LEDGER"], poolclass=sqlalchemy.NullPool)
+        with engine.connect() as connection:
+            if not sqlalchemy.inspect(connection).has_table("acts"):
+                return {}
+            acts = connection.exec_driver_sql("SELECT key, made_at FROM acts WHERE kind = 'policy'")
+            return {key: str(made_at) for key, made_at in acts}
+
+    def check_repeated(self, lost: dg.DagsterRun, paid: dict[str, str]) -> None:
+        """The lost run was repeated; nothing that was ``paid`` was paid again; all is as where nothing was lost."""
+        runs = self.runs()
+        assert next(run for run in runs if run.run_id == lost.run_id).status == dg.DagsterRunStatus.FAILURE
+        (repeated,) = [run for run in runs if run.parent_run_id == lost.run_id]
+        assert repeated.status == dg.DagsterRunStatus.SUCCESS
+        assert {run.tags["dagster/partition"] for run in runs if run.is_success} == set(SHARDS)
+        after = self.paid()
+        assert {key: after.get(key) for key in paid} == paid, "an act that was durable was made again"
+        assert digests(self.folder / "home", "tables") == digests(self.undisturbed(), "tables")
+        assert "repeated 1 time" in self.log
+        assert "crop/trajectories" in self.log
+
+    def undisturbed(self) -> Path:
+        """The same source, built on this machine in a home of its own."""
+        home = self.folder / "undisturbed"
+        (home / "sources").mkdir(parents=True)
+        for file in (self.folder / "home" / "sources").iterdir():
+            (home / "sources" / file.name).write_bytes(file.read_bytes())
+        here = {name: value for name, value in self.settings.items() if name != "DARKROOM_LEDGER"}
+        here |= {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
+        subprocess.run(command(), cwd=ROOT, env=here, check=True, capture_output=True)
+        return home
+
+
+@contextmanager
+def team(folder: Path, environment: dict[str, str]) -> Iterator[Team]:
+    """With the shipped settings, but shorter waits."""
+    home = folder / "home"
+    (home / "dagster").mkdir(parents=True)
+    configuration = yaml.safe_load((ROOT / "assets" / "dagster_team.yaml").read_text())
+    configuration["run_monitoring"]["poll_interval_seconds"] = 3
+    coordinator = {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"}
+    configuration["run_coordinator"] = {**coordinator, "config": {"dequeue_interval_seconds": 1}}
+    (home / "dagster" / "dagster.yaml").write_text(yaml.safe_dump(configuration))
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        add_signs(workspace, SmallSource(), folder / "signs", n_shards=len(SHARDS))
+    try:
+        with postgres_server("dagster") as server, pytest.MonkeyPatch.context() as patch:
+            server.create("ledger")
+            ledger = server.url.replace("postgresql://", "postgresql+psycopg://").replace("/dagster", "/ledger")
+            patch.setenv("DAGSTER_POSTGRES_URL", server.url)
+            settings = {**environment, "DAGSTER_POSTGRES_URL": server.url, "DARKROOM_LEDGER": ledger}
+            with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+                yield Team(folder, settings, instance)
+    except PostgresMissing as error:
+        pytest.skip(str(error))
+
+
+def command(*words: str) -> list[str]:
+    program = str(Path(sys.executable).with_name("darkroom"))
+    return [program, "materialize", "signs", "--family", "crop", *words]

@@ -1,0 +1,36 @@
+"""Shards of a source as jobs of a real Slurm: the process of one is killed, and Dagster submits it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assets.launching.handoff import queued_jobs
+from assets.runs.slurm import JOB_TAG
+from tests.e2e.slurm_cluster import slurm_cluster, wait_until
+from tests.e2e.team import team
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as configuration:
+        yield configuration
+
+
+def test_a_shard_whose_job_is_killed_is_submitted_again_to_the_same_bytes(
+    slurm: str, clean_environment: dict[str, str], tmp_path: Path
+) -> None:
+    with team(tmp_path, clean_environment | {"SLURM_CONF": slurm}) as found, found.building("slurm") as command:
+        paid = found.paid()
+        lost, process = found.started()
+        process.kill()
+        assert command.wait(600) == 0, found.log
+        found.check_repeated(lost, paid)
+        jobs = [run.tags[JOB_TAG] for run in found.runs()]
+        assert len(set(jobs)) == 3, jobs
+        wait_until(lambda: not queued_jobs())
+        logs = tmp_path / "home" / "dagster" / "slurm"
+        assert len(list(logs.glob("*.log"))) == 3
+        assert not list(logs.glob("*.sbatch")), "the databases' passwords are in them"
