@@ -6,6 +6,8 @@ shard whose run is queued or running already, from a command that was killed, is
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -115,10 +117,14 @@ def check_place(instance: dg.DagsterInstance, place: str) -> None:
 
 
 def _code() -> RepositoryPythonOrigin:
+    """In a pod of Dagster's Helm chart, with the image and the volumes that the chart gives to runs."""
+    context = os.environ.get("DAGSTER_CONTAINER_CONTEXT")
     return RepositoryPythonOrigin(
         executable_path=sys.executable,
         code_pointer=CodePointer.from_module(MODULE, ATTRIBUTE, None),
+        container_image=os.environ.get("DAGSTER_CURRENT_IMAGE"),
         entry_point=[sys.executable, "-m", "dagster"],
+        container_context=json.loads(context) if context else None,
     )
 
 

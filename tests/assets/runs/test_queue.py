@@ -98,3 +98,16 @@ def test_cancelling_ends_what_is_queued(queued: QueuedRuns, instance: dg.Dagster
     queued.cancel()
     assert {run.status for run in instance.get_runs()} == {dg.DagsterRunStatus.CANCELED}
     assert len(list(queued.ended())) == 3
+
+
+def test_a_run_that_is_queued_in_a_pod_gets_what_the_chart_gives_to_runs(
+    instance: dg.DagsterInstance, job: dg.JobDefinition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_CURRENT_IMAGE", "registry.example.org/darkroom:0.1.0")
+    monkeypatch.setenv("DAGSTER_CONTAINER_CONTEXT", '{"k8s": {"env_secrets": ["darkroom"]}}')
+    QueuedRuns(instance, job, "kubernetes").submit(SHARDS[:1])
+    (run,) = instance.get_runs()
+    assert run.job_code_origin is not None
+    origin = run.job_code_origin.repository_origin
+    assert origin.container_image == "registry.example.org/darkroom:0.1.0"
+    assert origin.container_context == {"k8s": {"env_secrets": ["darkroom"]}}
