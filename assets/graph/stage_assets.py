@@ -122,7 +122,7 @@ def stage_result(
         asset_key=dg.AssetKey(list(key.asset)),
         metadata={
             **stage_metadata(report, path=path or str(tables.path(key))),
-            **rejects_metadata(tables.read_rejects(key) if rejects is None else rejects),
+            **rejects_metadata(tables.stream_rejects(key) if rejects is None else rejects),
             **(details or {}),
         },
         check_results=[check_conservation(tables, key, n_in=n_in)],

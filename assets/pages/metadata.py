@@ -2,7 +2,7 @@
 
 import base64
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import dagster as dg
@@ -39,12 +39,15 @@ def stage_metadata(report: StageReport, *, path: str) -> Metadata:
     }
 
 
-def rejects_metadata(rejects: Sequence[Reject]) -> Metadata:
+def rejects_metadata(rejects: Iterable[Reject]) -> Metadata:
     """Every reason with its count, one example, and its disposition."""
-    if not rejects:
+    counts: Counter[str] = Counter()
+    examples: dict[str, Reject] = {}
+    for rejected in rejects:
+        counts[reason_of(rejected)] += 1
+        examples.setdefault(reason_of(rejected), rejected)
+    if not counts:
         return {}
-    counts = Counter(map(reason_of, rejects))
-    examples = {reason_of(rejected): rejected for rejected in reversed(rejects)}
     records = [
         dg.TableRecord(
             {

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from pipelines.publishing.rl_dataset import rl_folder
 from pipelines.publishing.text_charts import columns, sparkline
-from pipelines.records import Reject, RLRow
+from pipelines.records import Reject
 from pipelines.records.stand_ins import asked, measured_on
 from pipelines.rl import pass_rates, suitability
 from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
@@ -75,10 +76,12 @@ def print_rl_summary(
 
 def print_annotated_summary(console: Console, workspace: Workspace) -> None:
     """Prints how many accepted records became RL rows, why others did not, and what to do with their boxes."""
-    rejects = [reject for reject in workspace.tables.read_rejects(RL_ROWS) if reject.source.startswith("annotation/")]
-    rows = [row for row in workspace.tables.read(RL_ROWS, RLRow) if row.origin == "annotated"]
-    console.print(f"accepted records: {len(rows):,} RL rows, {len(rejects):,} rejected", highlight=False)
-    print_rejects(console, rejects, workspace.tables.rejects_path(RL_ROWS))
+    tables = workspace.tables
+    rejects = (reject for reject in tables.stream_rejects(RL_ROWS) if reject.source.startswith("annotation/"))
+    listed, n_rejects = _first(rejects)
+    n_rows = sum(origin == "annotated" for (origin,) in tables.columns(RL_ROWS, "origin"))
+    console.print(f"accepted records: {n_rows:,} RL rows, {n_rejects:,} rejected", highlight=False)
+    print_rejects(console, listed, n_rejects, tables.rejects_path(RL_ROWS))
     _print_mix(console, workspace)
     console.print("SFT from their boxes: `darkroom materialize accepted_annotations --family crop`", soft_wrap=True)
 
@@ -87,19 +90,25 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
     """Prints how many rows of a source became samples, then its rejects with their reasons."""
     n_in, n_out = _totals(workspace, keys)
     console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} rejects", highlight=False)
-    rejects = [reject for key in keys for reject in workspace.tables.read_rejects(key)]
-    print_rejects(console, rejects, workspace.tables.rejects_path(keys[0]))
+    listed, n_rejects = _first(reject for key in keys for reject in workspace.tables.stream_rejects(key))
+    print_rejects(console, listed, n_rejects, workspace.tables.rejects_path(keys[0]))
 
 
-def print_rejects(console: Console, rejects: Sequence[Reject], path: Place) -> None:
-    """Prints the first rejects with their reasons, and that ``path`` has the others."""
+def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, path: Place) -> None:
+    """Prints the first of ``n_rejects`` with their reasons, and that ``path`` has the others."""
     table = _table("", "row", "reason", "disposition", "evidence")
-    for reject in rejects[:_N_LISTED]:
+    for reject in listed:
         table.add_row(reject.source_row, reason_of(reject), reject.disposition, reject.evidence)
-    if rejects:
+    if listed:
         console.print(table)
-    if len(rejects) > _N_LISTED:
-        console.print(f"… and {len(rejects) - _N_LISTED:,} more: {path}")
+    if n_rejects > len(listed):
+        console.print(f"… and {n_rejects - len(listed):,} more: {path}")
+
+
+def _first(rejects: Iterator[Reject]) -> tuple[list[Reject], int]:
+    """Those that are listed, and how many there are."""
+    listed = list(islice(rejects, _N_LISTED))
+    return listed, len(listed) + sum(1 for _ in rejects)
 
 
 def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
@@ -175,14 +184,15 @@ def _rl_table(stages: Sequence[StageFacts]) -> Table:
 
 
 def _print_mix(console: Console, workspace: Workspace) -> None:
-    rows = workspace.tables.read(RL_ROWS, RLRow)
-    console.print(Text(f"RL rows              {len(rows):,} in {rl_folder(workspace)}"))
-    groups: dict[str, Counter[Any]] = {
-        "origin": Counter(row.origin for row in rows),
-        "difficulty": Counter(row.difficulty for row in rows),
-        "grader": Counter(row.grader.kind for row in rows),
-        "suitable": Counter(str(row.suitability.suitable).lower() for row in rows if row.suitability is not None),
-    }
+    tables = workspace.tables
+    console.print(Text(f"RL rows              {tables.n_rows(RL_ROWS):,} in {rl_folder(workspace)}"))
+    groups: dict[str, Counter[str]] = {name: Counter() for name in ("origin", "difficulty", "grader", "suitable")}
+    for origin, difficulty, grader, label in tables.columns(RL_ROWS, "origin", "difficulty", "grader", "suitability"):
+        groups["origin"][origin] += 1
+        groups["difficulty"][difficulty] += 1
+        groups["grader"][grader["kind"]] += 1
+        if label is not None:
+            groups["suitable"][str(label["suitable"]).lower()] += 1
     for name, counts in groups.items():
         console.print(Text(f"  {name:<18} " + ", ".join(f"{value} {n:,}" for value, n in counts.most_common())))
 

@@ -26,9 +26,18 @@ def html_page(body: Markup, *, title: str, style: str, script: str = "", has_ima
 
 def embedded_json(name: str, value: Any) -> Markup:
     """``value`` as a JSON element with the id ``name``; no HTML parser can mistake its texts for markup."""
+    return embedded_text(name, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """``value`` as JSON that no HTML parser can mistake for markup."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
-    safe = text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
-    return Markup('<script type="application/json" id="{}">{}</script>').format(name, Markup(safe))
+    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+
+
+def embedded_text(name: str, text: str) -> Markup:
+    """What ``json_text`` gave, as an element with the id ``name``."""
+    return Markup('<script type="application/json" id="{}">{}</script>').format(name, Markup(text))
 
 
 def data_url(data: bytes, media_type: str = "image/png") -> str:

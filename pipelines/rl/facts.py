@@ -61,7 +61,7 @@ def all_votes(workspace: Workspace, partitions: Sequence[str], asset: str) -> It
     for shard in shards_with(workspace, partitions, asset):
         tables, key = shard.workspace.tables, shard.key(asset)
         yield from (row.votes for row in tables.stream(key, kind))
-        rejected = (json.loads(reject.row) for reject in tables.read_rejects(key))
+        rejected = (json.loads(reject.row) for reject in tables.stream_rejects(key))
         yield from (from_row(Votes, row["votes"]) for row in rejected if isinstance(row, dict) and "votes" in row)
 
 

@@ -170,7 +170,7 @@ class Screening:
 
     @property
     def _folder(self) -> Path:
-        return self.workspace.tables.root
+        return self.workspace.tables.scratch
 
 
 def _have_near(questions: Collection[str], others: Collection[str]) -> bool:

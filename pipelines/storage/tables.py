@@ -140,7 +140,7 @@ class Tables:
     def stream(self, key: TableKey, kind: type[R], *, mask: Mask | None = None) -> Iterator[R]:
         """The rows (``mask``: those of them), a few in memory at a time. Raises ``TableMissing``."""
         begin = 0
-        for batch in self._batches(key):
+        for batch in self._batches(self.path(key), key):
             end = begin + batch.num_rows
             rows = batch if mask is None else batch.filter(pa.array(mask[begin:end]))
             yield from from_table(kind, rows)
@@ -148,8 +148,13 @@ class Tables:
 
     def columns(self, key: TableKey, *names: str) -> Iterator[Any]:
         """Of every row a tuple with the values of some columns, as plain objects. Raises ``TableMissing``."""
-        for batch in self._batches(key, names):
+        for batch in self._batches(self.path(key), key, names):
             yield from zip(*(batch[name].to_pylist() for name in names), strict=True)
+
+    def stream_rejects(self, key: TableKey) -> Iterator[Reject]:
+        """The rejects of the stage, a few in memory at a time. Raises ``TableMissing``."""
+        for batch in self._batches(self.rejects_path(key), key):
+            yield from from_table(Reject, batch)
 
     def read_rejects(self, key: TableKey) -> list[Reject]:
         """The rejects of the stage. Raises ``TableMissing``."""
@@ -240,8 +245,8 @@ class Tables:
                     raise
         return None
 
-    def _batches(self, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        with self._errors(key), pq.ParquetFile(readable(self.path(key)), pre_buffer=False) as file:
+    def _batches(self, path: Place, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        with self._errors(key), pq.ParquetFile(readable(path), pre_buffer=False) as file:
             yield from file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=None if names is None else list(names))
 
     @contextmanager

@@ -1,12 +1,15 @@
 """The gallery: trajectories and rejects as one page, with every image, thought and piece of code."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from uuid import uuid4
 
+import numpy as np
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
@@ -14,12 +17,14 @@ from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
 from pipelines.publishing.gallery.entries import Entry, entry_of_reject, entry_of_row
-from pipelines.publishing.html_page import data_url, embedded_json, html_page
+from pipelines.publishing.html_page import data_url, embedded_json, embedded_text, html_page, json_text
 from pipelines.publishing.sft_dataset import ASSET
 from pipelines.publishing.templates import render
 from pipelines.records import Reject, Sample
-from pipelines.storage.atomic_write import write_whole
+from pipelines.records.digest import key64
+from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.images import ImageStore
+from pipelines.storage.row_streams import RowSpill, RowStream
 from pipelines.storage.stage import Progress
 from pipelines.storage.tables import TableKey, Tables
 from pipelines.storage.workspace import Workspace
@@ -27,6 +32,7 @@ from pipelines.storage.workspace import Workspace
 INLINE_BYTES = 24 << 20
 """The most that a page holds of images: a browser reads that at once, and a mail or an issue takes it."""
 _HERE = Path(__file__).parent
+_ENTRIES = f"entries {uuid4().hex}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +49,39 @@ class GalleryPage:
 class RejectedRows:
     """Rejects to show, each with its sample where it has one, and the store with their images."""
 
-    rows: Sequence[tuple[Reject, Sample | None]]
+    rows: Collection[tuple[Reject, Sample | None]]
     store: ImageStore
 
 
 def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) -> RejectedRows:
     """The rejects of ``families`` (None: of every one, and of intake) by stage, over all partitions."""
-    tables = workspace.tables
-    samples = {sample.sample_id: sample for key in tables.keys(SAMPLES) for sample in tables.read(key, Sample)}
-    rejects = [reject for key in _reject_keys(tables, families) for reject in tables.read_rejects(key)]
-    return RejectedRows([(reject, samples.get(reject.sample_id)) for reject in rejects], workspace.images)
+    tables, keys = workspace.tables, list(_reject_keys(workspace.tables, families))
+    samples = _SamplesOf(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
+    n_rejects = sum(map(tables.n_rejects, keys))
+
+    def read() -> Iterator[tuple[Reject, Sample | None]]:
+        for key in keys:
+            yield from ((reject, samples.get(reject.sample_id)) for reject in tables.stream_rejects(key))
+
+    return RejectedRows(RowStream(n_rejects, read), workspace.images)
+
+
+class _SamplesOf:
+    """The samples of rejects, on disk; of one that several partitions hold the last one's."""
+
+    def __init__(self, tables: Tables, rejects: Iterable[Reject]) -> None:
+        self._spill, self._begins = RowSpill(tables.scratch), dict[int, int]()
+        wanted = {key64(reject.sample_id) for reject in rejects if reject.sample_id}
+        for key in tables.keys(SAMPLES) if wanted else ():
+            ids = (sample_id for (sample_id,) in tables.columns(key, "sample_id"))
+            mask = np.fromiter((key64(sample_id) in wanted for sample_id in ids), np.bool_)
+            for sample in tables.stream(key, Sample, mask=mask) if mask.any() else ():
+                self._begins[key64(sample.sample_id)] = self._spill.add(sample)
+
+    def get(self, sample_id: str) -> Sample | None:
+        begin = self._begins.get(key64(sample_id))
+        sample: Sample | None = None if begin is None else self._spill.read(begin)
+        return sample
 
 
 def write_gallery(
@@ -67,17 +96,24 @@ def write_gallery(
 ) -> GalleryPage:
     """Writes the datasets in ``folders`` (at most ``limit`` rows of each) and the rejects as a page.
 
-    Images of more than ``inline_bytes`` altogether go to ``<page>_files`` beside it. The page is replaced whole.
+    Images of more than ``inline_bytes`` altogether go to ``<page>_files`` beside it. The page is replaced whole. Rows
+    wait on disk until it is written.
     """
     page.parent.mkdir(parents=True, exist_ok=True)
-    images, contents = _PageImages(page, inline_bytes), []
+    images = _PageImages(page, inline_bytes)
     n_rows, n_rejects = count_rows(folders, limit=limit), len(rejected.rows) if rejected else 0
-    for entry in _entries(folders, limit, rejected):
-        images.add(entry.images)
-        contents.append(entry.content)
-        if progress is not None:
-            progress(len(contents), n_rows + n_rejects)
-    write_whole(page, _render(title, contents, images.addresses()).encode(errors="replace"))
+    with tempfile.TemporaryFile(dir=page.parent) as contents:
+        for number, entry in enumerate(_entries(folders, limit, rejected), 1):
+            images.add(entry.images)
+            contents.write((("," if number > 1 else "") + json_text(entry.content)).encode(errors="replace"))
+            if progress is not None:
+                progress(number, n_rows + n_rejects)
+        contents.seek(0)
+        with whole_file(page) as part, part.open("wb") as file:
+            before, after = _render(title, images.addresses()).encode(errors="replace").split(_ENTRIES.encode())
+            file.write(before)
+            shutil.copyfileobj(contents, file)
+            file.write(after)
     images.discard_others()
     return GalleryPage(page, n_rows, n_rejects, None if images.is_inline else images.folder)
 
@@ -92,8 +128,9 @@ def _entries(folders: Sequence[Path], limit: int | None, rejected: RejectedRows 
     return chain(shipped, rejects)
 
 
-def _render(title: str, contents: Sequence[Any], images: Mapping[str, str]) -> str:
-    data = {"entries": embedded_json("entries", contents), "images": embedded_json("images", images)}
+def _render(title: str, images: Mapping[str, str]) -> str:
+    """The page with ``_ENTRIES`` where its entries belong."""
+    data = {"entries": embedded_text("entries", f"[{_ENTRIES}]"), "images": embedded_json("images", images)}
     body = render("gallery/gallery.html.jinja", title=title, **data)
     return html_page(
         Markup(body),

@@ -173,6 +173,12 @@ def test_rows_stream_in_their_order(tables, many):
     assert [many[0], *stream] == many
 
 
+def test_rejects_stream_in_their_order(tables):
+    rejects = [reject(Reason.DUPLICATE, f"{n}", stage="samples", row={"n": n}, source_row=f"{n}") for n in range(600)]
+    write(tables, [], rejects)
+    assert list(tables.stream_rejects(KEY)) == rejects == tables.read_rejects(KEY)
+
+
 def test_masked_rows_are_those_at_their_places(tables, many):
     mask = np.zeros(len(many), np.bool_)
     mask[[0, 255, 256, len(many) - 1]] = True

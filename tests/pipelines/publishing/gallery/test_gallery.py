@@ -72,7 +72,7 @@ def test_rejects_come_with_stage_reason_evidence_and_image(folder: Path, page: P
 
 def test_a_familys_rejects_are_its_own(folder: Path, workspace: Workspace) -> None:
     assert [rejected.family for rejected, _ in read_rejects(workspace, ["crop"]).rows] == ["crop"]
-    assert read_rejects(workspace, ["rotation"]).rows == []
+    assert list(read_rejects(workspace, ["rotation"]).rows) == []
 
 
 def test_an_image_that_is_gone_is_said_and_the_reject_still_shown(
@@ -128,3 +128,21 @@ def test_joined_tokens_are_the_code(code: str) -> None:
 
 def test_the_limit_is_for_each_dataset(folder: Path, page: Path) -> None:
     assert write_gallery(page, [folder, folder], title="both", limit=1).n_rows == 2
+
+
+def test_rejects_and_their_samples_wait_on_disk(workspace: Workspace, folder: Path) -> None:
+    """They are read again each time, in the same order, each with its own sample."""
+    rejected = read_rejects(workspace)
+    rows = list(rejected.rows)
+    assert len(rejected.rows) == len(rows) == 2
+    assert list(rejected.rows) == rows
+    assert [sample and sample.sample_id for _, sample in rows] == [one.sample_id or None for one, _ in rows]
+
+
+def test_a_page_is_the_same_whenever_it_is_written(folder: Path, page: Path, workspace: Workspace) -> None:
+    written = []
+    for _ in range(2):
+        write_gallery(page, [folder], title="crop", rejected=read_rejects(workspace))
+        written.append(page.read_bytes())
+    assert written[0] == written[1]
+    assert not [path for path in page.parent.iterdir() if path != page]

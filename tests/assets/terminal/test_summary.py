@@ -1,0 +1,55 @@
+"""The summary lists the first of many rejects and counts the others; it counts the RL rows without reading them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from assets.terminal.summary import print_annotated_summary, print_intake
+from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.rl_dataset import KEY as RL_ROWS
+from pipelines.records import Grader, Reject, RLRow, Sample, SuitabilityLabel, Truth
+from pipelines.records.reject_reasons import Reason, reject
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(width=200, record=True, file=StringIO())
+
+
+def rejects(n_rows: int, source: str) -> Iterator[Reject]:
+    for n in range(n_rows):
+        yield reject(Reason.DUPLICATE, "the same", stage="samples", row={}, source=source, source_row=f"row/{n}")
+
+
+def test_of_many_rejects_the_first_are_listed_and_the_others_counted(workspace: Workspace, console: Console) -> None:
+    keys = [TableKey(SAMPLES, f"streets-000{n}") for n in range(2)]
+    for key in keys:
+        facts = {"n_in": 40, "n_out": 0}
+        workspace.tables.write(key, Sample, [], rejects(40, "streets"), inputs="", facts=facts)
+    print_intake(console, workspace, keys)
+    text = console.export_text()
+    assert "80 rows: 0 samples, 80 rejects" in text
+    assert text.count("duplicate") == 50
+    assert "… and 30 more:" in text
+
+
+def test_annotated_rows_and_rejects_are_those_that_people_wrote(workspace: Workspace, console: Console) -> None:
+    sample = Sample("id", "streets", "1", "CC0", (), "Which?", (), "This", Truth(), "OCR")
+    label = SuitabilityLabel("id", True, "yes", 5, 3, 0, "judge")
+    public = RLRow(sample, Grader("text"), "public", "hard", None, None, label)
+    annotated = replace(public, origin="annotated", difficulty="unknown", suitability=None)
+    both = [*rejects(3, "annotation/streets"), *rejects(2, "streets")]
+    workspace.tables.write(RL_ROWS, RLRow, [public, annotated, annotated], both, inputs="", facts={})
+    print_annotated_summary(console, workspace)
+    text = console.export_text()
+    assert "accepted records: 2 RL rows, 3 rejected" in text
+    assert text.count("the same") == 3
+    for line in ("origin             annotated 2, public 1", "grader             text 3", "suitable           true 1"):
+        assert line in text
