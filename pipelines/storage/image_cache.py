@@ -44,6 +44,10 @@ class ImageCache:
             return None
         return data
 
+    def has(self, sha256: str) -> bool:
+        """Whether there is a file of it, unread."""
+        return self._path(sha256).exists()
+
     def put(self, sha256: str, data: bytes) -> None:
         """Keeps ``data``, and makes room. Raises ``StorageError`` when the disk cannot be written."""
         path = self._path(sha256)

@@ -1,8 +1,8 @@
 """The image store: every image and every video once, by the sha256 of its bytes, as the bytes it came in.
 
-``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing; a write is
-seen whole or not at all, so a killed process leaves no half image behind. What is read from a remote store is kept in a
-local cache (``image_cache.py``).
+``<root>/ab/abcdef…`` on any fsspec URL (a folder by default). Writing the same bytes twice writes nothing (in a
+remote store: on one machine); a write is seen whole or not at all, so a killed process leaves no half image behind.
+What is read from a remote store is kept in a local cache (``image_cache.py``).
 """
 
 import io
@@ -115,8 +115,10 @@ class ImageStore:
     def _put(self, data: bytes) -> str:
         sha256 = digest_bytes(data)
         path = self._path(sha256)
+        # what is new here is most likely new there: to ask first would be two requests more for each image
+        may_be_there = self._cache is None or self._cache.has(sha256)
         with storage_errors(self.url):
-            if self._fs.exists(path):
+            if may_be_there and self._fs.exists(path):
                 return sha256
             if self._local:
                 write_whole(Path(path), data)

@@ -47,6 +47,15 @@ def test_what_was_made_here_is_in_the_cache_and_in_the_store(url, make_image, tm
     assert (tmp_path / ref.sha256[:2] / ref.sha256).read_bytes() == ImageStore(url).read(ref)
 
 
+def test_what_is_new_on_this_machine_is_uploaded_whatever_the_store_has(url, make_image, tmp_path):
+    first, second = (ImageStore(url, ImageCache(tmp_path / name, 1_000_000)) for name in "ab")
+    ref = first.add_pixels(make_image())
+    assert second.add_pixels(make_image()) == ref
+    remove_all(url)
+    assert first.add_pixels(make_image()) == ref
+    assert ImageStore(url).read(ref), "a file in the cache is no proof that the store has it"
+
+
 def test_a_local_store_has_no_second_copy(tmp_path, make_image):
     store = ImageStore(str(tmp_path / "images"), ImageCache(tmp_path / "cache", 1_000_000))
     store.read(store.add_pixels(make_image()))
