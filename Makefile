@@ -15,7 +15,9 @@ SEED ?= 0
 INSTALLED := $(VENV)/.installed
 
 export DARKROOM_HOME ?= $(CURDIR)/data
-export DAGSTER_HOME ?= $(abspath $(DARKROOM_HOME))/dagster
+# what must be local lies in the home, unless that is a URL
+LOCAL := $(or $(DARKROOM_LOCAL),$(if $(findstring ://,$(DARKROOM_HOME)),$(CURDIR)/data,$(DARKROOM_HOME)))
+export DAGSTER_HOME ?= $(abspath $(LOCAL))/dagster
 export HF_HUB_DISABLE_TELEMETRY := 1
 export DO_NOT_TRACK := 1
 # where it is set, every process of a test compiles the project again: two fifths of the time to collect them

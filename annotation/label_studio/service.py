@@ -13,7 +13,7 @@ from annotation.label_studio.forms import templates
 from pipelines.storage.workspace import Workspace
 
 UNITS = ("darkroom-annotate.service", "darkroom-annotate-sync.service")
-SETTINGS = ("DARKROOM_IMAGES", "DARKROOM_ENVIRONMENTS")
+SETTINGS = ("DARKROOM_LOCAL", "DARKROOM_IMAGES", "DARKROOM_ENVIRONMENTS")
 """What the units take over from the environment; everything else belongs in ``service.env``."""
 
 
@@ -23,7 +23,7 @@ def service_units(workspace: Workspace, environment: Mapping[str, str] = os.envi
     program = shutil.which("darkroom", path=f"{beside}{os.pathsep}{environment.get('PATH', os.defpath)}")
     if program is None:
         raise AnnotationError(f"no program `darkroom` in {beside} or on PATH; install the package first")
-    settings = {"DARKROOM_HOME": str(workspace.home.absolute())}
+    settings = {"DARKROOM_HOME": str(workspace.home)}
     settings |= {name: environment[name] for name in SETTINGS if environment.get(name)}
     found = templates(Path(__file__).parent / "templates", escapes=False)  # not HTML: `quoted` escapes
     values = {

@@ -134,7 +134,7 @@ class _PoolBuilder:
     def _decontaminate(self, items: Sequence[PoolImage]) -> list[PoolImage]:
         if not self.workspace.benchmarks.exists():
             return list(items)
-        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.home / "benchmarks")
+        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.local / "benchmarks")
         scanner, clean = Scanner(index, self.workspace.images), []
         for item in items:
             hits = scanner.find(TrainingRow("", item.image.sha256, (), (ShownImage(item.shown, "image"),)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from assets.commands import print_line, progress_bar
 from sandbox.errors import UserError
 
 if TYPE_CHECKING:
+    from pipelines.storage.places import Place
     from pipelines.storage.workspace import Workspace
 
 _UNUSABLE = 2
@@ -61,7 +63,7 @@ def audit(
     try:
         with Workspace.from_environment() as workspace:
             conversations = find_conversations(Path(dataset), mapping)
-            folders = [Path(dataset)] if conversations else _folders(dataset, workspace)
+            folders: Sequence[Place] = [Path(dataset)] if conversations else _folders(dataset, workspace)
             with executing(executor) as execute, progress_bar("rows") as progress:
                 if conversations is not None:
                     report = audit_conversations(conversations, execute=execute, limit=limit, progress=progress)
@@ -81,7 +83,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _folders(dataset: str, workspace: Workspace) -> list[Path]:
+def _folders(dataset: str, workspace: Workspace) -> list[Place]:
     from pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
     from pipelines.publishing.layouts.export_source import RL
     from pipelines.publishing.rl_dataset import rl_folder

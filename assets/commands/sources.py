@@ -13,6 +13,7 @@ from pipelines.sources.columns import BoxFrame, Columns
 
 if TYPE_CHECKING:
     from pipelines.sources.catalog import SourceConfig
+    from pipelines.storage.places import Place
     from pipelines.storage.workspace import Workspace
 
 app = typer.Typer(
@@ -161,7 +162,7 @@ def _ingest(name: str, config: "SourceConfig") -> None:
         _print_added(workspace, name, config, path)
 
 
-def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: Path) -> None:
+def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path: "Place") -> None:
     from assets.runs.instance import refresh_dagster
 
     refresh_dagster(workspace)

@@ -92,7 +92,7 @@ def conformance(
 
         reader = open_reader(model, layout=layout, min_pixels=min_pixels, max_pixels=max_pixels)
         gate = ConformanceGate(_folders(dataset), model, reader, max_tokens or context_length(model))
-        reports = Workspace.from_environment().home / "conformance"
+        reports = Workspace.from_environment().local / "conformance"
         with progress_bar("rows") as progress:
             verdicts = examine(gate, reports, progress=progress)
         CONSOLE.print(summary(verdicts), highlight=False, soft_wrap=True)
@@ -106,9 +106,13 @@ def conformance(
 
 def _folders(dataset: str) -> list[Path]:
     from pipelines.publishing.dataset_reader import find_datasets
+    from pipelines.storage.local_copy import local_copy
     from pipelines.storage.workspace import Workspace
 
-    return find_datasets(dataset, Workspace.from_environment().home / "datasets" / "sft")
+    with Workspace.from_environment() as workspace:
+        folders = find_datasets(dataset, workspace.home / "datasets" / "sft")
+        copies = workspace.local / "datasets"
+        return [local_copy(folder, copies / folder.parent.name / folder.name) for folder in folders]
 
 
 def export(
@@ -160,7 +164,7 @@ def export(
         source = find_source(dataset, workspace.home / "datasets" / "sft", split=split, prompts=prompts)
         source = source.in_protocol(protocol, mode)
         trainer_layout = layout_of(layout, source.kind)
-        folder = out or workspace.home / "exports" / layout / source.folder_name
+        folder = out or workspace.local / "exports" / layout / source.folder_name
         exported = write(source, trainer_layout, folder)
         _print_export(exported, trainer_layout)
         if not exported.n_rows:

@@ -47,7 +47,7 @@ def gallery(
         if rejects:
             families = None if dataset == ALL else [folder.name for folder in folders] or [dataset]
             reject_rows = read_rejects(workspace, families)
-        path, title = out or workspace.home / "views" / f"{Path(dataset).name or 'gallery'}.html", Path(dataset).name
+        path, title = out or workspace.local / "views" / f"{Path(dataset).name or 'gallery'}.html", Path(dataset).name
         with progress_bar("rows") as progress:
             page = write_gallery(path, folders, title=title, rejected=reject_rows, limit=limit, progress=progress)
         n_rejects = f", {page.n_rejects:,} rejects" if rejects else ""

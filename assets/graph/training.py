@@ -20,7 +20,8 @@ from assets.graph.training_config import (
 )
 from assets.launching import LauncherResource, launch, run_here
 from pipelines.publishing.dataset_reader import dataset_files, dataset_folders
-from pipelines.publishing.rl_dataset import rl_folder
+from pipelines.publishing.rl_dataset import RL_PROMPTS
+from pipelines.storage.local_copy import share_folder
 from pipelines.storage.workspace import Workspace
 
 _POINTER = "base_model.txt"
@@ -43,7 +44,7 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     opened = workspace.open()
     folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
     if not config.path:
-        datasets = dataset_folders(opened.home / "datasets" / "sft")
+        datasets = dataset_folders(opened.local_datasets("sft"))
         run_here(tiny_program(folder, datasets, config))
     elif not (folder / "config.json").exists():
         raise dg.Failure(f"{folder} is no model: it has no config.json. Set `path` to a model's folder.")
@@ -65,7 +66,7 @@ def sft_checkpoint(
     """
     opened = workspace.open()
     families = config.families or ([] if config.recipe else ["crop"])
-    datasets = [opened.dataset("sft", family) for family in families] or [opened.home / "datasets" / "sft"]
+    datasets = [opened.local_datasets("sft", family) for family in families] or [opened.local_datasets("sft")]
     program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
     return launch(context, program, launcher)
 
@@ -81,7 +82,7 @@ def grpo_checkpoint(
     share of the time; below are sample rollouts with code, images, reward and advantage.
     """
     opened = workspace.open()
-    dataset = rl_folder(opened) if config.prompts == "rl" else opened.dataset("sft", config.family)
+    dataset = opened.local_datasets(*(RL_PROMPTS if config.prompts == "rl" else ("sft", config.family)))
     if not dataset.exists():
         raise dg.Failure(
             f"there is no {dataset}: materialise `{config.prompts}_dataset` first, or set "
@@ -106,15 +107,17 @@ def evaluation(
     """
     opened = workspace.open()
     model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
-    output = opened.home / "evaluations" / config.checkpoint
-    datasets = [opened.home / "datasets" / name for name in config.datasets or _EVALUATED]
+    output = opened.local / "evaluations" / config.checkpoint
+    datasets = [opened.local_datasets(name) for name in config.datasets or _EVALUATED]
     if not config.datasets:
         split = None if config.split == "all" else config.split
         held_out = [folder for folder in datasets if dataset_files(folder, split=split)]
         existing = [folder for folder in datasets if folder.exists()]
         datasets = [] if config.benchmarks else held_out or existing
     program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
-    return launch(context, program, launcher)
+    result = launch(context, program, launcher)
+    share_folder(output, opened.evaluation(config.checkpoint))
+    return result
 
 
 def _base_model(opened: Workspace) -> Path:

@@ -26,7 +26,14 @@ from train.runs.supervisor import VARIABLE
 
 _SECONDS = {"local": 0.2}
 _SECONDS_ELSEWHERE = 2.0
-_FORWARDED = ("DARKROOM_HOME", "DARKROOM_SANDBOX_", "DARKROOM_JUDGE", "DARKROOM_METHODS", "DARKROOM_POLICY")
+_FORWARDED = (
+    "DARKROOM_HOME",
+    "DARKROOM_LOCAL",
+    "DARKROOM_SANDBOX_",
+    "DARKROOM_JUDGE",
+    "DARKROOM_METHODS",
+    "DARKROOM_POLICY",
+)
 """Prefixes of the variables that are written into a job of another machine. None holds a key, only a key's name."""
 
 
@@ -178,7 +185,7 @@ def _on_kubernetes(program: Program, order: Order, launcher: LauncherResource, e
             raise LaunchError(f"Kubernetes needs the launcher's `{name}`: set DARKROOM_LAUNCH_{name.upper()}")
     manifest = order.exchange.folder / "job.yaml"
     if not order.is_taken_over:
-        home = Workspace.from_environment().home
+        home = Workspace.from_environment().local
         manifest.write_text(kubernetes_manifest(order.command, environment, launcher, name=program.name, home=home))
         order.on_its_way("")
     return _handed_over(order, launcher, f"kubectl create -f {shlex.quote(str(manifest))}")

@@ -18,6 +18,7 @@ from assets.graph.partitions import update_partitions
 from assets.graph.stage_assets import shown_by
 from assets.runs.worker import is_abandoned, worker_tags
 from pipelines.records.digest import digest_bytes
+from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
 
@@ -39,9 +40,10 @@ class MaterializationFailed(UserError):
 def prepare_dagster_home(workspace: Workspace) -> Path:
     """Makes ``<home>/dagster`` with the bundled ``dagster.yaml``; ``DAGSTER_HOME`` points there unless it is set."""
     settings = _dagster_settings(workspace)
-    settings.parent.mkdir(parents=True, exist_ok=True)
-    if not settings.exists() or digest_bytes(settings.read_bytes()) in _FORMER_SETTINGS:
-        settings.write_text((files("assets") / "dagster.yaml").read_text())
+    with storage_errors(str(settings.parent)):
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        if not settings.exists() or digest_bytes(settings.read_bytes()) in _FORMER_SETTINGS:
+            settings.write_text((files("assets") / "dagster.yaml").read_text())
     os.environ["DAGSTER_HOME"] = str(settings.parent)
     return settings.parent
 
@@ -56,7 +58,7 @@ def refresh_dagster(workspace: Workspace) -> None:
 
 
 def _dagster_settings(workspace: Workspace) -> Path:
-    return Path(os.environ.get("DAGSTER_HOME") or workspace.home / "dagster").absolute() / "dagster.yaml"
+    return Path(os.environ.get("DAGSTER_HOME") or workspace.local / "dagster").absolute() / "dagster.yaml"
 
 
 def close_abandoned_runs(instance: dg.DagsterInstance) -> int:

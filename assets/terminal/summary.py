@@ -24,7 +24,7 @@ from pipelines.records import Reject
 from pipelines.records.stand_ins import asked, measured_on
 from pipelines.rl import pass_rates, suitability
 from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
-from pipelines.storage.places import Place, whole
+from pipelines.storage.places import Place, children, whole
 from pipelines.storage.stage import reason_of
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -220,11 +220,16 @@ def _training_steps(checkpoint: Path) -> list[dict[str, Any]]:
 
 
 def _evaluations(workspace: Workspace) -> Iterator[str]:
-    for path in sorted((workspace.home / "evaluations").glob("*/report.json")):
+    for path in _reports(workspace, "report.json"):
         figures = json.loads(path.read_text())["results"]["all"]
         right, n_questions = figures["accuracy"]["right"], figures["accuracy"]["n_questions"]
         tools = f"tools used in {figures['code']['tool_use']['mean']:.0%} of the rollouts"
         yield f"Evaluation of {path.parent.name}   {right['mean']:.0%} of {n_questions} questions right, {tools}"
+
+
+def _reports(workspace: Workspace, name: str) -> list[Place]:
+    paths = (folder / name for folder in children(workspace.home / "evaluations") if folder.name[0] != ".")
+    return [path for path in paths if path.exists()]
 
 
 def _ledger_totals(workspace: Workspace) -> str:
@@ -241,7 +246,7 @@ def _outputs(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | N
     lines = [
         *(f"dataset      {folder}" for folder in datasets if folder.exists()),
         *(f"checkpoint   {folder}" for folder in checkpoints if folder.exists()),
-        *(f"evaluation   {page}" for page in sorted((workspace.home / "evaluations").glob("*/report.html"))),
+        *(f"evaluation   {page}" for page in _reports(workspace, "report.html")),
         f"everything   {workspace.home}",
         "",
         "make ui                 the asset graph, runs and previews in the browser",

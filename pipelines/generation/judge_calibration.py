@@ -18,6 +18,7 @@ from pipelines.generation.stage import SAMPLES, row_error
 from pipelines.models.policies import Policy, RecordedPolicy
 from pipelines.records import Draft, Reject, Sample, Trajectory, Usage
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.places import Place
 from pipelines.storage.stage import Progress, map_rows
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -52,7 +53,7 @@ class Calibrated:
     """What came of a file of labels: the calibration and where it lies, the rows behind it, the lines without use."""
 
     frozen: StoredCalibration
-    path: Path
+    path: Place
     rows: Sequence[JudgedLabel]
     rejects: Sequence[Reject]
     n_lines: int

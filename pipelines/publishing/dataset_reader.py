@@ -12,10 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import pyarrow.parquet as pq
 
+from pipelines.storage.atomic_write import MARKER
+from pipelines.storage.places import Place, children, place, readable
+from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.tables import TableMissing
 
 if TYPE_CHECKING:
@@ -23,12 +26,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 T = TypeVar("T")
+P = TypeVar("P", bound=Place)
 Kind = Literal["trajectories", "prompts"]
 """Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
 ALL = "all"
 _ADDED: Mapping[Kind, frozenset[str]] = {"trajectories": frozenset(), "prompts": frozenset({"visual_search"})}
 """Columns that datasets of earlier versions lack; there they are null."""
-MARKER = ".darkroom.json"  # a hidden file: `datasets` must not take it for data
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
 
 
@@ -36,12 +39,12 @@ class DatasetError(Exception):
     """A file that is no shipped dataset: its columns, and what to do."""
 
 
-def find_datasets(name: str, root: Path, *, may_be_empty: bool = False) -> list[Path]:
+def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list[Place]:
     """The folders that ``name`` means: a family below ``root``, ``all`` of them, or a folder of one or of several.
 
     Raises ``TableMissing``, naming the asset to materialise, when there is none, unless that may be.
     """
-    at = root if name == ALL else root / name if (root / name).is_dir() else Path(name)
+    at = root if name == ALL else place(name) if "://" in name or not (root / name).is_dir() else root / name
     folders = [*([at] if dataset_files(at) else []), *dataset_folders(at)]
     if not folders and not may_be_empty:
         families = ", ".join(folder.name for folder in dataset_folders(root)) or "none"
@@ -52,22 +55,39 @@ def find_datasets(name: str, root: Path, *, may_be_empty: bool = False) -> list[
     return folders
 
 
-def dataset_folders(root: Path) -> list[Path]:
+def dataset_folders(root: P) -> list[P]:
     """The folders in ``root`` that hold a dataset, sorted. Hidden ones are being written."""
-    return [folder for folder in sorted(root.glob("*/")) if not folder.name.startswith(".") and dataset_files(folder)]
+    folders = [cast(P, root / name) for name in _names_of(root)]
+    return [folder for folder in folders if dataset_files(folder)]
 
 
-def dataset_files(folder: Path, *, split: str | None = None, nested: bool = False) -> list[Path]:
+def _names_of(root: Place) -> list[str]:
+    with storage_errors(str(root)):
+        return [folder.name for folder in children(root) if not folder.name.startswith(".") and folder.is_dir()]
+
+
+def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) -> list[P]:
     """The parquet files of ``split`` (None: of every split), sorted; ``nested``: those of folders below, too.
 
-    Hidden files and folders are being written.
+    Hidden files and folders are being written, and so is a folder in an object store that has no marker.
     """
-    files = sorted(folder.rglob("*.parquet") if nested else folder.glob("*.parquet"))
-    visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
-    return [file for file in visible if split in (None, split_of(file))]
+    with storage_errors(str(folder)):
+        names = sorted(_file_names(folder, nested=nested))
+        if not isinstance(folder, Path) and not nested and names and not (folder / MARKER).exists():
+            return []
+    files = [cast(P, folder / name) for name in names if not any(part.startswith(".") for part in name.split("/"))]
+    return [file for file in files if split in (None, split_of(file))]
 
 
-def marker_facts(folder: Path) -> dict[str, Any]:
+def _file_names(folder: Place, *, nested: bool) -> list[str]:
+    """Of parquet files, from the folder on."""
+    if not nested:
+        return [path.name for path in children(folder) if path.suffix == ".parquet"]
+    n_before = len(str(folder)) + 1
+    return [str(path)[n_before:] for path in folder.rglob("*.parquet")]
+
+
+def marker_facts(folder: Place) -> dict[str, Any]:
     """What the marker of a dataset or an export says; empty without one that can be read: the folder is incomplete."""
     try:
         return read_marker(folder)
@@ -75,7 +95,7 @@ def marker_facts(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def read_marker(folder: Path) -> dict[str, Any]:
+def read_marker(folder: Place) -> dict[str, Any]:
     """``marker_facts`` that raises ``ValueError`` for a broken marker."""
     marker = folder / MARKER
     facts = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
@@ -84,17 +104,17 @@ def read_marker(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def split_of(file: Path) -> str:
+def split_of(file: Place) -> str:
     """``train`` for ``train-00000-of-00003.parquet``."""
     return file.stem.split("-")[0]
 
 
-def columns_of(file: Path) -> set[str]:
+def columns_of(file: Place) -> set[str]:
     """The names of a file's columns."""
-    return set(pq.read_schema(file).names)
+    return set(pq.read_schema(readable(file)).names)
 
 
-def kind_of(file: Path) -> Kind:
+def kind_of(file: Place) -> Kind:
     """By the columns: prompts have graders and no rollout."""
     columns = columns_of(file)
     return "prompts" if "grader" in columns and "rounds" not in columns else "trajectories"
@@ -107,7 +127,7 @@ def features_of(kind: Kind) -> Features:
     return PROMPTS if kind == "prompts" else TRAJECTORIES
 
 
-def check_columns(file: Path, kind: Kind, *, needed: Collection[str] | None = None) -> None:
+def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = None) -> None:
     """Raises ``DatasetError`` unless the file has the columns of its kind (or ``needed``, and any others).
 
     Columns that were added since may be missing.
@@ -122,32 +142,32 @@ def check_columns(file: Path, kind: Kind, *, needed: Collection[str] | None = No
         )
 
 
-def n_rows_of(files: Iterable[Path]) -> int:
+def n_rows_of(files: Iterable[Place]) -> int:
     """How many rows files have, from their footers."""
-    return sum(int(pq.read_metadata(file).num_rows) for file in files)
+    return sum(int(pq.read_metadata(readable(file)).num_rows) for file in files)
 
 
-def read_files(files: Iterable[Path], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """The rows of files, a few in memory at a time.
 
     ``without``: columns of media (``images``, ``videos``) of which only the names are read, no bytes.
     """
     n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if "images" in without else _ROWS_AT_ONCE
     for path in files:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(readable(path)) as file:
             leaves = [file.schema.column(place).path for place in range(len(file.schema))]
             bare = [leaf for leaf in leaves if not (leaf.endswith(".bytes") and leaf.split(".")[0] in without)]
             for batch in file.iter_batches(batch_size=n_rows, columns=bare if without else None):
                 yield from batch.to_pylist()
 
 
-def read_rows(folders: Sequence[Path], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+def read_rows(folders: Sequence[Place], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """The rows of ``folders``, at most ``limit`` of each, with the images' bytes."""
     for folder in folders:
         yield from islice(read_files(dataset_files(folder)), limit)
 
 
-def count_rows(folders: Sequence[Path], *, limit: int | None = None) -> int:
+def count_rows(folders: Sequence[Place], *, limit: int | None = None) -> int:
     """How many rows ``read_rows`` gives."""
     counts = [n_rows_of(dataset_files(folder)) for folder in folders]
     return sum(count if limit is None else min(count, limit) for count in counts)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from pipelines.generation.stage import RUNNER_CODE
-from pipelines.publishing.dataset_reader import MARKER, Kind, marker_facts
+from pipelines.publishing.dataset_reader import Kind, dataset_files, marker_facts
 from pipelines.publishing.parquet_shards import ShardWriter, Shipped
 from pipelines.publishing.row_selection import Selection
 from pipelines.records import Reject, Sample, to_row
@@ -25,7 +25,8 @@ from pipelines.records.reject_reasons import reject
 from pipelines.selection.decontamination import read_benchmarks
 from pipelines.selection.splits import SPLITS, Split, Splits
 from pipelines.sources.catalog import Catalog
-from pipelines.storage.atomic_write import replace_folder
+from pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
+from pipelines.storage.places import Place
 from pipelines.storage.row_streams import RowSpill, RowStream
 from pipelines.storage.stage import Outcome, StageReport, run_stage
 from pipelines.storage.tables import Mask, TableKey
@@ -86,7 +87,7 @@ class Publication(ABC, Generic[R, F]):
 
     @property
     @abstractmethod
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         """The dataset's folder."""
 
     @abstractmethod
@@ -173,10 +174,9 @@ class Publication(ABC, Generic[R, F]):
     def _write_folder(self, report: StageReport, inputs: str) -> Shipped:
         if not self.workspace.tables.n_rows(self.key):
             # nothing can be said of no rows; what an earlier build shipped is no longer true
-            if self.folder.exists():
-                shutil.rmtree(self.folder)
+            remove_folder(self.folder)
             return Shipped(self.folder, 0, 0, 0)
-        part = self.folder.with_name(f".{self.folder.name}.part")
+        part = self._part
         if _read_marker(part, inputs) is None:  # else a process was killed before the folder was replaced
             shutil.rmtree(part, ignore_errors=True)
             self._write_files(part, report, inputs)
@@ -184,6 +184,14 @@ class Publication(ABC, Generic[R, F]):
         shipped = _read_marker(self.folder, inputs)
         assert shipped is not None  # it was written just now
         return shipped
+
+    @property
+    def _part(self) -> Path:
+        """The local folder that is to replace the dataset's."""
+        beside = self.folder
+        if not isinstance(beside, Path):
+            beside = self.workspace.local.joinpath("datasets", beside.parent.name, beside.name)
+        return beside.with_name(f".{beside.name}.part")
 
     def _write_files(self, folder: Path, report: StageReport, inputs: str) -> None:
         """Shards, card and marker; the training split has a file without rows, too."""
@@ -220,10 +228,10 @@ def benchmark_names(workspace: Workspace) -> list[str]:
     return [benchmark.name for benchmark in read_benchmarks(listed)] if listed.exists() else []
 
 
-def _read_marker(folder: Path, inputs: str) -> Shipped | None:
+def _read_marker(folder: Place, inputs: str) -> Shipped | None:
     """What is in ``folder``, if it is complete, from the same ``inputs``, and its card is unchanged."""
     facts, card = marker_facts(folder), folder / _CARD
-    if facts.get("inputs") != inputs or not any(folder.glob("*.parquet")) or not card.exists():
+    if facts.get("inputs") != inputs or not dataset_files(folder) or not card.exists():
         return None
     if digest_bytes(card.read_bytes()) != facts.get("card"):
         return None

@@ -21,6 +21,7 @@ from pipelines.publishing.dataset_reader import Kind, features_of, split_of
 from pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
 from pipelines.rl.visual_search import asks_visual_search
 from pipelines.storage.images import ImageStore
+from pipelines.storage.places import Place
 
 SAMPLE = ("source", "source_row", "license", "category", "question", "choices")
 """Columns that a sample's fields fill as they are, in both kinds of datasets."""
@@ -35,7 +36,7 @@ hub's viewer reads at most 300 MB for the 100 rows that it shows (huggingface/da
 class Shipped:
     """A written dataset: where it is and how much."""
 
-    folder: Path
+    folder: Place
     n_rows: int
     n_images: int
     n_bytes: int

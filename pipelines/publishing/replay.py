@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +19,7 @@ from pipelines.models.protocols import PROTOCOLS
 from pipelines.models.tasks import image_names
 from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
 from pipelines.storage.media_validation import decode, eight_bit
+from pipelines.storage.places import Place
 from pipelines.storage.stage import Progress
 
 What = Literal["status", "text", "error", "images", "pixels", "session"]
@@ -73,7 +73,7 @@ class RowReplay:
     differences: tuple[Difference, ...]
 
 
-def replay(folders: Sequence[Path], *, limit: int | None = None, progress: Progress | None = None) -> Replay:
+def replay(folders: Sequence[Place], *, limit: int | None = None, progress: Progress | None = None) -> Replay:
     """Executes all code of the datasets in ``folders`` again (at most ``limit`` rows of each).
 
     As many sessions at a time as the machine has CPUs. A row whose session fails is a difference; raises

@@ -35,12 +35,15 @@ from pipelines.selection.screening import Screening
 from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
 from pipelines.selection.stratified import Candidate, Strata
 from pipelines.sources.catalog import Catalog, source_of
+from pipelines.storage.places import Place
 from pipelines.storage.row_streams import RowStream
 from pipelines.storage.stage import StageReport, code_digest
 from pipelines.storage.tables import Mask, TableKey
 from pipelines.storage.workspace import Workspace
 
 KEY = TableKey(("rl_dataset",), "all")
+RL_PROMPTS = ("rl", "prompts")
+"""The dataset's name and config."""
 ANNOTATED = "annotated"
 """The name under which people's rows have a quota, whatever their campaign."""
 
@@ -57,9 +60,9 @@ class Mix:
     validation_share: float = 0.05
 
 
-def rl_folder(workspace: Workspace) -> Path:
+def rl_folder(workspace: Workspace) -> Place:
     """The folder of the RL dataset."""
-    return workspace.dataset("rl", "prompts")
+    return workspace.dataset(*RL_PROMPTS)
 
 
 @dataclass
@@ -85,7 +88,7 @@ class RlDataset(Publication[RLRow, RlFacts]):
         return KEY
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         return rl_folder(self.workspace)
 
     def inputs(self) -> str:

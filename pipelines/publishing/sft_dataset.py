@@ -43,6 +43,7 @@ from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.selection.screening import Screening
 from pipelines.selection.splits import ALL_FOR_TRAINING, Splits, grouped
 from pipelines.selection.stratified import Candidate, Strata, difficulty
+from pipelines.storage.places import Place
 from pipelines.storage.row_streams import RowStream
 from pipelines.storage.stage import StageReport, code_digest
 from pipelines.storage.tables import Mask, TableKey
@@ -92,7 +93,7 @@ class SftDataset(Publication[Trajectory, SftFacts]):
         return TableKey(ASSET, self.recipe.family)
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         return self.workspace.dataset("sft", self.recipe.family)
 
     def inputs(self) -> str:

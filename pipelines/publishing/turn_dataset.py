@@ -6,7 +6,6 @@ could be read to its answer, whatever the checks say.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from pipelines.publishing.row_selection import Selection
@@ -14,6 +13,7 @@ from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Trajectory
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.places import Place
 from pipelines.storage.stage import code_digest
 from pipelines.storage.tables import TableKey
 
@@ -53,7 +53,7 @@ class TurnDataset(SftDataset):
         return TableKey(("flywheel", "dataset"), self.name)
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> Place:
         return self.workspace.dataset("flywheel", self.name)
 
     def inputs(self) -> str:

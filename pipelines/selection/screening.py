@@ -97,7 +97,7 @@ class Screening:
 
     @cached_property
     def _scanner(self) -> Scanner:
-        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.home / "benchmarks")
+        index = BenchmarkIndex.build(read_benchmarks(self.workspace.benchmarks), self.workspace.local / "benchmarks")
         return Scanner(index, self.workspace.images)
 
     def _duplicates(self, rows: ScreenedRows) -> dict[str, RowError]:

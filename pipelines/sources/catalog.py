@@ -25,6 +25,8 @@ from pipelines.sources import Source, SourceError
 from pipelines.sources.columns import Columns
 from pipelines.sources.jsonl import JsonLinesSource
 from pipelines.storage.atomic_write import write_whole
+from pipelines.storage.places import Place, children
+from pipelines.storage.storage_errors import storage_errors
 
 EMBEDDED, EMBEDDED_RL = "demo", "demo_rl"
 """The names of the bundled sources: for trajectories, and for RL prompts."""
@@ -153,10 +155,10 @@ def check_name(name: str) -> None:
 class Catalog:
     """Sources by name, and their shards as partitions."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder = folder
 
-    def add(self, name: str, config: SourceConfig) -> Path:
+    def add(self, name: str, config: SourceConfig) -> Place:
         """Writes a source's file. Raises ``SourceError`` for an invalid name."""
         check_name(name)
         path = self.folder / f"{name}.yaml"
@@ -168,7 +170,8 @@ class Catalog:
 
     def configs(self) -> dict[str, SourceConfig]:
         """The added sources. Raises ``SourceError`` that names the file and the field."""
-        paths = sorted(self.folder.glob("*.yaml"))
+        with storage_errors(str(self.folder)):
+            paths = [path for path in children(self.folder) if path.suffix == ".yaml"]
         for path in paths:
             check_name(path.stem)
         return {path.stem: read_config(path) for path in paths}
@@ -209,7 +212,7 @@ class Catalog:
         }
 
 
-def read_config(path: Path) -> SourceConfig:
+def read_config(path: Place) -> SourceConfig:
     """One file. Raises ``SourceError`` that names the file and the field."""
     try:
         return SourceConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})

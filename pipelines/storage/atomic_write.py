@@ -1,27 +1,43 @@
-"""Atomic file and folder writes: a reader finds the previous content or the new one, never a part of it."""
+"""Atomic file and folder writes: a reader finds the previous content or the new one, never a part of it.
+
+In an object store an upload is seen whole or not at all; a folder there is whole when it has its marker.
+"""
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from upath import UPath
+
+from pipelines.storage.places import Place, remove, upload
 from pipelines.storage.storage_errors import storage_errors
 
+MARKER = ".darkroom.json"
+"""The file that is written last into a folder. Hidden: `datasets` must not take it for data."""
 
-def write_whole(path: Path, content: bytes | str, *, mode: int = 0o644) -> None:
+
+def write_whole(path: Place, content: bytes | str, *, mode: int = 0o644) -> None:
     """Writes ``content`` (text as UTF-8) with the permissions ``mode``, less the umask; makes the folder."""
     with whole_file(path) as part, open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to: it replaces ``path`` at the end, and is deleted if the block raises.
+def whole_file(path: Place) -> Iterator[Path]:
+    """A local file to write to: it replaces ``path`` at the end, and is deleted if the block raises.
 
-    Raises ``StorageError`` when the disk is full, read-only or not ours.
+    Raises ``StorageError`` when the disk is full, read-only or not ours, or the store cannot be used.
     """
+    if not isinstance(path, Path):
+        with tempfile.TemporaryDirectory() as folder:
+            part = Path(folder) / path.name
+            yield part
+            upload(part, path)
+        return
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     with storage_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,11 +48,36 @@ def whole_file(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
-def replace_folder(folder: Path, part: Path) -> None:
-    """Puts ``part`` in the place of ``folder``, whose previous content is deleted; both are on one file system."""
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        os.replace(folder, old)
-    os.replace(part, folder)
-    shutil.rmtree(old, ignore_errors=True)
+def replace_folder(folder: Place, part: Path) -> None:
+    """Puts ``part`` in the place of ``folder``, whose previous content is deleted.
+
+    Locally both are on one file system, and a rename does it. In an object store the marker of completion is deleted
+    first and uploaded last: in between the folder is incomplete.
+    """
+    if not isinstance(folder, Path):
+        upload_folder(folder, part)
+        shutil.rmtree(part)
+        return
+    with storage_errors(str(folder)):
+        old = folder.with_name(f".{folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            os.replace(folder, old)
+        os.replace(part, folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_folder(folder: Place) -> None:
+    """Deletes a folder, if it is there; in an object store its marker first."""
+    if not isinstance(folder, Path):
+        remove(folder / MARKER)
+    remove(folder)
+
+
+def upload_folder(folder: UPath, part: Path) -> None:
+    """The files of ``part`` in the place of those of ``folder``, the marker last. Raises ``StorageError``."""
+    files = sorted((path for path in part.rglob("*") if path.is_file()), key=lambda path: path.name == MARKER)
+    names = [path.relative_to(part).as_posix() for path in files]
+    remove_folder(folder)
+    for path, name in zip(files, names, strict=True):
+        upload(path, folder / name)

@@ -60,7 +60,18 @@ class EnvironmentSettings(BaseModel):
 class WorkspaceSettings(EnvironmentSettings):
     """Where a workspace stores its data (``DARKROOM_HOME`` and others); empty values are folders below ``home``."""
 
-    home: Path = setting("_HOME", Path("data"), description="Folder of the workspace: tables, datasets, checkpoints.")
+    home: str = setting(
+        "_HOME",
+        "data",
+        description="The workspace, a folder or a URL (`s3://bucket/prefix`, `gs://`, `az://`): tables, datasets, "
+        "images, reports.",
+    )
+    local: Path | None = setting(
+        "_LOCAL",
+        None,
+        description="Folder for what must be local: checkpoints, annotation, Dagster, caches; default: the home, or "
+        "`data` where that is a URL.",
+    )
     images: str = setting("_IMAGES", "", description="Image store, any fsspec URL; default: `images/` below the home.")
     image_cache_gb: float = setting(
         "_IMAGE_CACHE_GB",
@@ -71,13 +82,13 @@ class WorkspaceSettings(EnvironmentSettings):
     ledger: str = setting(
         "_LEDGER",
         "",
-        description="URL of the ledger, `postgresql+psycopg://…` for teams; default: SQLite below the home.",
+        description="URL of the ledger, `postgresql+psycopg://…` for teams; default: SQLite in the local folder.",
     )
     environments: Path | None = setting(
         "_ENVIRONMENTS",
         None,
         description="Folder where vLLM and Label Studio are installed, which several workspaces may share; default: "
-        "`environments/` below the home.",
+        "`environments/` in the local folder.",
     )
 
     @classmethod

@@ -33,10 +33,11 @@ STORES = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "az": _AZURE, "abfs": 
 _DISK = {
     errno.ENOSPC: "free or enlarge the disk",
     errno.EDQUOT: "free some of your quota, or have it raised",
-    errno.EROFS: "it is read-only: choose a folder that can be written (DARKROOM_HOME)",
-    errno.EACCES: "change its permissions, or choose a folder of yours (DARKROOM_HOME)",
-    errno.EPERM: "change its permissions, or choose a folder of yours (DARKROOM_HOME)",
-    errno.ENOTDIR: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME)",
+    errno.EROFS: "it is read-only: choose a folder that can be written (DARKROOM_HOME, DARKROOM_LOCAL)",
+    errno.EACCES: "change its permissions, or choose a folder of yours (DARKROOM_HOME, DARKROOM_LOCAL)",
+    errno.EPERM: "change its permissions, or choose a folder of yours (DARKROOM_HOME, DARKROOM_LOCAL)",
+    errno.ENOTDIR: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME, DARKROOM_LOCAL)",
+    errno.EEXIST: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME, DARKROOM_LOCAL)",
     errno.EIO: "check the disk",
 }
 _NO_BUCKET = ("specified bucket does not exist", "specified container does not exist", "bucket not found")

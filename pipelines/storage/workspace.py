@@ -1,19 +1,23 @@
-"""Where everything lies: one folder (``DARKROOM_HOME``) with images, tables, datasets, checkpoints and the ledger.
+"""Where everything lies: a home (``DARKROOM_HOME``), a folder or a prefix of an object store, and a local folder.
 
-<home>/images/        every image once, by content
-<home>/image_cache/   what was read of a remote image store
-<home>/tables/        the stages' tables and rejects, by asset and partition
-<home>/datasets/      what ships: <name>/<config>/ with parquet and a card
-<home>/checkpoints/   what training wrote
-<home>/evaluations/   how checkpoints did, a folder each
-<home>/benchmarks.yaml  benchmarks that no row may hold (docs/decontamination.md)
-<home>/contamination/ what of them was found, by family
-<home>/calibrations/  judges against people's labels, a file each (`darkroom calibrate`)
-<home>/annotation/    the annotation campaign, its journal and its server
-<home>/environments/  programs with pins of their own (vLLM, Label Studio)
-<home>/sources/       sources that `darkroom ingest` made
-<home>/ledger.sqlite  every paid or slow act
-<home>/dagster/       DAGSTER_HOME: runs and their history
+<home>/images/         every image once, by content
+<home>/tables/         the stages' tables and rejects, by asset and partition
+<home>/datasets/       what ships: <name>/<config>/ with parquet and a card
+<home>/evaluations/    how checkpoints did, a folder each
+<home>/benchmarks.yaml benchmarks that no row may hold (docs/decontamination.md)
+<home>/contamination/  what of them was found, by family
+<home>/calibrations/   judges against people's labels, a file each (`darkroom calibrate`)
+<home>/sources/        sources that `darkroom ingest` made
+
+The local folder (``DARKROOM_LOCAL``) is the home itself, unless that is a URL:
+
+<local>/ledger.sqlite  every paid or slow act, unless ``DARKROOM_LEDGER`` names a database
+<local>/checkpoints/   what training wrote
+<local>/annotation/    the annotation campaign, its journal and its server
+<local>/environments/  programs with pins of their own (vLLM, Label Studio)
+<local>/image_cache/   what was read of a remote image store
+<local>/benchmarks/    fingerprints of benchmarks, a cache
+<local>/dagster/       DAGSTER_HOME: runs and their history
 """
 
 import os
@@ -26,34 +30,45 @@ from typing import Self
 from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
+from pipelines.storage.local_copy import local_copy
+from pipelines.storage.places import Place, place, reach
 from pipelines.storage.settings import WorkspaceSettings
+from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.tables import Tables
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder and what is opened in it. Use it as a context manager: it closes the ledger."""
+    """The folders and what is opened in them. Use it as a context manager: it closes the ledger."""
 
-    home: Path
+    home: Place
     images_url: str
     ledger_url: str
     environments: Path
     """Where programs are installed whose pins exclude ours."""
+    local: Path
+    """What must be local: the home, unless that is a URL."""
     image_cache_gb: float = 10.0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Raises ``SettingsError``, and ``StorageError`` for a URL that no home can have."""
         settings = WorkspaceSettings.from_environment(environment)
-        home = settings.home.absolute()
+        home = place(settings.home)
+        home = home.absolute() if isinstance(home, Path) else home
+        local = (settings.local or (home if isinstance(home, Path) else Path("data"))).absolute()
         return cls(
             home=home,
             images_url=settings.images or str(home / "images"),
+            ledger_url=settings.ledger or f"sqlite:///{local / 'ledger.sqlite'}",
+            environments=(settings.environments or local / "environments").absolute(),
+            local=local,
             image_cache_gb=settings.image_cache_gb,
-            ledger_url=settings.ledger or f"sqlite:///{home / 'ledger.sqlite'}",
-            environments=(settings.environments or home / "environments").absolute(),
         )
 
     def __enter__(self) -> Self:
+        """Raises ``StorageError`` where the home's object store cannot be reached."""
+        reach(self.home)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -64,38 +79,46 @@ class Workspace:
     def images(self) -> ImageStore:
         """The image store. Raises ``StorageError`` for a URL that none can have."""
         n_bytes = int(self.image_cache_gb * 1e9)
-        cache = ImageCache(self.home / "image_cache", n_bytes) if n_bytes else None
+        cache = ImageCache(self.local / "image_cache", n_bytes) if n_bytes else None
         return ImageStore(self.images_url, cache)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """The ledger. Raises ``LedgerUnavailable``."""
-        self.home.mkdir(parents=True, exist_ok=True)
+        """The ledger. Raises ``LedgerUnavailable``, ``StorageError``."""
+        with storage_errors(str(self.local)):
+            self.local.mkdir(parents=True, exist_ok=True)
         return Ledger(self.ledger_url)
 
     @cached_property
     def tables(self) -> Tables:
-        return Tables(self.home / "tables")
+        return Tables(self.home / "tables", self.local / "tables")
 
-    def dataset(self, name: str, config: str) -> Path:
+    def dataset(self, name: str, config: str) -> Place:
         return self.home / "datasets" / name / config
 
+    def local_datasets(self, *names: str) -> Path:
+        """A local folder with a dataset, or with all below a name: the home's own, or a copy of the store's."""
+        return local_copy(self.home.joinpath("datasets", *names), self.local.joinpath("datasets", *names))
+
+    def evaluation(self, checkpoint: str) -> Place:
+        return self.home / "evaluations" / checkpoint
+
     def checkpoint(self, name: str) -> Path:
-        return self.home / "checkpoints" / name
+        return self.local / "checkpoints" / name
 
     @property
-    def benchmarks(self) -> Path:
+    def benchmarks(self) -> Place:
         """The list of benchmarks that no row may hold; it need not be there."""
         return self.home / "benchmarks.yaml"
 
     @property
-    def calibrations(self) -> Path:
+    def calibrations(self) -> Place:
         return self.home / "calibrations"
 
     @property
     def annotation(self) -> Path:
-        return self.home / "annotation"
+        return self.local / "annotation"
 
     @property
-    def sources(self) -> Path:
+    def sources(self) -> Place:
         return self.home / "sources"

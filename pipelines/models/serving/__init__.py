@@ -1,6 +1,6 @@
 """A model server: started, health-checked, stopped; it outlives its starter.
 
->>> servers = ServerRegistry(workspace.home / "servers")
+>>> servers = ServerRegistry(workspace.local / "servers")
 >>> started = start(servers, ServedModel.parse("Qwen/Qwen3-VL-8B-Instruct"), VllmEngine(vllm_environment(folder)))
 >>> wait_until_ready(started.server, report=print)
 >>> stop(servers, started.server)

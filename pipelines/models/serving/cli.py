@@ -108,7 +108,7 @@ def _serve(
 ) -> None:
     if model is None:
         raise ServingError("expected a MODEL to serve, --status or --stop; --help shows examples")
-    servers = ServerRegistry(workspace.home / "servers")
+    servers = ServerRegistry(workspace.local / "servers")
     server, reused = lifecycle.start(servers, ServedModel.parse(model), engine, host=host, port=port)
     action = f"{server.model} is already being served" if reused else f"{server.engine} loads {server.model}"
     console.print(f"{action}; log: {server.log}", highlight=False, soft_wrap=True)
@@ -194,7 +194,7 @@ def _follow(servers: ServerRegistry, server: ModelServer) -> None:
 
 
 def _look_after(console: Console, workspace: Workspace, model: str | None, stop: bool) -> None:
-    servers = ServerRegistry(workspace.home / "servers")
+    servers = ServerRegistry(workspace.local / "servers")
     selected = servers.all()
     if model is not None:
         name = ServedModel.parse(model).name if Path(model).exists() else model

@@ -9,7 +9,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
-from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from cattrs import BaseValidationError
@@ -35,6 +34,7 @@ from pipelines.publishing.dataset_reader import (
 )
 from pipelines.publishing.replay import Execute, SetupFailed, in_sandbox, replay_row
 from pipelines.sources import BadRow, SourceRow
+from pipelines.storage.places import Place
 from pipelines.storage.stage import Progress
 from pipelines.storage.workspace import Workspace
 
@@ -58,13 +58,13 @@ class _RowAudit:
 class _Split(NamedTuple):
     """The shards of one split, checked."""
 
-    folder: Path
+    folder: Place
     name: str
     kind: Kind
-    files: Sequence[Path]
+    files: Sequence[Place]
 
 
-def _splits_of(folder: Path) -> Iterator[_Split]:
+def _splits_of(folder: Place) -> Iterator[_Split]:
     """Raises ``DatasetError`` for a file with other columns."""
     for name, shards in groupby(dataset_files(folder), key=split_of):
         files = list(shards)
@@ -85,7 +85,7 @@ def executing(executor: Executor) -> Iterator[Execute]:
 
 
 def audit(
-    folders: Sequence[Path],
+    folders: Sequence[Place],
     *,
     execute: Execute | None = None,
     workspace: Workspace | None = None,

@@ -4,13 +4,14 @@ splits. Of each row only digests stay in memory."""
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pipelines.publishing.audit.findings import AuditFinding, shortened
 from pipelines.publishing.audit.row_case import Row
-from pipelines.publishing.dataset_reader import MARKER, Kind, read_marker
+from pipelines.publishing.dataset_reader import Kind, read_marker
 from pipelines.records.digest import digest
+from pipelines.storage.atomic_write import MARKER
+from pipelines.storage.places import Place
 
 _ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader):? (.+?) \| (\d+) \|$", re.MULTILINE)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
@@ -23,7 +24,7 @@ _TAKEN = re.compile(r" (\d+)(?:, | ?$)")
 class DatasetTotals:
     """Counts of one dataset's folder; ``row`` takes each row in, ``findings`` compares at the end."""
 
-    def __init__(self, folder: Path, kind: Kind) -> None:
+    def __init__(self, folder: Place, kind: Kind) -> None:
         self._folder, self._kind = folder, kind
         self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._first: dict[bytes, str] = {}

@@ -16,7 +16,7 @@ from PIL import Image
 
 from pipelines.models.protocols import PROTOCOLS, ParsedTurn
 from pipelines.publishing.audit.plain import NotComparable
-from pipelines.publishing.dataset_reader import MARKER, read_marker
+from pipelines.publishing.dataset_reader import read_marker
 from pipelines.publishing.layouts.text import unescaped
 from pipelines.publishing.replay import Execute
 from pipelines.records import ImageRef, Observation, to_row
@@ -28,6 +28,7 @@ from pipelines.sources.columns import Columns, TranscriptColumns
 from pipelines.sources.jsonl import parsed_lines
 from pipelines.sources.mapping import map_row
 from pipelines.sources.transcripts import RELEASED
+from pipelines.storage.atomic_write import MARKER
 from pipelines.verification.checks.released import MAX_DIFFERENCE, observation_difference
 from sandbox.errors import UserError
 

@@ -24,6 +24,7 @@ from pipelines.records import Reject, Sample
 from pipelines.records.digest import key64
 from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.images import ImageStore
+from pipelines.storage.places import Place
 from pipelines.storage.row_streams import RowSpill, RowStream
 from pipelines.storage.stage import Progress
 from pipelines.storage.tables import TableKey, Tables
@@ -86,7 +87,7 @@ class _SamplesOf:
 
 def write_gallery(
     page: Path,
-    folders: Sequence[Path],
+    folders: Sequence[Place],
     *,
     title: str,
     rejected: RejectedRows | None = None,
@@ -118,7 +119,7 @@ def write_gallery(
     return GalleryPage(page, n_rows, n_rejects, None if images.is_inline else images.folder)
 
 
-def _entries(folders: Sequence[Path], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:
+def _entries(folders: Sequence[Place], limit: int | None, rejected: RejectedRows | None) -> Iterator[Entry]:
     n_threads = os.cpu_count() or 1
     shipped: Iterable[Entry] = map_in_threads(read_rows(folders, limit=limit), entry_of_row, n_threads=n_threads)
     if rejected is None:

@@ -16,6 +16,7 @@ from pipelines.publishing.dataset_reader import (
     read_files,
     split_of,
 )
+from pipelines.storage.places import Place
 from pipelines.storage.tables import TableMissing
 from sandbox.errors import UserError
 
@@ -48,7 +49,7 @@ class ExportSource:
 
     name: str
     split: str
-    files: tuple[Path, ...]
+    files: tuple[Place, ...]
     kind: Kind = "trajectories"
     protocol: str = ""
     """Of prompts, with its mode; a trajectory names its own."""
@@ -82,7 +83,7 @@ class ExportSource:
         return replace(self, protocol=name, mode=mode or modes[0])
 
 
-def find_source(dataset: str, datasets: Path, *, split: str, prompts: Path | None = None) -> ExportSource:
+def find_source(dataset: str, datasets: Place, *, split: str, prompts: Place | None = None) -> ExportSource:
     """The dataset that a user names: a family in ``datasets``, ``all`` of them, ``rl`` in ``prompts``, or a folder.
 
     Raises ``LayoutError`` when there is none, when it lacks the split, and when it is not a shipped dataset.
@@ -98,10 +99,15 @@ def find_source(dataset: str, datasets: Path, *, split: str, prompts: Path | Non
             check_columns(file, kind, needed=NEEDED[kind])
     except DatasetError as error:
         raise LayoutError(str(error)) from error
-    return ExportSource(Path(dataset).resolve().name if Path(dataset).is_dir() else dataset, split, files, kind)
+    return ExportSource(_name(dataset), split, files, kind)
 
 
-def _folders(dataset: str, datasets: Path, prompts: Path | None) -> list[Path]:
+def _name(dataset: str) -> str:
+    """Of a family, or the folder's."""
+    return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
+
+
+def _folders(dataset: str, datasets: Place, prompts: Place | None) -> list[Place]:
     if dataset == RL and prompts is not None and not (datasets / RL).is_dir():
         if not dataset_files(prompts):
             raise LayoutError(f"{prompts} holds no parquet file of a shipped dataset: materialise `rl_dataset` first")

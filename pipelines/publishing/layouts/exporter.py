@@ -4,7 +4,6 @@ The output is made in a hidden folder beside it and takes its place by renaming.
 digest of the inputs and the size of every file: an export of the same rows into a complete folder does nothing.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from pipelines.models.messages import Message, as_json
-from pipelines.publishing.dataset_reader import MARKER, marker_facts
+from pipelines.publishing.dataset_reader import marker_facts
 from pipelines.publishing.layouts.base import KEYS, ExportFacts, ExportRow, Layout
 from pipelines.publishing.layouts.export_source import ExportSource, LayoutError
 from pipelines.publishing.layouts.prompt_rows import grader_of, prompt
@@ -22,8 +21,9 @@ from pipelines.publishing.layouts.record_writer import RecordWriter, verify, ver
 from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
 from pipelines.publishing.templates import render
 from pipelines.records.digest import digest, digest_bytes
-from pipelines.storage.atomic_write import replace_folder
+from pipelines.storage.atomic_write import MARKER, replace_folder
 from pipelines.storage.stage import code_digest
+from pipelines.storage.table_files import file_digest
 
 REWARD = Path(__file__).with_name("reward.py")
 _README = "layouts/readmes/readme.md.jinja"
@@ -158,10 +158,7 @@ _CODE = (
 
 
 def _inputs(dataset: ExportSource, layout: Layout) -> str:
-    files = []
-    for path in dataset.files:
-        with path.open("rb") as file:
-            files.append(hashlib.file_digest(file, "sha256").hexdigest())
+    files = [file_digest(path) for path in dataset.files]
     form = [dataset.kind, dataset.protocol, dataset.mode]
     return digest(["layout", layout.name, dataset.name, dataset.split, form, files, code_digest(*_CODE)])
 

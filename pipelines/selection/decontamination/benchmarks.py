@@ -30,6 +30,7 @@ from pipelines.records.reject_reasons import Reason
 from pipelines.selection.decontamination.base import DecontaminationError
 from pipelines.sources import BadRow, SourceError, SourceRow
 from pipelines.sources.catalog import SourceConfig
+from pipelines.storage.places import Place
 
 _SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".jp2", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
@@ -88,7 +89,7 @@ class Benchmark:
         return DecontaminationError(f"benchmark {self.name!r}: {error}")
 
 
-def read_benchmarks(path: Path) -> list[Benchmark]:
+def read_benchmarks(path: Place) -> list[Benchmark]:
     """The benchmarks of a file, by name. Raises ``DecontaminationError`` that names the file and the field."""
     try:
         text = path.read_text(encoding="utf-8")

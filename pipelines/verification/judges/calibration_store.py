@@ -20,6 +20,7 @@ from pipelines.records import Provenance, Sample, Trajectory, Truth, Usage
 from pipelines.records.digest import digest, digest_bytes
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.images import ImageStore
+from pipelines.storage.places import Place
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import JudgedCheck
 from pipelines.verification.judges import EmbeddedJudge, Judge
@@ -63,10 +64,10 @@ def identity_of(check: JudgedCheck, judge: Judge) -> dict[str, Any]:
 class CalibrationStore:
     """The calibrations below one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder = folder
 
-    def path(self, judge: str) -> Path:
+    def path(self, judge: str) -> Place:
         """Where a judge's calibration lies."""
         return self.folder / f"{judge}.json"
 
@@ -75,7 +76,7 @@ class CalibrationStore:
         stored = self._read(check.name)
         return stored if stored is not None and stored.identity == identity_of(check, judge) else None
 
-    def write(self, frozen: StoredCalibration) -> Path:
+    def write(self, frozen: StoredCalibration) -> Place:
         """Whole or not at all."""
         path = self.path(frozen.judge)
         write_whole(path, json.dumps(frozen.as_json(), indent=2, sort_keys=True) + "\n")

@@ -74,7 +74,7 @@ def test_however_often_it_is_stopped_no_answer_is_asked_for_twice(checked, stops
     from pipelines.storage.workspace import Workspace
 
     home = tmp_path_factory.mktemp("ledger")
-    fresh = Workspace(checked.workspace.home, checked.workspace.images_url, f"sqlite:///{home}/l", home)
+    fresh = Workspace(checked.workspace.home, checked.workspace.images_url, f"sqlite:///{home}/l", home, home)
     asked: list[tuple[str, int]] = []
 
     def policy(n_most: int):

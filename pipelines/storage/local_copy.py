@@ -1,0 +1,52 @@
+"""Folders of an object store as local ones: what training reads is copied here, what it reports is copied there."""
+
+import shutil
+from pathlib import Path
+
+from pipelines.storage.atomic_write import MARKER, replace_folder, upload_folder
+from pipelines.storage.places import Place, children
+from pipelines.storage.storage_errors import storage_errors
+
+
+def local_copy(folder: Place, to: Path) -> Path:
+    """A local folder with the datasets at or below ``folder``: itself, or ``to``, where what is unchanged is kept.
+
+    A dataset that is no longer in the store, or incomplete there, is no longer in ``to``.
+    """
+    if isinstance(folder, Path):
+        return folder
+    with storage_errors(str(folder)):
+        if not (folder / MARKER).exists():
+            return _local_copies(folder, to)
+        marker = (folder / MARKER).read_bytes()
+        if _marker_of(to) != marker:
+            part = to.with_name(f".{to.name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.parent.mkdir(parents=True, exist_ok=True)
+            folder.fs.get(folder.path.rstrip("/") + "/", f"{part}/", recursive=True)
+            replace_folder(to, part)
+    return to
+
+
+def share_folder(folder: Path, to: Place) -> None:
+    """Uploads a folder, unless it lies where it is to be. Raises ``StorageError``."""
+    if not isinstance(to, Path):
+        upload_folder(to, folder)
+
+
+def _local_copies(folder: Place, to: Path) -> Path:
+    """Of the folders below."""
+    if _marker_of(to) is not None:
+        shutil.rmtree(to)
+    names = [child.name for child in children(folder) if child.name[0] != "." and child.is_dir()]
+    for old in to.glob("[!.]*/") if to.is_dir() else ():
+        if old.name not in names:
+            shutil.rmtree(old)
+    for name in names:
+        local_copy(folder / name, to / name)
+    return to
+
+
+def _marker_of(folder: Path) -> bytes | None:
+    path = folder / MARKER
+    return path.read_bytes() if path.is_file() else None

@@ -1,0 +1,84 @@
+"""Where a home may be, and what of it is local."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.storage.places import children, place, reach, readable, remove
+from pipelines.storage.storage_errors import StorageError
+from pipelines.storage.workspace import Workspace
+
+
+def workspace_of(**variables: str) -> Workspace:
+    return Workspace.from_environment({f"DARKROOM_{name}": value for name, value in variables.items()})
+
+
+def test_a_folder_is_a_path_also_as_a_url():
+    assert [place(where) for where in ("data", Path("data"), "file:///srv/data")] == [
+        Path("data"),
+        Path("data"),
+        Path("/srv/data"),
+    ]
+    assert isinstance(place("file:///srv/data"), Path)
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("s3:/bucket/home", "is no URL: write s3://"),
+        ("gs:bucket", "is no URL: write gs://"),
+        ("ftp://host/x", "expected a folder, or a URL with s3, "),
+        ("s3://", "names no bucket"),
+        ("s3:///", "names no bucket"),
+    ],
+)
+def test_a_url_that_no_home_can_have_is_said(where, words):
+    with pytest.raises(StorageError, match=words):
+        place(where)
+
+
+def test_in_a_folder_everything_is_in_the_home(tmp_path):
+    opened = workspace_of(HOME=str(tmp_path))
+    assert opened.local == opened.home == tmp_path
+    assert opened.tables.scratch == opened.tables.root
+    assert opened.checkpoint("sft") == tmp_path / "checkpoints" / "sft"
+    assert opened.local_datasets("sft", "crop") == opened.dataset("sft", "crop") == tmp_path / "datasets/sft/crop"
+
+
+def test_of_a_home_by_url_only_what_must_be_local_is_here(tmp_path):
+    opened = workspace_of(HOME="memory://team/home/", LOCAL=str(tmp_path))
+    shared = (opened.tables.root, opened.sources, opened.calibrations, opened.benchmarks, opened.evaluation("sft"))
+    assert [str(path) for path in shared] == [
+        f"memory://team/home/{name}"
+        for name in ("tables", "sources", "calibrations", "benchmarks.yaml", "evaluations/sft")
+    ]
+    assert opened.images_url == "memory://team/home/images"
+    assert opened.ledger_url == f"sqlite:///{tmp_path}/ledger.sqlite"
+    assert (opened.annotation, opened.environments) == (tmp_path / "annotation", tmp_path / "environments")
+
+
+def test_without_a_local_folder_it_is_below_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert workspace_of(HOME="memory://team/home").local == tmp_path / "data"
+
+
+def test_a_store_is_reached_when_the_workspace_is_opened(s3):
+    with workspace_of(HOME=s3.url("new")):
+        pass
+    with pytest.raises(StorageError, match="its bucket does not exist"), workspace_of(HOME="s3://gone-for-good/home"):
+        pass
+
+
+def test_what_is_in_a_store_is_seen_at_once(s3):
+    folder = place(s3.url())
+    assert children(folder) == []
+    reach(folder)
+    (folder / "b" / "file").write_text("1")
+    (folder / "a").write_text("2")
+    assert [path.name for path in children(folder)] == ["a", "b"]
+    remove(folder / "b")
+    assert [path.name for path in children(folder)] == ["a"]
+    with pytest.raises(FileNotFoundError):
+        readable(folder / "b" / "file")
