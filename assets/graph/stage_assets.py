@@ -21,6 +21,8 @@ OWNERS = ["team:data"]
 ROWS_CONSERVED = "rows_conserved"
 _N_LOG_LINES = 10
 _LOG_SECONDS = 30.0
+_LEAST_SECONDS = 2.0
+"""Between two lines of the log: each is a transaction of Dagster's event log, for which the rows wait."""
 Show = Callable[[str], None]
 Decorator = Callable[[Callable[..., dg.MaterializeResult]], dg.AssetsDefinition]
 _terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
@@ -162,17 +164,20 @@ def shown_by(show: Show) -> Iterator[None]:
         _terminal.reset(token)
 
 
-def progress_lines(context: dg.AssetExecutionContext) -> Callable[[StageProgress], None]:
-    """Logs a line for every tenth of the rows, and at least every half minute while rows are finished."""
-    pace, n_logged, logged_at = Pace(), 0, time.monotonic()
+def progress_lines(
+    context: dg.AssetExecutionContext, *, clock: Callable[[], float] = time.monotonic
+) -> Callable[[StageProgress], None]:
+    """Logs a line for every tenth of the rows, not more often than every other second, and at least every half minute
+    while rows are finished. ``clock`` gives seconds."""
+    pace, n_logged, logged_at = Pace(clock), 0, clock()
     asset, show = context.asset_key.to_user_string(), _terminal.get()
 
     def progress(stand: StageProgress) -> None:
         nonlocal n_logged, logged_at
-        n_tenths, now = stand.n_done * _N_LOG_LINES // max(stand.n_rows, 1), time.monotonic()
+        n_tenths, now = stand.n_done * _N_LOG_LINES // max(stand.n_rows, 1), clock()
         if show is not None:
             show(f"{asset}: {pace.words(stand)}")
-        if n_tenths > n_logged or now - logged_at >= _LOG_SECONDS:
+        if now - logged_at >= (_LEAST_SECONDS if n_tenths > n_logged else _LOG_SECONDS):
             n_logged, logged_at = n_tenths, now
             context.log.info(pace.words(stand))
 

@@ -1,5 +1,6 @@
 """Drafts: a sample is prepared, planned where its recipe has a plan, and the opening turn of its rollout written."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,8 +125,9 @@ class Drafts(RecipeStage[Sample, Draft]):
         families = families_of(sample)
         if families is not None and self.family not in families:
             raise RowError(Reason.NOT_APPLICABLE, f"its source keeps it for {', '.join(families)}")
-        prepared = self.recipe.prepare(sample, self.store)
-        seen = visibility_hint(sample, self.store)
+        # in threads: what turns, encodes and measures images would keep every other row waiting
+        prepared = await asyncio.to_thread(self.recipe.prepare, sample, self.store)
+        seen = await asyncio.to_thread(visibility_hint, sample, self.store)
         plan = await self._plan(sample, prepared, seen, spent)
         prompt, task = await self._task(sample, prepared, {**prepared.hint, **seen, **plan})
         completion = await _written(self.writer, task, self.recipe.protocol.stop, spent)

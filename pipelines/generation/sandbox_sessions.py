@@ -80,12 +80,16 @@ class RecordedGroup:
         async with self._opening:
             if self._group is None:
                 pool = await asyncio.to_thread(process_pool, self.sandboxes.limits)
-                images, videos = (list(map(self.sandboxes.store.read, refs)) for refs in (self.images, self.videos))
+                images, videos = await asyncio.to_thread(self._inputs)
                 self._group = await asyncio.to_thread(pool.group, images=images, videos=videos, names=self.names)
                 self._resources.push_async_callback(asyncio.to_thread, self._group.close)
         session = await asyncio.to_thread(self._group.session, seed=seed)
         resources.push_async_callback(asyncio.to_thread, session.close)
         return session
+
+    def _inputs(self) -> tuple[list[bytes], list[bytes]]:
+        read = self.sandboxes.store.read
+        return list(map(read, self.images)), list(map(read, self.videos))
 
 
 _starting = threading.Lock()
@@ -153,7 +157,8 @@ class RecordedSession:
             except sandbox.SandboxError as error:
                 raise RowError(Reason.SANDBOX_FAILED, f"{type(error).__name__}: {error}") from error
         home.n_executed += 1
-        return Act(to_row(self._stored(observation, code)), seconds=observation.seconds)
+        stored = await asyncio.to_thread(self._stored, observation, code)  # encoding takes as long as many programs
+        return Act(to_row(stored), seconds=observation.seconds)
 
     async def _replayed(self) -> sandbox.Session:
         if self._session is None:

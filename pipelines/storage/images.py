@@ -6,7 +6,6 @@ What is read from a remote store is kept in a local cache (``image_cache.py``).
 """
 
 import io
-from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +15,7 @@ from PIL import Image
 from pipelines.records import ImageRef, VideoRef
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.atomic_write import write_whole
+from pipelines.storage.decoded_images import DecodedImages
 from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.media_validation import MAX_PIXELS, decode, eight_bit, probe, probe_video
 from pipelines.storage.places import filesystem
@@ -107,7 +107,7 @@ class ImageStore:
         """The pixels, for the caller alone. Raises ``ImageMissing``."""
         data = self.read(ref)
         # checks open the image of a row five times and more, and rows about one image follow each other
-        return _decoded(data).copy() if ref.width * ref.height <= _KEPT_PIXELS else decode(data)
+        return _DECODED.get(ref.sha256, data, decode) if ref.width * ref.height <= _KEPT_PIXELS else decode(data)
 
     def _path(self, sha256: str) -> str:
         return f"{self._root}/{sha256[:2]}/{sha256}"
@@ -131,8 +131,4 @@ class ImageStore:
 
 _KEPT_PIXELS = 16_000_000
 """Of each of the images that stay decoded."""
-
-
-@lru_cache(maxsize=4)
-def _decoded(data: bytes) -> Image.Image:
-    return decode(data)
+_DECODED = DecodedImages(256 * 2**20)

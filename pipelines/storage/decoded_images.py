@@ -1,0 +1,62 @@
+"""Images that stay decoded for a while: the checks of a row open the same few again and again, several rows at a time.
+
+decoded = DecodedImages(128 * 2**20)
+decoded.get("5e6f…", data, decode)      # a copy for the caller; decoded once, whoever asks at the same time
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from weakref import WeakValueDictionary
+
+from PIL import Image
+
+
+class _Decoding:
+    """Who has the lock decodes the image; the others wait."""
+
+    __slots__ = ("__weakref__", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class DecodedImages:
+    """The last ``max_bytes`` of pixels that were asked for, by the digest of the bytes they came from."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._n_bytes = max_bytes, 0
+        self._images: OrderedDict[str, Image.Image] = OrderedDict()
+        self._lock = threading.Lock()
+        self._decoding: WeakValueDictionary[str, _Decoding] = WeakValueDictionary()
+
+    def get(self, sha256: str, data: bytes, decode: Callable[[bytes], Image.Image]) -> Image.Image:
+        """The pixels of ``data``, for the caller alone. Raises what ``decode`` raises."""
+        with self._lock:
+            decoding = self._decoding.get(sha256)
+            if decoding is None:
+                decoding = self._decoding[sha256] = _Decoding()
+        with decoding.lock:
+            image = self._kept(sha256)
+            if image is None:
+                image = decode(data)
+                self._keep(sha256, image)
+            return image.copy()
+
+    def _kept(self, sha256: str) -> Image.Image | None:
+        with self._lock:
+            if sha256 in self._images:
+                self._images.move_to_end(sha256)
+            return self._images.get(sha256)
+
+    def _keep(self, sha256: str, image: Image.Image) -> None:
+        with self._lock:
+            self._images[sha256] = image
+            self._n_bytes += _size(image)
+            while self._n_bytes > self._max_bytes:
+                self._n_bytes -= _size(self._images.popitem(last=False)[1])
+
+
+def _size(image: Image.Image) -> int:
+    """In memory: four bytes a pixel, whatever the mode but grey."""
+    return image.width * image.height * (1 if image.mode in ("L", "P") else 4)
