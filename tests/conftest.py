@@ -90,7 +90,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads or writes the developer's data, asks the developer's endpoint, or looks for a hub."""
     monkeypatch.setenv("DARKROOM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    own = ("DARKROOM_METHODS", "DARKROOM_RECIPES")
+    own = ("DARKROOM_METHODS", "DARKROOM_RECIPES", "DARKROOM_RUN_ON")
     for variable in ("DAGSTER_HOME", "DARKROOM_IMAGES", "DARKROOM_LEDGER", "DARKROOM_POLICY", *own):
         monkeypatch.delenv(variable, raising=False)
 

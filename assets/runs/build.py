@@ -24,15 +24,12 @@ from assets.definitions import (
     SAMPLES,
     SFT,
     TRAIN,
-    definitions,
 )
 from assets.graph.families import stage_key
-from assets.graph.partitions import update_partitions
 from assets.graph.resources import PolicyResource
-from assets.runs.elsewhere import materialize_elsewhere
-from assets.runs.instance import MaterializationFailed, close_abandoned_runs, materialize, prepare_dagster_home
+from assets.runs.instance import MaterializationFailed
+from assets.runs.jobs import Jobs, open_jobs
 from assets.runs.places import HERE, PlaceError
-from assets.runs.queue import check_place
 from assets.terminal.summary import print_annotated_summary, print_rl_summary, print_summary
 from pipelines.generation import released
 from pipelines.generation.engine import STAGES
@@ -42,7 +39,6 @@ from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from pipelines.publishing.sft_dataset import ASSET
 from pipelines.sources import SourceError
 from pipelines.sources.catalog import Catalog, Use
-from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
 
@@ -81,7 +77,7 @@ def build_sft(
                 "--on, then ship as many as you want with --rows or --quota and without --on; nothing is paid again"
             )
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
-        with _summarised(summarise), _jobs(console, workspace, used, place) as jobs:
+        with _summarised(summarise), open_jobs(console, workspace, used, place) as jobs:
             _build_families(jobs, chosen, partitions, mixture)
             if rl_source:
                 jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
@@ -115,7 +111,7 @@ def build_rl(
         partitions = _partitions_of(catalog, source)
         mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
         summarise = partial(print_rl_summary, console, workspace, list(catalog))
-        with _summarised(summarise), _jobs(console, workspace, {"rl": partitions}, place) as jobs:
+        with _summarised(summarise), open_jobs(console, workspace, {"rl": partitions}, place) as jobs:
             _build_rl_stages(jobs, partitions, mix=mix)
 
 
@@ -127,7 +123,7 @@ def build_annotated(
     Prints the summary. Raises ``AnnotationError`` while no record is accepted, ``MaterializationFailed`` with the
     asset's message.
     """
-    with Workspace.from_environment() as workspace, _jobs(console, workspace) as jobs:
+    with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
         if not workspace.tables.exists(POOL):
             raise AnnotationError("the campaign has handed out nothing yet: `darkroom annotate sync`")
         jobs.run(ANNOTATION)
@@ -139,45 +135,6 @@ def build_annotated(
         mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
         jobs.run(RL_DATASET, settings={"rl_dataset": mix})
         print_annotated_summary(console, workspace)
-
-
-class _Jobs:
-    def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, place: str) -> None:
-        self.console, self.workspace, self._instance, self.place = console, workspace, instance, place
-        self._definitions = definitions()
-
-    def run(
-        self,
-        name: str,
-        *,
-        partition: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        only: Sequence[dg.AssetKey] | None = None,
-    ) -> None:
-        job = self._definitions.resolve_job_def(name)
-        materialize(job, self._instance, self.console, partition=partition, settings=settings, only=only)
-
-    def run_elsewhere(self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None) -> None:
-        """One run for each shard, at ``place``."""
-        job = self._definitions.resolve_job_def(name)
-        materialize_elsewhere(job, self._instance, self.console, place=self.place, partitions=partitions, only=only)
-
-    def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
-        return self.workspace.tables.n_rows(TableKey(asset, partition))
-
-
-@contextmanager
-def _jobs(
-    console: Console, workspace: Workspace, used: Mapping[Use, Sequence[str]] | None = None, place: str = HERE
-) -> Iterator[_Jobs]:
-    """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlaceError``."""
-    prepare_dagster_home(workspace)
-    with dg.DagsterInstance.get() as instance:
-        if place != HERE:
-            check_place(instance, place)
-        close_abandoned_runs(instance)
-        update_partitions(workspace, instance, used)
-        yield _Jobs(console, workspace, instance, place)
 
 
 @contextmanager
@@ -208,22 +165,30 @@ def _partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
 
 
 def _build_families(
-    jobs: _Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], mixture: Mapping[str, int]
+    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], mixture: Mapping[str, int]
 ) -> None:
     """Every family on every shard, and the datasets."""
     families = {recipe.family for recipe in recipes}
     family_quotas = {family: n_rows for family, n_rows in mixture.items() if family in families}
-    accepted = dict.fromkeys(family_quotas, 0)
-    if jobs.place != HERE:
+    if jobs.place == HERE:
+        _fill_shards(jobs, recipes, partitions, family_quotas)
+    else:
         jobs.run_elsewhere(RELEASED if _is_released(recipes) else SFT, partitions, only=_stages(recipes))
-    for partition in partitions if jobs.place == HERE else ():
-        missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
-        for family, n_accepted in _fill_shard(jobs, recipes, partition, missing).items():
-            accepted[family] += n_accepted
     jobs.run(DATASETS, settings={"sft_dataset": {"quotas": family_quotas}} if family_quotas else None)
 
 
-def _fill_shard(jobs: _Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
+def _fill_shards(
+    jobs: Jobs, recipes: Sequence[Recipe], partitions: Sequence[str], family_quotas: Mapping[str, int]
+) -> None:
+    """One shard after the other, each until no row is missing."""
+    accepted = dict.fromkeys(family_quotas, 0)
+    for partition in partitions:
+        missing = {family: max(0, n_rows - accepted[family]) for family, n_rows in family_quotas.items()}
+        for family, n_accepted in _fill_shard(jobs, recipes, partition, missing).items():
+            accepted[family] += n_accepted
+
+
+def _fill_shard(jobs: Jobs, recipes: Sequence[Recipe], partition: str, missing: Mapping[str, int]) -> dict[str, int]:
     """Drafts one shard with growing limits until no row is ``missing`` or its samples are used up.
 
     Returns the accepted rows by family.
@@ -253,17 +218,18 @@ def _is_released(recipes: Sequence[Recipe]) -> bool:
     return any(recipe.writer == "released" for recipe in recipes)
 
 
-def _build_rl_stages(jobs: _Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
+def _build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
     """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
-    if jobs.place != HERE:
+    if jobs.place == HERE:
+        for partition in partitions:
+            jobs.run(SAMPLES, partition=partition)
+            jobs.run(RL, partition=partition)
+    else:
         jobs.run_elsewhere(RL, partitions)
-    for partition in partitions if jobs.place == HERE else ():
-        jobs.run(SAMPLES, partition=partition)
-        jobs.run(RL, partition=partition)
     jobs.run(RL_DATASET, settings={"rl_dataset": mix} if mix else None)
 
 
-def _train(jobs: _Jobs, recipes: Sequence[Recipe]) -> None:
+def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
     """Trains on the shipped datasets, if there are any rows."""
     if not any(jobs.n_rows(ASSET, recipe.family) for recipe in recipes):
         jobs.console.print("No trajectory passed its checks, so there is nothing to train on.")

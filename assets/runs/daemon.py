@@ -53,6 +53,8 @@ class Daemon:
         if self._process is not None:
             self._process.terminate()
             self._process.wait()
+            # the next command would take its last one for a daemon that is alive
+            self._instance.wipe_daemon_heartbeats()
 
     def _start(self) -> subprocess.Popen[bytes]:
         # ended with this command, also where it is killed

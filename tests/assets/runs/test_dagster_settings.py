@@ -9,9 +9,10 @@ import dagster as dg
 import pytest
 from dagster._core.instance.config import dagster_instance_config
 
-from assets.runs.instance import prepare_dagster_home, refresh_dagster
+from assets.runs.instance import InstanceUnavailable, open_instance, prepare_dagster_home, refresh_dagster
 from assets.runs.places import PlacedRunLauncher
 from pipelines.storage.workspace import Workspace
+from scripts.ports import free_port
 
 FORMER = """telemetry:
   enabled: false
@@ -81,3 +82,28 @@ def test_settings_of_an_earlier_version_are_replaced_and_those_of_users_are_not(
 def test_without_an_instance_there_is_nothing_to_refresh(workspace: Workspace, own_home: Path) -> None:
     refresh_dagster(workspace)
     assert not own_home.exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        (None, "DAGSTER_POSTGRES_URL"),
+        ("", "exactly one of"),
+        ("postgres//db/dagster", "Could not parse SQLAlchemy URL"),
+        ("postgresql://dagster:x@127.0.0.1:{port}/dagster", "Connection refused"),
+    ],
+    ids=["unset", "empty", "no URL", "nobody there"],
+)
+def test_a_history_that_cannot_be_opened_is_one_line(
+    url: str | None, reason: str, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_POSTGRES_URL", raising=False)
+    monkeypatch.setattr("time.sleep", lambda _: None)  # Dagster tries five times, with pauses
+    if url is not None:
+        monkeypatch.setenv("DAGSTER_POSTGRES_URL", url.format(port=free_port()))
+    own_home.mkdir(parents=True)
+    (own_home / "dagster.yaml").write_text((files("assets") / "dagster_team.yaml").read_text())
+    with pytest.raises(InstanceUnavailable, match="history cannot be opened") as caught:
+        open_instance()
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)

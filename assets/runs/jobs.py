@@ -1,0 +1,62 @@
+"""The jobs of one command, on the Dagster instance that the UI shows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+from rich.console import Console
+
+from assets.definitions import definitions
+from assets.graph.partitions import update_partitions
+from assets.runs.elsewhere import materialize_elsewhere
+from assets.runs.instance import close_abandoned_runs, materialize, open_instance, prepare_dagster_home
+from assets.runs.places import HERE
+from assets.runs.queue import check_place
+from pipelines.sources.catalog import Use
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+
+class Jobs:
+    """Runs jobs by name: here, or on shards at ``place``."""
+
+    def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, place: str) -> None:
+        self.console, self.workspace, self._instance, self.place = console, workspace, instance, place
+        self._definitions = definitions()
+
+    def run(
+        self,
+        name: str,
+        *,
+        partition: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        only: Sequence[dg.AssetKey] | None = None,
+    ) -> None:
+        """Here. Raises ``MaterializationFailed``."""
+        job = self._definitions.resolve_job_def(name)
+        materialize(job, self._instance, self.console, partition=partition, settings=settings, only=only)
+
+    def run_elsewhere(self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None) -> None:
+        """One run for each shard, at ``place``."""
+        job = self._definitions.resolve_job_def(name)
+        materialize_elsewhere(job, self._instance, self.console, place=self.place, partitions=partitions, only=only)
+
+    def n_rows(self, asset: tuple[str, ...], partition: str) -> int:
+        """Rows of a table; 0 where there is none."""
+        return self.workspace.tables.n_rows(TableKey(asset, partition))
+
+
+@contextmanager
+def open_jobs(
+    console: Console, workspace: Workspace, used: Mapping[Use, Sequence[str]] | None = None, place: str = HERE
+) -> Iterator[Jobs]:
+    """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlaceError`` and
+    ``InstanceUnavailable``."""
+    prepare_dagster_home(workspace)
+    with open_instance() as instance:
+        if place != HERE:
+            check_place(instance, place)
+        close_abandoned_runs(instance)
+        update_partitions(workspace, instance, used)
+        yield Jobs(console, workspace, instance, place)
