@@ -31,9 +31,10 @@ def materialize_elsewhere(
     A shard that failed stops no other. Raises ``MaterializationFailed`` with the message of each.
     """
     runs, failures = QueuedRuns(instance, job, place), []
-    runs.submit(partitions, only)
-    with daemon(instance) as watch, console.status(f"{job.name} …") as status:
+    with daemon(instance) as watch, console.status(f"{job.name} … queueing {len(partitions):,} shards") as status:
         try:
+            # the first shards are worked on while the others are queued
+            runs.submit(partitions, only)
             while runs.n_open():
                 watch.ensure()
                 for partition, run in runs.ended():
