@@ -7,6 +7,7 @@ where only the HTTP client inside it is used (docs/policies.md).
 import asyncio
 import json
 import os
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -32,6 +33,8 @@ class ChatClient:
     def __init__(self, base_url: str, key: str) -> None:
         self._base_url, self._key = base_url.rstrip("/"), key
         self._url = URL()
+        """Of the endpoint, without a user and a password."""
+        self._completions = URL()
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> Any:
@@ -42,7 +45,7 @@ class ChatClient:
         """
         session = self._session or self._open()
         body = Fragments(body_of(fields, messages, urls))
-        async with session.post(self._url, data=body) as response:
+        async with session.post(self._completions, data=body) as response:
             answer = await response.read()
             if response.status < 300:
                 return json.loads(answer)
@@ -59,7 +62,7 @@ class ChatClient:
 
     async def _models_status(self) -> int:
         session = self._session or self._open()
-        async with asyncio.timeout(CHECK_SECONDS), session.get(f"{self._base_url}/models") as response:
+        async with asyncio.timeout(CHECK_SECONDS), session.get(f"{self._url}/models") as response:
             return response.status
 
     async def close(self) -> None:
@@ -69,13 +72,15 @@ class ChatClient:
 
     def _open(self) -> aiohttp.ClientSession:
         try:
-            self._url = URL(f"{self._base_url}/chat/completions")
+            given = URL(self._base_url)
         except ValueError as error:
             raise aiohttp.InvalidURL(self._base_url, str(error)) from None
+        self._url = given.with_user(None) if given.user else given
+        self._completions = URL(f"{self._url}/chat/completions")
         certificates = httpx2.create_ssl_context() if self._url.scheme == "https" else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, ssl=certificates),
-            headers=_headers(self._key),
+            headers={**_headers(self._key), **_credentials(given)},
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),  # `EndpointCalls` limits each try
             proxy=proxy_for(self._url),
@@ -92,6 +97,14 @@ def _headers(key: str) -> dict[str, str]:
         "Authorization": f"Bearer {key or 'none'}",
         **{name: owner for name, variable in owners.items() if (owner := os.environ.get(variable))},
     }
+
+
+def _credentials(url: URL) -> dict[str, str]:
+    """Those in the URL of a server behind a password (``https://me:secret@host/v1``), which needs them, not a key."""
+    if not url.user:
+        return {}
+    pair = f"{url.user}:{url.password or ''}"
+    return {"Authorization": "Basic " + b64encode(pair.encode()).decode()}
 
 
 def proxy_for(url: URL) -> str | None:

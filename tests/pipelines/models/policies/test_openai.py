@@ -310,6 +310,21 @@ def test_a_line_end_after_the_key_is_no_part_of_it(server, ask, monkeypatch):
     assert server.asked[-1][2]["authorization"] == f"Bearer {KEY}"
 
 
+def test_a_user_and_a_password_in_the_url_travel_instead_of_the_key(server, store):
+    server.says((200, {"data": [], "object": "list"}))
+    check(Endpoint(server.url.replace("http://", "http://me:s%40cret@"), "model"), store)
+    path, _, headers = server.asked[0]
+    assert path == "/v1/models"
+    assert headers["authorization"] == f"Basic {base64.b64encode(b'me:s@cret').decode()}"
+
+
+@pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1", "http:///v1"])
+def test_what_is_no_url_of_an_endpoint_is_unavailable(store, url, monkeypatch):
+    monkeypatch.setenv("TEST_KEY", KEY)
+    with pytest.raises(PolicyUnavailable, match="DARKROOM_POLICY_URL"):
+        check(Endpoint(url, "model", key_variable="TEST_KEY"), store)
+
+
 @pytest.mark.parametrize(
     ("format", "media_type"),
     [("JPEG", "image/jpeg"), ("PNG", "image/png"), ("WEBP", "image/webp"), ("MPO", "image/jpeg")],
