@@ -30,8 +30,9 @@ from pipelines.selection.decontamination import (
     read_benchmarks,
     to_table,
 )
-from pipelines.selection.duplicates import Duplicate, Look, banded_texts, look_of, near_in, near_looks, near_texts
+from pipelines.selection.duplicates import Duplicate, Look, look_of, near_looks, near_texts
 from pipelines.selection.duplicates.same_image import ImageComparison, same_image
+from pipelines.selection.duplicates.texts import banded_texts, near_in
 from pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.row_streams import RowSpill, RowStream

@@ -5,7 +5,7 @@ from pipelines.selection.duplicates.images import MAX_DISTANCE, exact_images, ne
 from pipelines.selection.duplicates.look_search import near_looks
 from pipelines.selection.duplicates.looks import Look, look_of
 from pipelines.selection.duplicates.perceptual import PerceptualHash, perceptual_hash
-from pipelines.selection.duplicates.texts import THRESHOLD, banded_texts, exact_texts, near_in, near_texts
+from pipelines.selection.duplicates.texts import THRESHOLD, exact_texts, near_texts
 from pipelines.selection.duplicates.words import normalised
 
 __all__ = [
@@ -15,13 +15,11 @@ __all__ = [
     "DuplicateKind",
     "Look",
     "PerceptualHash",
-    "banded_texts",
     "exact_images",
     "exact_texts",
     "kept",
     "look_of",
     "near_images",
-    "near_in",
     "near_looks",
     "near_texts",
     "normalised",
