@@ -8,6 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
 from pipelines.records.digest import key64
 from pipelines.records.stand_ins import Annotators, asked, measured_on
@@ -114,22 +117,30 @@ class RlFacts(SampleFacts):
         second_round = f"{self.annotators}, in a second round"
         return {
             "question and answer": author,
-            "label compared with answers of": second_round if is_theirs else self._checked.get(key64(sample_id)),
+            "label compared with answers of": second_round if is_theirs else self._checked_by(sample_id),
             "pass rate, difficulty": measured_on([row.pass_rate.votes.judge]) if row.pass_rate else None,
             "tool necessity": measured_on([row.necessity.forced.judge]) if row.necessity else None,
             "visual suitability": asked(row.suitability.judge) if row.suitability else None,
         }
 
+    def _checked_by(self, sample_id: str) -> str | None:
+        """Who compared the sample's label; of several shards the last one's word counts."""
+        keys, whose, names = self._checked
+        key = np.uint64(key64(sample_id))
+        place = int(np.searchsorted(keys, key, "right")) - 1
+        return names[whose[place]] if place >= 0 and keys[place] == key else None
+
     @cached_property
-    def _checked(self) -> Mapping[int, str]:
-        """Who compared a sample's label, by the sample's key."""
-        names: dict[str, str] = {}
-        checked: dict[int, str] = {}
+    def _checked(self) -> tuple[NDArray[np.uint64], NDArray[np.int32], Sequence[str]]:
+        """The keys of samples whose labels were compared, sorted; for each the number of a name; the names."""
+        keys, whose, names = array("Q"), array("i"), dict[str, int]()
         for shard in shards_with(self.workspace, self.partitions, labels.ASSET):
             for label in self.workspace.tables.stream(shard.key(labels.ASSET), CheckedLabel):
                 who = "a person" if label.verified_by else asked(label.votes.judge)
-                checked[key64(label.sample_id)] = names.setdefault(who, who)
-        return checked
+                keys.append(key64(label.sample_id))
+                whose.append(names.setdefault(who, len(names)))
+        order = np.argsort(np.array(keys, np.uint64), kind="stable")
+        return np.array(keys, np.uint64)[order], np.array(whose, np.int32)[order], list(names)
 
 
 def _writer(provenance: Provenance) -> str:
