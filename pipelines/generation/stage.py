@@ -27,7 +27,7 @@ from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError, reject
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
-from pipelines.storage.storage_errors import StorageError
+from pipelines.storage.storage_errors import StorageError, storage_errors
 from pipelines.storage.tables import TableKey, TableStale
 from pipelines.storage.workspace import Workspace
 
@@ -302,8 +302,11 @@ def row_error(error: Exception) -> RowError:
 
     Raises ``error`` itself when the next row would fare no better (``_NOT_A_ROWS_ERROR``, ``_NO_DISK``).
     """
-    if isinstance(error, _NOT_A_ROWS_ERROR) or (isinstance(error, OSError) and error.errno in _NO_DISK):
+    if isinstance(error, _NOT_A_ROWS_ERROR):
         raise error
+    if isinstance(error, OSError) and error.errno in _NO_DISK:
+        with storage_errors(str(error.filename or "a disk of this machine")):
+            raise error
     if isinstance(error, RowError):
         return error
     trace = "".join(traceback.format_exception(error)[-3:]).strip()[-800:]

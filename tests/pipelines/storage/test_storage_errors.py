@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from pipelines.generation.stage import row_error
 from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.storage_errors import StorageError, storage_errors
 
@@ -46,3 +47,9 @@ def test_a_disk_that_is_full_is_said(tmp_path):
     full = pytest.raises(StorageError, match="No space left on device")
     with full, storage_errors(str(tmp_path)), open("/dev/full", "w") as file:
         file.write("x")
+
+
+def test_a_disk_that_is_full_is_no_fault_of_the_row():
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(StorageError, match=r"^cannot use a disk of this machine: No space left .* enlarge the disk$"):
+        row_error(full)
