@@ -69,6 +69,9 @@ class NothingAlike(Screening):
             pass
         return {}
 
+    def screen_samples(self, name: str, samples: Iterable[Any]) -> dict[str, RowError]:
+        return self.screen(name, samples)
+
     def same_images(self, images: Iterable[ImageRef], **_: Any) -> dict[str, str]:
         for _image in images:
             pass
@@ -109,8 +112,8 @@ def make_tables(home: Path, n_rows: int) -> None:
             partition = f"made-{first // PER_PARTITION:05}"
             if tables.exists(TableKey((FAMILY, STAGES[-1]), partition)):
                 continue
-            samples = [_sample(n) for n in range(first, first + PER_PARTITION)]
-            rows = [_trajectory(n, sample) for n, sample in enumerate(samples, first)]
+            samples = [made_sample(n) for n in range(first, first + PER_PARTITION)]
+            rows = [made_trajectory(n, sample) for n, sample in enumerate(samples, first)]
             facts = {"n_in": len(rows), "n_out": len(rows), "reasons": {}, "usage": {}, "n_retryable": 0}
             tables.write(TableKey(SAMPLES, partition), Sample, samples, (), inputs="made", facts=facts)
             for stage in STAGES:
@@ -123,17 +126,19 @@ def _images(n: int, what: str, count: int) -> Iterator[ImageRef]:
         yield ImageRef(digest([what, n, number]), 3000, 2000, "RGB", "PNG")
 
 
-def _sample(n: int) -> Sample:
-    (image,) = _images(n, "question", 1)
+def made_sample(n: int, question: str = "", *, image: int | None = None) -> Sample:
+    """Number ``n``, about its own image or number ``image``."""
+    (shown,) = _images(n if image is None else image, "question", 1)
+    question = question or f"What is written on sign {n} at the corner of the street?"
     boxes = (TruthBox("sign", 20, 20, 20 + n % 400 + 9, 60),)
-    question = f"What is written on sign {n} at the corner of the street?"
     category = ("text", "colour", "count", "place")[n % 4]
     return Sample(
-        digest(["sample", n]), "made", f"row/{n}", "CC0-1.0", (image,), question, (), f"{n}", Truth(boxes), category
+        digest(["sample", n]), "made", f"row/{n}", "CC0-1.0", (shown,), question, (), f"{n}", Truth(boxes), category
     )
 
 
-def _trajectory(n: int, sample: Sample) -> Trajectory:
+def made_trajectory(n: int, sample: Sample) -> Trajectory:
+    """The trajectory of sample ``n``, with two images of its own."""
     names = [check.name for check in load_recipes()[FAMILY].checks]
     checks = tuple(Check(name, True, n % 7 / 7, "as it should be: " + _THOUGHT[:40]) for name in names)
     rounds = tuple(

@@ -12,15 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.selection.duplicates import (
-    banded_texts,
     exact_texts,
     kept,
     key_index,
-    near_in,
     near_texts,
     normalised,
     text_bands,
 )
+from pipelines.selection.duplicates.texts import banded_texts, near_in
 from pipelines.selection.duplicates.words import n_grams, numbers, words
 
 LONG = "What is the colour of the small car that is parked to the left of the red house near the bridge?"

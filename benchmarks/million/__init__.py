@@ -1,0 +1,1 @@
+"""A million rows through every stage that looks at all rows: CPU time per row and peak memory."""

@@ -1,0 +1,177 @@
+"""How long commands and the UI take with thousands of partitions.
+
+    python -m benchmarks.partitions                # 500 and 5,000 partitions of one sample
+    python -m benchmarks.partitions --partitions 100
+
+A source of so many shards, each with the tables of one family; the SFT partitions are registered and materialised in
+Dagster's storage (SQLite). CPU seconds of: the tables of `darkroom summary`, `darkroom explain`, the definitions' load,
+Dagster's partitions compared with the catalog's (the sensor's tick), and the asset's partition status as the UI asks
+for it, by GraphQL of the webserver's own application, the second time it is asked.
+"""
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.publishing import FAMILY, made_sample, made_trajectory
+from pipelines.generation.engine import STAGES
+from pipelines.generation.stage import SAMPLES
+from pipelines.records import Sample, Trajectory, Usage, to_row
+from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.workspace import Workspace
+
+_RESULT = "CPU seconds: "
+_STATUS = """query Status($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
+  partitionStats { numMaterialized numPartitions }
+  assetPartitionStatuses { ... on DefaultPartitionStatuses { materializedPartitions } } } } }"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--partitions", type=int, nargs="+", default=[500, 5_000])
+    parser.add_argument("--what", nargs="+", choices=MEASURED, default=list(MEASURED))
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(f"{_RESULT}{measure(options.measure)}", flush=True)
+        return
+    for n_partitions in options.partitions:
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder)
+            _make_home(home, n_partitions)
+            environment = os.environ | {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
+            for what in options.what:
+                command = [sys.executable, "-m", "benchmarks.partitions", "--measure", what]
+                found = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
+                print(f"{n_partitions:,} partitions, {what}: {_seconds(found):.2f} s", flush=True)
+
+
+def _seconds(output: bytes) -> float:
+    """The result among what Dagster prints."""
+    return float(next(line for line in output.decode().splitlines() if line.startswith(_RESULT))[len(_RESULT) :])
+
+
+def measure(what: str) -> float:
+    """CPU seconds of the second call where the first one loads what both need; of the definitions' the first."""
+    with Workspace.from_environment() as workspace:
+        act = MEASURED[what](workspace)
+        began = time.process_time()
+        act()
+        return time.process_time() - began
+
+
+def _summary(workspace: Workspace) -> Callable[[], Any]:
+    from rich.console import Console
+
+    from assets.terminal.summary import print_summary
+    from pipelines.generation.recipes import load_recipes
+    from pipelines.sources.catalog import Catalog
+
+    recipes = list(load_recipes().values())
+    console = Console(file=io.StringIO(), width=120)
+    return lambda: print_summary(console, workspace, recipes, list(Catalog(workspace.sources).partitions()))
+
+
+def _explain(workspace: Workspace) -> Callable[[], Any]:
+    from pipelines.publishing.explain import explain
+
+    return lambda: explain(workspace, made_sample(0).sample_id)
+
+
+def _definitions(_: Workspace) -> Callable[[], Any]:
+    def load() -> None:
+        from assets.definitions import defs
+
+        assert defs
+
+    return load
+
+
+def _sensor(workspace: Workspace) -> Callable[[], Any]:
+    import dagster as dg
+
+    from assets.graph.partitions import partition_changes
+
+    def tick() -> None:
+        with dg.DagsterInstance.get() as instance:
+            assert partition_changes(workspace, instance, {}) == []
+
+    return tick
+
+
+def _status(workspace: Workspace) -> Callable[[], Any]:
+    import dagster as dg
+    from dagster._core.workspace.context import WorkspaceProcessContext
+    from dagster._core.workspace.load_target import ModuleTarget
+    from dagster_webserver.app import create_app_from_workspace_process_context
+    from starlette.testclient import TestClient
+
+    instance = dg.DagsterInstance.get()
+    target = ModuleTarget(module_name="assets.definitions", attribute="defs", working_directory=None, location_name="a")
+    context = WorkspaceProcessContext(instance, target)
+    client = TestClient(create_app_from_workspace_process_context(context))
+    n_partitions = len(list(workspace.tables.root.glob(f"{FAMILY}/drafts/*[0-9].parquet")))
+
+    def ask() -> None:
+        asked = {"query": _STATUS, "variables": {"key": {"path": [FAMILY, "drafts"]}}}
+        node = client.post("/graphql", json=asked).json()["data"]["assetNodeOrError"]
+        assert node["partitionStats"]["numMaterialized"] == n_partitions, node["partitionStats"]
+        assert len(node["assetPartitionStatuses"]["materializedPartitions"]) == n_partitions
+
+    ask()
+    return ask
+
+
+MEASURED = {"summary": _summary, "explain": _explain, "definitions": _definitions, "sensor": _sensor, "status": _status}
+
+
+def _make_home(home: Path, n_partitions: int) -> None:
+    questions = home / "questions.jsonl"
+    questions.write_text("".join(f'{{"question": "What is {n}?", "answer": "{n}"}}\n' for n in range(n_partitions)))
+    (home / "sources").mkdir()
+    columns = {"question": "question", "answer": "answer"}
+    config = {"kind": "jsonl", "questions": str(questions), "path": str(home), "columns": columns}
+    source = config | {"n_shards": n_partitions, "used_for": ["sft"]}
+    (home / "sources" / "made.yaml").write_text(json.dumps(source))
+    _write_tables(Tables(home / "tables"), n_partitions)
+    (home / "dagster").mkdir()
+    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}")
+    subprocess.run(
+        [sys.executable, "-c", f"from benchmarks.partitions import register; register({n_partitions})"],
+        check=True, env=os.environ | {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")},
+    )  # fmt: skip
+
+
+def _write_tables(tables: Tables, n_partitions: int) -> None:
+    facts = {"n_in": 1, "n_out": 1, "n_retryable": 0, "reasons": {}, "usage": to_row(Usage())}
+    for n in range(n_partitions):
+        sample, name = made_sample(n), f"made-{n:04}"
+        tables.write(TableKey(SAMPLES, name), Sample, [sample], (), inputs="", facts=facts)
+        for stage in STAGES:
+            rows = [made_trajectory(n, sample)] if stage == STAGES[-1] else []
+            tables.write(TableKey((FAMILY, stage), name), Trajectory, rows, (), inputs="", facts=facts)
+
+
+def register(n_partitions: int) -> None:
+    """The partitions as the sensor would register them, and a materialisation of each."""
+    import dagster as dg
+
+    from assets.graph.partitions import update_partitions
+
+    with Workspace.from_environment() as workspace, dg.DagsterInstance.get() as instance:
+        update_partitions(workspace, instance)
+        for n in range(n_partitions):
+            key = dg.AssetKey([FAMILY, "drafts"])
+            instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=f"made-{n:04}"))
+
+
+if __name__ == "__main__":
+    main()
