@@ -15,10 +15,10 @@ import polars as pl
 from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.row_acts import RowAct, rl_acts, rollout_acts
+from pipelines.publishing.table_search import TableFile, files_with, table_files
 from pipelines.rl.facts import STAGES as RL_STAGES
 from pipelines.rl.labels import VERIFICATIONS
-from pipelines.storage.places import Place, whole
-from pipelines.storage.tables import Tables
+from pipelines.storage.places import Place
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
 
@@ -95,34 +95,12 @@ class Explanation:
     ways: tuple[FamilyHistory, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _TableFile:
-    """One parquet file below the tables' root. ``asset``: ``("crop", "drafts")``."""
-
-    path: Place
-    asset: tuple[str, ...]
-    partition: str
-    holds_rejects: bool
-
-    @property
-    def columns(self) -> set[str]:
-        return set(pl.read_parquet_schema(whole(self.path)))
-
-    def rows(self, condition: pl.Expr) -> list[dict[str, Any]]:
-        return pl.scan_parquet(whole(self.path)).filter(condition).collect().to_dicts()
-
-    @property
-    def order(self) -> tuple[int, tuple[str, ...], str, bool]:
-        stage = self.asset[-1]
-        return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), self.asset, self.partition, self.holds_rejects)
-
-
 def explain(workspace: Workspace, query: str) -> Explanation:
     """Everything about the row that ``query`` means: a trajectory's own history, or all of a sample's.
 
     Raises ``RowUnknown``, ``RowAmbiguous``.
     """
-    files = sorted(_table_files(workspace.tables), key=lambda file: file.order)
+    files = sorted(table_files(workspace.tables), key=_order)
     subject = _find_subject(files, query, workspace.tables.root)
     intake: list[Passage] = []
     histories: dict[tuple[str, str], list[Passage]] = {}
@@ -137,19 +115,16 @@ def explain(workspace: Workspace, query: str) -> Explanation:
     return Explanation(subject, sample, tuple(intake), ways)
 
 
-def _table_files(tables: Tables) -> Iterator[_TableFile]:
-    """Every table and every table of rejects, without the tables that only collect other tables' rejects."""
-    for key in tables.all_keys():
-        if key.asset[-1] != "rejects":
-            yield _TableFile(tables.path(key), key.asset, key.partition, False)
-            yield _TableFile(tables.rejects_path(key), key.asset, key.partition, True)
+def _order(file: TableFile) -> tuple[int, tuple[str, ...], str, bool]:
+    stage = file.asset[-1]
+    return (_ORDER.index(stage) if stage in _ORDER else len(_ORDER), file.asset, file.partition, file.holds_rejects)
 
 
-def _find_subject(files: Sequence[_TableFile], query: str, root: Place) -> Subject:
+def _find_subject(files: Sequence[TableFile], query: str, root: Place) -> Subject:
     """The one row that ``query`` means. Raises ``RowUnknown`` and ``RowAmbiguous``."""
-    subjects = _distinct(subject for file in files for subject in _by_place(file, query))
+    subjects = _distinct(_by_place(files, query))
     if not subjects and len(query) >= MIN_PREFIX:
-        subjects = _distinct(subject for file in files for subject in _by_id(file, query))
+        subjects = _distinct(subject for column in _IDS for subject in _by_id(files, column, query))
         subjects = [subject for subject in subjects if subject.id == query] or subjects
     if not subjects:
         raise RowUnknown(_unknown(query, len(files), root))
@@ -173,49 +148,46 @@ def _unknown(query: str, n_files: int, root: Place) -> str:
     )
 
 
-def _by_place(file: _TableFile, query: str) -> Iterator[Subject]:
+def _by_place(files: Sequence[TableFile], query: str) -> Iterator[Subject]:
     """Samples and intake's rejects by the row of their source, with or without the source's name."""
-    if not {"source", "source_row", "sample_id"} <= file.columns:  # annotations name an image's row, no sample
-        return
     source, _, rest = query.partition(":")
     row = pl.col("source_row")
-    for match in file.rows((row == query) | ((pl.col("source") == source) & (row == rest))):
-        place = f"{match['source']}:{match['source_row']}"
-        if match["sample_id"]:
-            yield Subject("sample", match["sample_id"], match["sample_id"], place)
-        elif file.asset == SAMPLES:
-            yield Subject("source row", place)
+    is_meant = (row == query) | ((pl.col("source") == source) & (row == rest))
+    # annotations name an image's row, no sample
+    for file in files_with(files, {"source", "source_row", "sample_id"}, is_meant):
+        for match in file.rows(is_meant):
+            place = f"{match['source']}:{match['source_row']}"
+            if match["sample_id"]:
+                yield Subject("sample", match["sample_id"], match["sample_id"], place)
+            elif file.asset == SAMPLES:
+                yield Subject("source row", place)
 
 
-def _by_id(file: _TableFile, prefix: str) -> Iterator[Subject]:
-    for column in (name for name in _IDS if name in file.columns):
-        for match in file.rows(pl.col(column).str.starts_with(prefix)):
-            if column == "trajectory_id":
-                yield Subject("trajectory", match[column], match["sample_id"], match.get("family", ""))
-            elif match.get("source_row"):
-                yield Subject("sample", match[column], match[column], f"{match['source']}:{match['source_row']}")
+def _by_id(files: Sequence[TableFile], column: str, prefix: str) -> Iterator[Subject]:
+    is_meant = pl.col(column).str.starts_with(prefix)
+    for match in (match for file in files_with(files, {column}, is_meant) for match in file.rows(is_meant)):
+        if column == "trajectory_id":
+            yield Subject("trajectory", match[column], match["sample_id"], match.get("family", ""))
+        elif match.get("source_row"):
+            yield Subject("sample", match[column], match[column], f"{match['source']}:{match['source_row']}")
 
 
-def _passages(files: Iterable[_TableFile], subject: Subject) -> Iterator[tuple[str, str, Passage]]:
+def _passages(files: Sequence[TableFile], subject: Subject) -> Iterator[tuple[str, str, Passage]]:
     """Each with its family and trajectory, in the stages' order."""
-    for file in files:
-        for row in file.rows(_condition(subject, file)) if "sample_id" in file.columns else ():
-            trajectory_id = row.get("trajectory_id", "")
+    condition = pl.col("sample_id") == subject.sample_id
+    if subject.kind == "source row":  # a row that intake rejected is in no other stage
+        files = [file for file in files if file.asset == SAMPLES]
+        source, _, row = subject.id.partition(":")
+        condition = (pl.col("source") == source) & (pl.col("source_row") == row)
+    for file in files_with(files, {"sample_id"}, condition):
+        for match in file.rows(condition):
+            trajectory_id = match.get("trajectory_id", "")
             if subject.kind != "trajectory" or file.asset == SAMPLES or trajectory_id == subject.id:
-                family = RL if file.asset[0] in _RL_TABLES else row.get("family") or file.asset[0]
-                yield family, trajectory_id, _passage(file, row)
+                family = RL if file.asset[0] in _RL_TABLES else match.get("family") or file.asset[0]
+                yield family, trajectory_id, _passage(file, match)
 
 
-def _condition(subject: Subject, file: _TableFile) -> pl.Expr:
-    if subject.kind != "source row":
-        return pl.col("sample_id") == subject.sample_id
-    if file.asset != SAMPLES:
-        return pl.lit(False)  # a row that intake rejected is in no other stage
-    source, _, row = subject.id.partition(":")
-    return (pl.col("source") == source) & (pl.col("source_row") == row)
-
-
-def _passage(file: _TableFile, row: Mapping[str, Any]) -> Passage:
+def _passage(file: TableFile, row: Mapping[str, Any]) -> Passage:
     stage = "/".join(file.asset)
     if not file.holds_rejects:
         return Passage(stage, file.partition, "kept", "", "", "", row)
