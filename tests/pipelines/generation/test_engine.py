@@ -29,6 +29,7 @@ from pipelines.models.policies import (
 from pipelines.records import Check, Reject, Trajectory
 from pipelines.sources import SourceRow
 from pipelines.storage.stage import StageReport
+from pipelines.storage.storage_errors import StorageError
 from pipelines.storage.tables import TableKey, TableMissing, TableStale
 from pipelines.storage.workspace import Workspace
 
@@ -348,7 +349,7 @@ def test_a_broken_disk_is_no_rows_error_and_stops_the_stage(family: Family) -> N
     def full(turn: CompletionRequest) -> str:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(StorageError, match=r"No space left on device\. To do: free or enlarge the disk"):
         family.draft(OraclePolicy(full, revision="full"))
     assert not family.workspace.tables.exists(family.key("drafts"))
 
