@@ -125,7 +125,7 @@ def flywheel_assets(partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefini
         """The student fine-tuned on its own rows of this turn: the next turn's student."""
         turn = context.partition_key
         with workspace.open() as opened:
-            folder = opened.local_datasets("flywheel", turn)
+            folder = opened.local_datasets("flywheel", _turn_dataset(opened, turn, flywheel).name)
             model, output = Path(student_of(opened, turn, student).model), checkpoint_of(opened, turn)
         if not folder.exists():
             raise dg.Failure(f"no row of {turn} ships ({folder}): see rejects_by_reason of flywheel/rows")

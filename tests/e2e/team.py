@@ -1,6 +1,6 @@
 """A team for tests: history and ledger in a real PostgreSQL, a source of two shards, a command that builds it.
 
-The same source is built on this machine in a home of its own, to compare with.
+The home may be in an object store. The same source is built in a folder of this machine, to compare with.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import psutil
@@ -24,7 +25,6 @@ from pipelines.storage.workspace import Workspace
 from scripts.postgres import PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
-from tests.e2e.demo_runs import digests
 from tests.e2e.slurm_cluster import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,33 +85,42 @@ class Team:
         assert {run.tags["dagster/partition"] for run in runs if run.is_success} == set(SHARDS)
         after = self.paid()
         assert {key: after.get(key) for key in paid} == paid, "an act that was durable was made again"
-        assert digests(self.folder / "home", "tables") == digests(self.undisturbed(), "tables")
+        assert tables_of(self.settings) == tables_of(self.undisturbed())
         assert "repeated 1 time" in self.log
         assert "crop/trajectories" in self.log
 
-    def undisturbed(self) -> Path:
-        """The same source, built on this machine in a home of its own."""
+    def undisturbed(self) -> dict[str, str]:
+        """The settings with which the same source was built on this machine in a home of its own."""
         home = self.folder / "undisturbed"
         (home / "sources").mkdir(parents=True)
-        for file in (self.folder / "home" / "sources").iterdir():
-            (home / "sources" / file.name).write_bytes(file.read_bytes())
+        with Workspace.from_environment(self.settings) as workspace:
+            for file in workspace.sources.iterdir():
+                (home / "sources" / file.name).write_bytes(file.read_bytes())
         here = {name: value for name, value in self.settings.items() if name != "DARKROOM_LEDGER"}
-        here |= {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
+        here |= {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(home), "DAGSTER_HOME": str(home / "dagster")}
         subprocess.run(command(), cwd=ROOT, env=here, check=True, capture_output=True)
-        return home
+        return here
+
+
+def tables_of(settings: dict[str, str]) -> dict[str, tuple[Any, ...]]:
+    """Of every table the digest of its rows and rejects, what it was made from, and what the stage says of itself."""
+    with Workspace.from_environment(settings) as workspace:
+        tables = workspace.tables
+        return {str(key): (tables.fingerprint(key), tables.inputs(key), tables.facts(key)) for key in tables.all_keys()}
 
 
 @contextmanager
 def team(folder: Path, environment: dict[str, str]) -> Iterator[Team]:
-    """With the shipped settings, but shorter waits."""
-    home = folder / "home"
-    (home / "dagster").mkdir(parents=True)
+    """With the shipped settings, but shorter waits; ``environment`` may name another home than ``folder``'s."""
+    local = folder / "home"
+    (local / "dagster").mkdir(parents=True)
+    environment = {**environment, "DARKROOM_LOCAL": str(local)}
     configuration = yaml.safe_load((ROOT / "assets" / "dagster_team.yaml").read_text())
     configuration["run_monitoring"]["poll_interval_seconds"] = 3
     coordinator = {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"}
     configuration["run_coordinator"] = {**coordinator, "config": {"dequeue_interval_seconds": 1}}
-    (home / "dagster" / "dagster.yaml").write_text(yaml.safe_dump(configuration))
-    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+    (local / "dagster" / "dagster.yaml").write_text(yaml.safe_dump(configuration))
+    with Workspace.from_environment(environment) as workspace:
         add_signs(workspace, SmallSource(), folder / "signs", n_shards=len(SHARDS))
     try:
         with postgres_server("dagster") as server, pytest.MonkeyPatch.context() as patch:
@@ -119,7 +128,7 @@ def team(folder: Path, environment: dict[str, str]) -> Iterator[Team]:
             ledger = server.url.replace("postgresql://", "postgresql+psycopg://").replace("/dagster", "/ledger")
             patch.setenv("DAGSTER_POSTGRES_URL", server.url)
             settings = {**environment, "DAGSTER_POSTGRES_URL": server.url, "DARKROOM_LEDGER": ledger}
-            with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+            with dg.DagsterInstance.from_config(str(local / "dagster")) as instance:
                 yield Team(folder, settings, instance)
     except PostgresMissing as error:
         pytest.skip(str(error))

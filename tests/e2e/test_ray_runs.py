@@ -1,7 +1,11 @@
-"""Shards on a real Ray cluster of three nodes: the node of a run is killed in the middle, another repeats the run."""
+"""Shards on a real Ray cluster of three nodes, with the home in an object store and all else in PostgreSQL.
+
+The node of a run is killed in the middle, another repeats the run.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +18,15 @@ from assets.runs.ray import connected, ray_launcher
 from scripts.ports import free_port
 from tests.e2e.ray_cluster import RayCluster, ray_cluster
 from tests.e2e.team import team
+from tests.object_store import S3Server
 
 UNKNOWN = "00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
-    with ray_cluster(n_workers=2) as started:
+def cluster(_s3_server: S3Server) -> Iterator[RayCluster]:
+    """The nodes have the object store's credentials themselves."""
+    with ray_cluster({**os.environ, **_s3_server.environment}, n_workers=2) as started:
         yield started
 
 
@@ -43,9 +49,10 @@ def test_a_job_that_a_cluster_does_not_know_is_lost_and_one_that_cannot_be_asked
 
 
 def test_a_shard_whose_node_is_killed_is_repeated_on_another_to_the_same_bytes(
-    cluster: RayCluster, clean_environment: dict[str, str], tmp_path: Path
+    cluster: RayCluster, s3: S3Server, clean_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    with team(tmp_path, clean_environment) as found, found.building(cluster.url) as command:
+    environment = clean_environment | s3.environment | {"DARKROOM_HOME": s3.url()}
+    with team(tmp_path, environment) as found, found.building(cluster.url) as command:
         paid = found.paid()
         lost, process = found.started()
         cluster.node_of(process).kill()

@@ -73,6 +73,7 @@ def test_an_empty_call_does_not_wait_behind_sleepers(narrow: SandboxPool, thread
 def test_a_call_that_computes_keeps_its_slot(narrow: SandboxPool, threads: ThreadPoolExecutor) -> None:
     with narrow.group(rollouts=2) as group:
         computing, waiting = group.session(), group.session()
+        assert computing.run("print(0)").text == "0\n"  # a session that is only starting does not compute yet
         calls = [threads.submit(computing.run, COMPUTES)]
         wait_until(lambda: narrow.stats().running == 1)
         calls.append(threads.submit(waiting.run, "print(1)"))
