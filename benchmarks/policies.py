@@ -23,8 +23,8 @@ from benchmarks.policy_bars import (
     measure_sharing,
     measure_throughput,
 )
+from benchmarks.policy_images import measure_datatrove, measure_image_flight, measure_images
 from benchmarks.policy_kills import measure_kills
-from benchmarks.policy_pictures import measure_datatrove, measure_picture_flight, measure_pictures
 from benchmarks.report import describe_machine, report
 from benchmarks.rows import Row
 
@@ -32,8 +32,8 @@ _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "throughput": measure_throughput,
     "flight": measure_in_flight,
     "datatrove": measure_datatrove,
-    "pictures": measure_pictures,
-    "picture_flight": measure_picture_flight,
+    "images": measure_images,
+    "image_flight": measure_image_flight,
     "cap": measure_cap,
     "sharing": measure_sharing,
     "refusals": measure_refusals,

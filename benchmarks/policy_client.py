@@ -7,7 +7,7 @@ client on its aiohttp transport and nothing else. ``darkroom`` is the whole laye
 budget, retries, accounting. ``shared`` is the same as one of several processes on the ledger in ``FOLDER``, which have
 ``IN_ALL`` calls in flight together; each has rows of its own.
 
-Where ``FOLDER`` holds images (``store_pictures``), each row has one of them; rows about one image follow each other.
+Where ``FOLDER`` holds images (``store_images``), each row has one of them; rows about one image follow each other.
 """
 
 import asyncio
@@ -51,10 +51,10 @@ class Row(NamedTuple):
     image: ImageRef | None
 
 
-def store_pictures(folder: Path, n_pictures: int) -> None:
+def store_images(folder: Path, n_images: int) -> None:
     """For the rows of the client that will work in ``folder``."""
     store, chance = ImageStore(str(folder / "images")), np.random.default_rng(0)
-    for _ in range(n_pictures):
+    for _ in range(n_images):
         buffer = io.BytesIO()
         Image.fromarray(chance.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).save(buffer, "PNG", compress_level=1)
         store.ingest(buffer.getvalue())

@@ -59,7 +59,7 @@ class ImageEncoder:
         self._urls: OrderedDict[str, bytes] = OrderedDict()
         self._n_bytes = 0
         self._encoding: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._threads = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "pictures")
+        self._threads = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "images")
         self.n_encoded = 0
 
     def size(self, image: ImageRef) -> tuple[int, int]:

@@ -30,11 +30,11 @@ def sent_urls(body: dict) -> list[bytes]:
     return [part["image_url"]["url"].encode() for part in parts if part["type"] == "image_url"]
 
 
-async def urls(pictures: ImageEncoder, *images: ImageRef) -> list[bytes]:
+async def urls(encoder: ImageEncoder, *images: ImageRef) -> list[bytes]:
     try:
-        return await asyncio.gather(*map(pictures.url, images))
+        return await asyncio.gather(*map(encoder.url, images))
     finally:
-        pictures.close()
+        encoder.close()
 
 
 @given(st.integers(28, 9000), st.integers(28, 9000))
@@ -69,21 +69,21 @@ def test_a_large_picture_is_reduced_and_keeps_its_kind(store, make_image, encode
 
 
 def test_a_picture_is_encoded_once_however_many_ask_at_once(store, make_image):
-    image, pictures = store.add_pixels(make_image()), ImageEncoder(store, PixelLimits())
-    assert len(set(asyncio.run(urls(pictures, *[image] * 20)))) == 1
-    assert pictures.n_encoded == 1
+    image, encoder = store.add_pixels(make_image()), ImageEncoder(store, PixelLimits())
+    assert len(set(asyncio.run(urls(encoder, *[image] * 20)))) == 1
+    assert encoder.n_encoded == 1
 
 
 def test_the_cache_holds_no_more_bytes_than_it_may(store, make_image):
     images = [store.add_pixels(make_image(n)) for n in range(4)]
-    pictures = ImageEncoder(store, PixelLimits(), max_bytes=1)
+    encoder = ImageEncoder(store, PixelLimits(), max_bytes=1)
 
     async def work():
-        return [await pictures.url(image) for image in [*images, *images]]
+        return [await encoder.url(image) for image in [*images, *images]]
 
     assert len(set(asyncio.run(work()))) == 4
-    assert pictures.n_encoded == 8
-    pictures.close()
+    assert encoder.n_encoded == 8
+    encoder.close()
 
 
 def test_a_picture_that_is_gone_is_said(tmp_path):

@@ -15,8 +15,8 @@ from pipelines.records import ImageRef
 
 URLS = {str(n): b"data:image/png;base64," + b"QUJD" * n for n in range(3)}
 texts = st.text(st.characters(exclude_categories=("Cs",)))
-pictures = st.sampled_from([ImagePart(ImageRef(sha256, 10, 10, "RGB", "PNG")) for sha256 in URLS])
-said = st.builds(Message, st.just("user"), st.lists(st.builds(Text, texts) | pictures, max_size=4).map(tuple))
+parts = st.sampled_from([ImagePart(ImageRef(sha256, 10, 10, "RGB", "PNG")) for sha256 in URLS])
+said = st.builds(Message, st.just("user"), st.lists(st.builds(Text, texts) | parts, max_size=4).map(tuple))
 others = st.builds(Message, st.sampled_from(["system", "assistant"]), st.lists(st.builds(Text, texts)).map(tuple))
 fields = st.dictionaries(texts.filter(lambda name: name != "messages"), st.none() | texts | st.integers(), max_size=3)
 
