@@ -12,15 +12,6 @@ from weakref import WeakValueDictionary
 from PIL import Image
 
 
-class _Decoding:
-    """Who has the lock decodes the image; the others wait."""
-
-    __slots__ = ("__weakref__", "lock")
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
 class DecodedImages:
     """The last ``max_bytes`` of pixels that were asked for, by the digest of the bytes they came from."""
 
@@ -28,15 +19,14 @@ class DecodedImages:
         self._max_bytes, self._n_bytes = max_bytes, 0
         self._images: OrderedDict[str, Image.Image] = OrderedDict()
         self._lock = threading.Lock()
-        self._decoding: WeakValueDictionary[str, _Decoding] = WeakValueDictionary()
+        self._decoding: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        """Who has an image's lock decodes it; the others wait."""
 
     def get(self, sha256: str, data: bytes, decode: Callable[[bytes], Image.Image]) -> Image.Image:
         """The pixels of ``data``, for the caller alone. Raises what ``decode`` raises."""
         with self._lock:
-            decoding = self._decoding.get(sha256)
-            if decoding is None:
-                decoding = self._decoding[sha256] = _Decoding()
-        with decoding.lock:
+            decoding = self._decoding.setdefault(sha256, threading.Lock())
+        with decoding:
             image = self._kept(sha256)
             if image is None:
                 image = decode(data)

@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -236,14 +236,14 @@ class Tables:
         return self._footer_of(self.path(key), key)
 
     def _footer_of(self, path: Place, key: TableKey) -> Any:
-        for n_left in reversed(range(_N_FOOTER_READS)):
-            try:
-                with self._errors(key):
-                    return pq.read_metadata(readable(path))
-            except ReplacedWhileRead:
-                if not n_left:
-                    raise
-        return None
+        for _ in range(_N_FOOTER_READS - 1):
+            with suppress(ReplacedWhileRead):
+                return self._read_footer(path, key)
+        return self._read_footer(path, key)
+
+    def _read_footer(self, path: Place, key: TableKey) -> Any:
+        with self._errors(key):
+            return pq.read_metadata(readable(path))
 
     def _batches(self, path: Place, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         with self._errors(key), pq.ParquetFile(readable(path), pre_buffer=False) as file:
