@@ -29,9 +29,15 @@ def local_copy(folder: Place, to: Path) -> Path:
 
 
 def share_folder(folder: Path, to: Place) -> None:
-    """Uploads a folder, unless it lies where it is to be. Raises ``StorageError``."""
+    """Copies or uploads a folder, unless it lies where it is to be. Raises ``StorageError``."""
     if not isinstance(to, Path):
         upload_folder(to, folder)
+    elif to != folder:
+        part = to.with_name(f".{to.name}.part")
+        with storage_errors(str(to)):
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(folder, part)
+        replace_folder(to, part)
 
 
 def _local_copies(folder: Place, to: Path) -> Path:
