@@ -30,6 +30,8 @@ TAG = "darkroom/runs_on"
 PREFIX = "DARKROOM_RUN_"
 Kind = Literal["here", "ray", "slurm", "kubernetes"]
 _FORWARDED = "DARKROOM_"
+_FOLDERS = ("DARKROOM_HOME", "DARKROOM_LOCAL", "DARKROOM_IMAGES", "DARKROOM_ENVIRONMENTS")
+"""Variables that may name a folder by a relative path."""
 _ALSO_FORWARDED = ("DAGSTER_POSTGRES_URL", "HF_HUB_OFFLINE")
 
 
@@ -81,8 +83,10 @@ def forwarded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
     keys = {value for name, value in settings.items() if name.endswith("_KEY")} | {"OPENAI_API_KEY"}
     settings |= {name: environment[name] for name in (*_ALSO_FORWARDED, *keys) if environment.get(name)}
-    home = environment.get("DARKROOM_HOME") or "data"
-    return {**settings, "DARKROOM_HOME": home if "://" in home else os.path.abspath(home)}
+    settings["DARKROOM_HOME"] = settings.get("DARKROOM_HOME") or "data"
+    # a worker's own folder is another
+    folders = {name: settings[name] for name in _FOLDERS if settings.get(name) and "://" not in settings[name]}
+    return settings | {name: os.path.abspath(folder) for name, folder in folders.items()}
 
 
 class PlacedRunLauncher(RunLauncher, ConfigurableClass):

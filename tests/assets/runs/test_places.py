@@ -134,6 +134,9 @@ def test_a_setting_that_does_not_fit_names_its_variable() -> None:
 def test_a_run_elsewhere_gets_settings_databases_and_named_keys_and_nothing_else(tmp_path: Path) -> None:
     environment = {
         "DARKROOM_HOME": "data",
+        "DARKROOM_LOCAL": "local",
+        "DARKROOM_IMAGES": "s3://bucket/images",
+        "DARKROOM_ENVIRONMENTS": "",
         "DARKROOM_LEDGER": "postgresql+psycopg://db/ledger",
         "DARKROOM_JUDGE_KEY": "JUDGES_KEY",
         "DARKROOM_RUN_ON": "auto",
@@ -145,6 +148,8 @@ def test_a_run_elsewhere_gets_settings_databases_and_named_keys_and_nothing_else
     }
     found = forwarded(environment)
     assert found.pop("DARKROOM_HOME") == str(Path("data").absolute()), "the worker has another working folder"
+    assert found.pop("DARKROOM_LOCAL") == str(Path("local").absolute())
+    assert (found.pop("DARKROOM_IMAGES"), found.pop("DARKROOM_ENVIRONMENTS")) == ("s3://bucket/images", "")
     assert sorted(found) == [
         "DAGSTER_POSTGRES_URL",
         "DARKROOM_JUDGE_KEY",
