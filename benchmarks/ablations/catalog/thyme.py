@@ -158,18 +158,13 @@ ATS = Experiment(
     FEW,
 )
 
-
-def _trained_with_ats(name: str, *, adaptive: bool) -> Model:
-    return reinforced(name, "thyme", adaptive_temperature=adaptive)
-
-
 ATS_TRAINING = Experiment(
     "thyme_ats_training",
     "Temperature 0 inside code (GRPO-ATS), over a training",
     PaperRow("Thyme", "§4.3", "no table; code that runs and is worth learning from is its reason"),
     (
-        Arm("plain", "sampled at temperature 1", _trained_with_ats("trained_ats_off", adaptive=False)),
-        Arm("ats", "temperature 0 inside code", _trained_with_ats("trained_ats_on", adaptive=True)),
+        Arm("plain", "sampled at temperature 1", GRPO),
+        Arm("ats", "temperature 0 inside code", reinforced("grpo_ats", "thyme", adaptive_temperature=True)),
     ),
     (
         Comparison("ats", "plain", "rolled_executable"),
