@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pyarrow.parquet as pq
-from datasets import Dataset, load_dataset
+from datasets import Dataset, Image, List, load_dataset
 
 from pipelines.publishing import dataset_reader
 from pipelines.publishing.dataset_reader import DatasetError, Kind
@@ -85,11 +85,11 @@ def require_columns(files: Iterable[Path], kind: Kind) -> None:
         raise TrainError(str(error)) from error
 
 
-def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, Any]]) -> Dataset:
+def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, Any]], *, decode: bool = True) -> Dataset:
     """``dataset`` with every row turned into ``present(row)`` when it is read, never before.
 
-    A stored column of messages would have to pass through Arrow, which fills every part with None for the keys that
-    other parts have.
+    Without ``decode`` a row's images are as they are stored, ``{"bytes": …, "path": …}``. A stored column of messages
+    would have to pass through Arrow, which fills every part with None for the keys that other parts have.
     """
 
     def transform(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -97,6 +97,8 @@ def presented(dataset: Dataset, present: Callable[[dict[str, Any]], dict[str, An
         changed = [present(row) for row in rows]
         return {name: [row[name] for row in changed] for name in changed[0]}
 
+    if not decode:
+        dataset = dataset.cast_column("images", List(Image(decode=False)))
     return dataset.with_transform(transform)
 
 

@@ -23,6 +23,7 @@ from pipelines.storage.atomic_write import write_whole
 from train.examples.conformance import ConformanceGate, examine, explanation, summary
 from train.examples.datasets import HeldOut, held_out, open_dataset, presented
 from train.examples.encoding import RowReader
+from train.examples.row_cache import RowCache
 from train.finetuning.held_out_loss import held_out_loss
 from train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
 from train.models.loading import context_length, load_model, lora_config, save_checkpoint, trainer_arguments
@@ -155,12 +156,12 @@ class SftRun:
         loaded = load_model(model, keeps_float32=not settings.lora and not settings.bf16_weights, **own)
         if settings.freeze_vision:
             loaded.model.visual.requires_grad_(False)  # the tower and its projector
-        rows = open_dataset(*prepared.folders).select(prepared.rows)
+        rows, cache = open_dataset(*prepared.folders).select(prepared.rows), RowCache(self.reader)
         return StepwiseSFTTrainer(
             loaded,
             args=arguments,
-            data_collator=self.reader.collate,
-            train_dataset=presented(rows, self.reader.present),
+            data_collator=cache.collate,
+            train_dataset=presented(rows, cache.present, decode=False),
             processing_class=self.reader.processor,
             peft_config=lora_config(settings.lora, vision=not settings.freeze_vision),
         )
