@@ -26,7 +26,14 @@ from train.examples.encoding import RowReader
 from train.examples.row_cache import RowCache
 from train.finetuning.held_out_loss import held_out_loss
 from train.finetuning.settings import PlannedPhase, SftSettings, share_of_batch
-from train.models.loading import context_length, load_model, lora_config, save_checkpoint, trainer_arguments
+from train.models.loading import (
+    context_length,
+    load_model,
+    lora_config,
+    save_checkpoint,
+    score_only_trained_tokens,
+    trainer_arguments,
+)
 from train.models.sharding import always_sees, note_on_launch
 from train.runs import TrainError
 from train.runs.checkpoints import RestoresCheckpoints, Staging
@@ -47,6 +54,7 @@ class StepwiseSFTTrainer(RestoresCheckpoints, EvaluatesPeriodically, SFTTrainer)
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        score_only_trained_tokens()
         super().__init__(*args, **kwargs)
         self.model_accepts_loss_kwargs = True
         if self.accelerator.num_processes > 1:

@@ -96,6 +96,18 @@ def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation
     return model
 
 
+def score_only_trained_tokens() -> None:
+    """On a CPU TRL's output head scores the tokens without a label, too: half the time of a small model's training.
+
+    As it would be compiled anew for every number of tokens; here nothing is compiled.
+    """
+    from trl.kernels import chunked_logprob
+    from trl.trainer import utils
+
+    module: Any = utils
+    module._use_triton = lambda device: device.type == "cpu" or chunked_logprob._use_triton(device)
+
+
 def device_arguments() -> dict[str, Any]:
     """The trainer arguments of this machine: a CPU computes in float32, a GPU in bfloat16 with checkpointing."""
     on_gpu = has_gpu()

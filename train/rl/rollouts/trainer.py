@@ -18,6 +18,7 @@ from accelerate.utils import gather_object
 from trl.trainer import grpo_trainer
 
 from pipelines.records.digest import seed_from
+from train.models.loading import score_only_trained_tokens
 from train.rl.judging.judges import check_judge
 from train.rl.methods import Judges, Method
 from train.rl.methods.base import RolloutOutcome, rate
@@ -54,6 +55,7 @@ class SandboxGRPOTrainer(RestoresCheckpoints, EvaluatesPeriodically, RolloutGene
         **kwargs: Any,
     ) -> None:
         """``args`` and ``kwargs`` are ``GRPOTrainer``'s, without rewards and environment, which are the method's."""
+        score_only_trained_tokens()
         self._judges, self._watch = judges, watch
         self._outcomes: list[RolloutOutcome] = []
         self._scores = Scores()
