@@ -13,6 +13,7 @@ from assets.commands.sources import ingest
 from assets.commands.training_data import conformance, export, inspect_mask
 from assets.commands.views import explain, gallery, replay, summary
 from pipelines.models.serving.cli import serve
+from pipelines.services.cli import serve_sandbox
 from sandbox.cli import app as sandbox_app
 
 app = typer.Typer(
@@ -22,7 +23,10 @@ app = typer.Typer(
     help="Build datasets that teach vision-language models to think with images.\n\n"
     "Data is stored in DARKROOM_HOME (default: ./data). Start with `darkroom demo`, then `make ui`.",
 )
-app.add_typer(sandbox_app, name="sandbox", help="Run model-written code safely; show what this kernel protects.")
+sandbox_app.command(name="serve")(serve_sandbox)
+app.add_typer(
+    sandbox_app, name="sandbox", help="Run and serve model-written code safely; show what this kernel protects."
+)
 annotation_app.command(name="pre-annotate")(pre_annotate)
 annotation_app.command()(finish)
 app.add_typer(annotation_app, name="annotate")

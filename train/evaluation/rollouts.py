@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pipelines.generation.rollout import CodeSession, Rollout, rollout
 from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.messages import Message
+from pipelines.models.observations import viewable
 from pipelines.models.paper_prompts import PaperPrompt
 from pipelines.models.policies import Policy
 from pipelines.models.protocols import PROTOCOLS, Protocol
@@ -22,7 +23,6 @@ from pipelines.verification.grading.judged import grade_judged
 from train.evaluation.images import ObservedImage
 from train.evaluation.questions import Question
 from train.evaluation.scorings import MAX_CHARS, SCORINGS, Scorer
-from train.models.loading import viewable
 from train.rl.judging.judges import answer_share
 
 

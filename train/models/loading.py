@@ -7,20 +7,16 @@ files in ``train/templates`` extend.
 import importlib.util
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
-from pipelines.records import Observation
 from train.models.processor_files import save_processor
 from train.runs import TrainError
 
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
 """Tokens that only a processor may write: sampled by a model they would stand for missing images."""
 
-THINNEST = 200
-"""Ratio of an image's longer side to its shorter from which Qwen's processors raise an error."""
 SMALL = 10_000_000
 """Parameters below which threads cost more than they save: such a model trains on one thread."""
 
@@ -186,23 +182,6 @@ def suppressed_tokens(processor: Any) -> list[int]:
     """Ids of ``VISION_TOKENS`` that the tokenizer has."""
     vocabulary = processor.tokenizer.get_vocab()
     return [vocabulary[token] for token in VISION_TOKENS if token in vocabulary]
-
-
-def is_too_thin(width: int, height: int) -> bool:
-    """Whether the Qwen-VL processors refuse an image of so many pixels: one side 200 times the other, or more.
-
-    The released code of Thyme takes none of these either.
-    """
-    return max(width, height) >= THINNEST * min(width, height)
-
-
-def viewable(observation: Observation) -> Observation:
-    """``observation``; with an image that is too thin, the error that replaces it for the model."""
-    thin = [image for image in observation.images if is_too_thin(image.width, image.height)]
-    if not thin:
-        return observation
-    error = f"ValueError: an image of {thin[0].width}x{thin[0].height} pixels is too thin to be shown"
-    return replace(observation, status="error", images=(), error=error)
 
 
 TemplateName = Literal["sft", "grpo"]

@@ -22,12 +22,13 @@ import torch
 from transformers import GenerationConfig, LogitsProcessor, StoppingCriteria, TopKLogitsWarper, TopPLogitsWarper
 
 from pipelines.models.messages import ImagePart
+from pipelines.models.observations import is_too_thin
 from pipelines.models.policies import Completion, CompletionRequest, PolicyError, PolicyIdentity, PolicyUnavailable
 from pipelines.publishing.layouts.trl import content_parts
 from pipelines.records import Usage
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageStore
-from train.models.loading import is_too_thin, load_model, load_processor, model_type, suppressed_tokens
+from train.models.loading import load_model, load_processor, model_type, suppressed_tokens
 from train.runs.checkpoints import folder_digest
 
 _GATHER_SECONDS = 0.02

@@ -12,8 +12,7 @@ from typing import ClassVar
 from PIL import Image
 
 from pipelines.generation.rollout import Rollout
-from pipelines.records import Grader, ImageRef, Sample
-from pipelines.records.digest import digest_bytes
+from pipelines.records import Grader, Sample
 from train.rl import rewards
 from train.rl.judging.judges import Judges, answer
 from train.rl.settings import MethodDefaults
@@ -96,12 +95,6 @@ class RolloutOutcome:
         if over_limit and self.n_over_limit:
             return f"{self.n_over_limit} images exceed the sandbox's limits"
         return None
-
-
-def pixel_ref(image: Image.Image) -> ImageRef:
-    """An image of no store, by the digest of its pixels, as the sandbox shows them: RGB."""
-    plain = image.convert("RGB")
-    return ImageRef(digest_bytes(plain.tobytes()), plain.width, plain.height, plain.mode, "PNG")
 
 
 RUN_OUT = frozenset({"timeout", "memory"})

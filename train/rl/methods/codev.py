@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar
 
+from pipelines.models.observations import pixel_ref
 from pipelines.models.tasks import question_text
 from pipelines.records import Round
 from train.rl import rewards
 from train.rl.judging.judges import Judges, consistency, evidence, text_evidence
 from train.rl.judging.printed import measured_lines
 from train.rl.judging.redlines import redlines, tool_scores
-from train.rl.methods.base import Method, RolloutOutcome, RolloutScore, pixel_ref
+from train.rl.methods.base import Method, RolloutOutcome, RolloutScore
 from train.rl.settings import MethodDefaults
 
 

@@ -15,17 +15,15 @@ from typing import Any
 from PIL import Image
 from trl.trainer.grpo_trainer import GRPOTrainer
 
+from pipelines.models.observations import observed
 from pipelines.models.protocols import PROTOCOLS, Protocol
 from pipelines.models.tasks import image_names
 from pipelines.publishing.layouts.trl import content_parts
-from pipelines.records import Edit, Observation
+from pipelines.records import Observation
 from pipelines.records.digest import seed_from
 from pipelines.records.reject_reasons import Reason, RowError
 from sandbox import Group, ImageUnreadable, InputsTooLarge, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
-from sandbox.neutral import neutralise
-from train.models.loading import viewable
-from train.rl.methods.base import pixel_ref
 from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
 
 PLAIN_RESPONSE: dict[str, Any] = {
@@ -162,12 +160,11 @@ class SandboxEnvironment:
 
     def _recorded(self, observation: Seen) -> Observation:
         self.n_over_limit += observation.n_over_limit
-        edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in observation.edits)
-        images = tuple(pixel_ref(image.pixels) for image in observation.images)
-        self.pixels.update((ref.sha256, image.pixels) for ref, image in zip(images, observation.images, strict=True))
-        text = neutralise(observation.text, self.special_tokens)
-        error = observation.error and neutralise(observation.error, self.special_tokens)
-        return viewable(Observation(observation.status, text, images, error, edits))
+        recorded = observed(observation, self.special_tokens)
+        self.pixels.update(
+            (ref.sha256, one.pixels) for ref, one in zip(recorded.images, observation.images, strict=False)
+        )
+        return recorded
 
     def _end(self) -> None:
         ahead, self._ahead = self._ahead, None

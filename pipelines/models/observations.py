@@ -1,0 +1,45 @@
+"""What a sandbox showed, as a model reads it: text without meaning to a tokenizer, images that a processor takes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from PIL import Image
+
+from pipelines.records import Edit, ImageRef, Observation
+from pipelines.records.digest import digest_bytes
+from sandbox import Observation as Seen
+from sandbox.neutral import neutralise
+
+THINNEST = 200
+"""Ratio of an image's longer side to its shorter from which Qwen's processors raise an error."""
+
+
+def observed(seen: Seen, special_tokens: Sequence[str] = ()) -> Observation:
+    """``seen`` as a record, its images by the digests of their pixels.
+
+    ``special_tokens`` are those of the tokenizer that reads the text.
+    """
+    edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in seen.edits)
+    images = tuple(pixel_ref(image.pixels) for image in seen.images)
+    text, error = neutralise(seen.text, special_tokens), seen.error and neutralise(seen.error, special_tokens)
+    return viewable(Observation(seen.status, text, images, error, edits))
+
+
+def pixel_ref(image: Image.Image) -> ImageRef:
+    """An image of no store, by the digest of its pixels, as the sandbox shows them: RGB."""
+    plain = image.convert("RGB")
+    return ImageRef(digest_bytes(plain.tobytes()), plain.width, plain.height, plain.mode, "PNG")
+
+
+def is_too_thin(width: int, height: int) -> bool:
+    """Whether Qwen's processors refuse an image of this size in pixels."""
+    return max(width, height) >= THINNEST * min(width, height)
+
+
+def viewable(observation: Observation) -> Observation:
+    """``observation``; with an image that is too thin, the error that replaces it for the model."""
+    thin = [image for image in observation.images if is_too_thin(image.width, image.height)]
+    if not thin:
+        return observation
+    error = f"ValueError: an image of {thin[0].width}x{thin[0].height} pixels is too thin to be shown"
+    return replace(observation, status="error", images=(), error=error)

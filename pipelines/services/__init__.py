@@ -1,0 +1,5 @@
+"""Darkroom as a service, for programs that are not part of it: the sandbox over MCP and over plain HTTP.
+
+A client opens a session with a task's images and gets its name, a secret. Tools run in it as they do in process: the
+same pool, the same texts, the same pixels. Needs the extra ``serve``.
+"""

@@ -1,0 +1,39 @@
+"""What a service refuses or cannot do: every error has a type that a client can act upon."""
+
+from typing import Literal
+
+Kind = Literal[
+    "unauthorized",
+    "invalid_request",
+    "request_too_large",
+    "unreadable_image",
+    "unknown_session",
+    "unknown_tool",
+    "too_busy",
+    "infrastructure_failed",
+]
+STATUS: dict[Kind, int] = {
+    "unauthorized": 401,
+    "invalid_request": 422,
+    "request_too_large": 413,
+    "unreadable_image": 422,
+    "unknown_session": 404,
+    "unknown_tool": 404,
+    "too_busy": 429,
+    "infrastructure_failed": 503,
+}
+"""``too_busy``: nothing happened, ask again. ``infrastructure_failed``: the session is gone and no program is to blame;
+a trainer leaves the rollout out."""
+
+
+class ServiceError(Exception):
+    """An error with its type."""
+
+    def __init__(self, kind: Kind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    @property
+    def body(self) -> dict[str, dict[str, str]]:
+        """As JSON: ``{"error": {"type": …, "message": …}}``."""
+        return {"error": {"type": self.kind, "message": str(self)}}

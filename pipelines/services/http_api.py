@@ -1,0 +1,227 @@
+"""The service's HTTP application: sessions as JSON with an OpenAPI page (``/docs``), MCP, metrics.
+
+POST   /sessions                      a task -> {"session": …, "tools": […], "mcp": "/sessions/…/mcp"}
+POST   /sessions/NAME/tools/TOOL      arguments -> what the program showed
+DELETE /sessions/NAME
+/mcp, /sessions/NAME/mcp              MCP over streamable HTTP
+GET    /health, /metrics
+"""
+
+import asyncio
+import base64
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import RequestBodyLimitMiddleware
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import BaseModel
+from starlette.datastructures import Headers
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from pipelines.services.errors import STATUS, ServiceError
+from pipelines.services.mcp_server import sandbox_server
+from pipelines.services.png import png
+from pipelines.services.sessions import Outcome, Sessions, Task
+from pipelines.services.tools import TOOLS, Tool, description
+from sandbox.metrics import PoolCollector
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Opened(BaseModel):
+    """A session."""
+
+    session: str
+    tools: list[str]
+    mcp: str
+
+
+class Edit(BaseModel):
+    """A trivial mistake that the sandbox mended before it ran the code."""
+
+    kind: str
+    before: str
+    after: str
+
+
+class Part(BaseModel):
+    """A piece of what a model reads: text, or the number of an image in ``images``, counted from 0."""
+
+    type: Literal["text", "image"]
+    text: str | None = None
+    image: int | None = None
+
+
+class Shown(BaseModel):
+    """What a program showed. ``images`` are PNGs in base64; ``parts`` is the observation as the protocol writes it, tag
+    included. ``broken``: the session is gone with its state."""
+
+    status: str
+    text: str
+    error: str | None = None
+    images: list[str]
+    parts: list[Part]
+    edits: list[Edit]
+    seconds: float
+    broken: bool
+    n_over_limit: int
+
+
+class Health(BaseModel):
+    """That the service runs."""
+
+    version: str
+    sessions: int
+    most_sessions: int
+
+
+def service(
+    sessions: Sessions,
+    *,
+    version: str,
+    token: str = "",
+    hosts: tuple[str, ...] = LOOPBACK,
+    most_mb: int = 64,
+    compression: int = 0,
+) -> ASGIApp:
+    """The application. ``token``: what clients must bring as ``Authorization: Bearer``; empty: none.
+
+    ``hosts``: what the header Host may name, so that no page in a browser reaches it under a name of its own.
+    ``most_mb``: of a request's body. ``compression``: of the images' PNG.
+    """
+    server = sandbox_server(sessions, version=version, compression=compression)
+    mcp = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=most_mb << 20)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        idle = asyncio.create_task(sessions.end_idle())
+        async with mcp.run():
+            try:
+                yield
+            finally:
+                idle.cancel()
+                await sessions.close_all()
+
+    app = FastAPI(title="Darkroom: the sandbox", version=version, lifespan=lifespan, redirect_slashes=False)
+    app.add_exception_handler(ServiceError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    _routes(app, sessions, version, compression)
+    endpoint = _Mcp(sessions, mcp.handle_request)
+    app.router.routes += [Route(path, endpoint=endpoint) for path in ("/mcp", "/sessions/{session}/mcp")]
+    guarded: ASGIApp = RequestBodyLimitMiddleware(app, most_mb << 20)
+    if token:
+        guarded = _WithToken(guarded, token)
+    return TrustedHostMiddleware(guarded, list(hosts)) if "*" not in hosts else guarded
+
+
+def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) -> None:
+    registry = CollectorRegistry()
+    registry.register(PoolCollector(sessions.pool))
+
+    @app.get("/health")
+    async def health() -> Health:
+        return Health(version=version, sessions=len(sessions), most_sessions=sessions.most_open)
+
+    @app.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        return Response(await asyncio.to_thread(generate_latest, registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+    @app.post("/sessions", status_code=201)
+    async def open_session(task: Task) -> Opened:
+        """Open a session over a task's images and videos."""
+        name = await sessions.open(task)
+        return Opened(session=name, tools=[one.tool for one in sessions.get(name).tools], mcp=f"/sessions/{name}/mcp")
+
+    @app.delete("/sessions/{session}", status_code=204)
+    async def close_session(session: str) -> None:
+        """End a session."""
+        sessions.get(session)
+        await sessions.close(session)
+
+    for tool in TOOLS:
+        call = _call(sessions, tool, compression)
+        app.post(f"/sessions/{{session}}/tools/{tool.tool}", summary=description(tool), response_model=Shown)(call)
+
+    @app.post("/sessions/{session}/tools/{tool}", include_in_schema=False)
+    async def unknown_tool(session: str, tool: str) -> None:
+        await sessions.call(session, tool, {})
+
+
+def _call(sessions: Sessions, tool: type[Tool], compression: int) -> Callable[..., Any]:
+    async def call(session: str, arguments: Any) -> Response:
+        shown = _shown(await sessions.call(session, tool.tool, arguments), compression)
+        return Response(shown.model_dump_json(exclude_none=True), media_type="application/json")
+
+    call.__name__ = tool.tool
+    call.__annotations__["arguments"] = tool
+    return call
+
+
+def _shown(outcome: Outcome, compression: int) -> Shown:
+    record = outcome.observation
+    parts = [
+        Part(type="text", text=one) if isinstance(one, str) else Part(type="image", image=one) for one in outcome.parts
+    ]
+    return Shown(
+        status=record.status,
+        text=record.text,
+        error=record.error,
+        images=[base64.b64encode(png(image, compression=compression)).decode() for image in outcome.images],
+        parts=parts,
+        edits=[Edit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
+        seconds=outcome.seconds,
+        broken=outcome.broken,
+        n_over_limit=outcome.n_over_limit,
+    )
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    headers = {"Retry-After": "1"} if error.kind == "too_busy" else None
+    return JSONResponse(error.body, STATUS[error.kind], headers)
+
+
+def _invalid(_: Request, error: Exception) -> Response:
+    """FastAPI's own answer would repeat what was sent, images included."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the request"
+    return _refused(_, ServiceError("invalid_request", f"{where}: {first['msg'].removeprefix('Value error, ')}"))
+
+
+class _Mcp:
+    """The endpoint of MCP; the session that its path names must be there."""
+
+    def __init__(self, sessions: Sessions, handle: ASGIApp) -> None:
+        self._sessions, self._handle = sessions, handle
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = scope["path_params"].get("session")
+        if name is not None:
+            self._sessions.get(name)
+        await self._handle(scope, receive, send)
+
+
+class _WithToken:
+    """Lets requests pass that bring the token, and those for ``/health``."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._expected = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] != "/health":
+            brought = Headers(scope=scope).get("authorization", "").encode()
+            if not secrets.compare_digest(brought, self._expected):
+                error = ServiceError("unauthorized", "expected the header Authorization: Bearer TOKEN")
+                await JSONResponse(error.body, STATUS[error.kind])(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

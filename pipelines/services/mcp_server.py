@@ -1,0 +1,134 @@
+"""The sandbox over MCP: tools on a session, images as image content.
+
+The newest version of MCP has no sessions of its own, so a sandbox session is a thing with a name. At ``/mcp`` a client
+opens one with the tool ``open_session`` and names it in every call. At ``/sessions/NAME/mcp``, and over stdio, the
+session is given: the tools have no other arguments than a model should see.
+"""
+
+import base64
+import json
+from typing import Any
+
+from mcp.server import Server, ServerRequestContext
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ContentBlock,
+    ImageContent,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+)
+from mcp_types import Tool as ToolDescription
+from pydantic import ValidationError
+
+from pipelines.services.errors import ServiceError
+from pipelines.services.png import png
+from pipelines.services.sessions import Outcome, Sessions, Task, without_marker
+from pipelines.services.tools import TOOLS, Tool, description
+
+OPEN, CLOSE = "open_session", "close_session"
+_SESSION = {"type": "string", "description": "The name that open_session returned."}
+INSTRUCTIONS = (
+    "A sandbox for Python on images. Call open_session with the task's images, then the other tools with its name. "
+    "Variables stay from call to call. Call close_session in the end."
+)
+
+
+def sandbox_server(sessions: Sessions, *, version: str, compression: int = 0, given: str | None = None) -> Server[Any]:
+    """The MCP server of ``sessions``.
+
+    ``compression`` is of the images' PNG; ``given`` names the session of every call, where the request does not.
+    """
+
+    async def list_tools(
+        context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        name = _given(context) or given
+        if name is not None:
+            return ListToolsResult(tools=[_described(tool) for tool in sessions.get(name).tools])
+        named = [_described(tool, named=True) for tool in TOOLS]
+        return ListToolsResult(tools=[_OPEN, *named, _CLOSE])
+
+    async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
+        name, arguments = _given(context) or given, dict(params.arguments or {})
+        try:
+            if name is None and params.name == OPEN:
+                return await _opened(sessions, arguments)
+            if name is None:
+                name = str(arguments.pop("session", ""))
+                if params.name == CLOSE:
+                    sessions.get(name)
+                    await sessions.close(name)
+                    return _said("closed")
+            protocol = sessions.get(name).task.protocol
+            return _shown(await sessions.call(name, params.name, arguments), protocol, compression)
+        except ServiceError as error:
+            return CallToolResult(
+                content=[TextContent(text=f"{error.kind}: {error}")], structured_content=error.body, is_error=True
+            )
+
+    return Server(
+        "darkroom-sandbox",
+        version=version,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResult:
+    try:
+        task = Task.model_validate(arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ServiceError("invalid_request", f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    name = await sessions.open(task)
+    tools = [tool.tool for tool in sessions.get(name).tools]
+    return CallToolResult(
+        content=[TextContent(text=json.dumps({"session": name, "tools": tools}))],
+        structured_content={"session": name, "tools": tools},
+    )
+
+
+def _shown(outcome: Outcome, protocol: str, compression: int) -> CallToolResult:
+    content: list[ContentBlock] = []
+    for part in without_marker(outcome.parts, protocol):
+        if isinstance(part, str):
+            content.append(TextContent(text=part))
+        else:
+            data = base64.b64encode(png(outcome.images[part], compression=compression)).decode()
+            content.append(ImageContent(data=data, mime_type="image/png"))
+    facts = {"status": outcome.observation.status, "seconds": round(outcome.seconds, 4), "broken": outcome.broken}
+    return CallToolResult(content=content or [TextContent(text="")], structured_content=facts)
+
+
+def _said(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=text)])
+
+
+def _given(context: ServerRequestContext[Any, Any]) -> str | None:
+    """The session that the request's path names."""
+    request = context.request
+    return request.path_params.get("session") if request is not None else None
+
+
+def _described(tool: type[Tool], *, named: bool = False) -> ToolDescription:
+    schema = tool.model_json_schema()
+    schema.pop("description", None)
+    if named:
+        schema["properties"] = {"session": _SESSION, **schema["properties"]}
+        schema["required"] = ["session", *schema.get("required", ())]
+    return ToolDescription(name=tool.tool, description=description(tool), input_schema=schema)
+
+
+_OPEN = ToolDescription(
+    name=OPEN,
+    description="Open a session of the sandbox over a task's images and videos; returns its name and its tools.",
+    input_schema=Task.model_json_schema(),
+)
+_CLOSE = ToolDescription(
+    name=CLOSE,
+    description="End a session; its variables and files are gone.",
+    input_schema={"type": "object", "properties": {"session": _SESSION}, "required": ["session"]},
+)

@@ -1,0 +1,267 @@
+"""The sessions of a service: opened with a task's images, named by a secret, ended when they were idle for long."""
+
+import asyncio
+import base64
+import binascii
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from PIL import Image
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from pipelines.models.messages import ImagePart, Text
+from pipelines.models.observations import observed
+from pipelines.models.protocols import PROTOCOLS
+from pipelines.records import Observation
+from pipelines.services.errors import ServiceError
+from pipelines.services.tools import Size, Tool, tool_of, tools_for
+from sandbox import (
+    Group,
+    ImageUnreadable,
+    InputsTooLarge,
+    ResourcesExhausted,
+    SandboxClosed,
+    SandboxError,
+    SandboxPool,
+    SandboxUnavailable,
+    Session,
+)
+
+COUNTED = ("figure ", "display ")
+"""How images are named that ``crop_image`` counts; those that code saved have a file's name."""
+
+
+def _decoded(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("expected base64 or a data URL")
+    payload = value.partition(",")[2] if value.startswith("data:") else value
+    try:
+        return base64.b64decode(payload, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"not base64: {error}") from error
+
+
+Encoded = Annotated[bytes, BeforeValidator(_decoded, json_schema_input_type=str)]
+"""A file as base64, or as a data URL."""
+
+
+class Task(BaseModel):
+    """What a session is opened with."""
+
+    model_config = ConfigDict(extra="forbid")
+    protocol: Literal["thyme", "pyvision", "tool_call"] = Field(
+        default="thyme", description="Of observations and tools."
+    )
+    images: list[Encoded] = Field(default=[], max_length=64, description="Image files, base64 or data URLs.")
+    videos: list[Encoded] = Field(default=[], max_length=64, description="Video files, base64 or data URLs.")
+    names: list[str] = Field(default=[], max_length=64, description="What the prompt calls the images.")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="Of everything that programs draw by chance.")
+    special_tokens: list[str] = Field(
+        default=[],
+        max_length=4096,
+        description="Of the tokenizer that reads what is shown; there they lose their meaning.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tool showed: the record, the pixels of its images, and the texts and images (by number) that the protocol
+    makes of it, which are what a model reads in process."""
+
+    observation: Observation
+    images: tuple[Image.Image, ...]
+    parts: tuple[str | int, ...]
+    seconds: float
+    broken: bool
+    n_over_limit: int
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """A session with the group of its images."""
+
+    task: Task
+    group: Group
+    session: Session
+    sizes: list[Size]
+    used: float = field(default_factory=time.monotonic)
+    n_calls: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def tools(self) -> tuple[type[Tool], ...]:
+        """Those that it offers."""
+        return tools_for(self.task.protocol, n_images=len(self.task.images), n_videos=len(self.task.videos))
+
+
+class Sessions:
+    """All sessions of one pool.
+
+    ``most_open`` sessions at a time, ``most_waiting`` calls of all of them; beyond that clients are told to come again.
+    One without a call for ``idle_seconds`` ends.
+    """
+
+    def __init__(
+        self, pool: SandboxPool, *, most_open: int = 256, most_waiting: int = 1024, idle_seconds: float = 600.0
+    ) -> None:
+        self.pool, self.most_open, self.most_waiting, self.idle_seconds = pool, most_open, most_waiting, idle_seconds
+        self._open: dict[str, OpenSession] = {}
+        self._n_opening = 0
+        self._n_calls = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def open(self, task: Task) -> str:
+        """Opens a session; returns its name.
+
+        Raises ``ServiceError``: too_busy, unreadable_image, request_too_large, invalid_request, infrastructure_failed.
+        """
+        if len(self._open) + self._n_opening >= self.most_open:
+            raise ServiceError("too_busy", f"{self.most_open} sessions are open, the most there may be: end some")
+        self._n_opening += 1
+        try:
+            with _sandbox_errors():
+                opened = await self._opened(task)
+        finally:
+            self._n_opening -= 1
+        name = secrets.token_urlsafe(18)
+        self._open[name] = opened
+        return name
+
+    async def _opened(self, task: Task) -> OpenSession:
+        group = await self.pool.agroup(task.images, videos=task.videos, names=task.names)
+        try:
+            session = await group.asession(seed=task.seed)
+            sizes = await _set_up(session, task)
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(group.close))
+            raise
+        return OpenSession(task, group, session, sizes)
+
+    def get(self, name: str) -> OpenSession:
+        """Raises ``ServiceError`` (unknown_session)."""
+        opened = self._open.get(name)
+        if opened is None:
+            raise ServiceError(
+                "unknown_session",
+                f"no such session: it was closed, or without a call for {self.idle_seconds:g} s, or never opened here",
+            )
+        return opened
+
+    async def call(self, name: str, tool: str, arguments: Any) -> Outcome:
+        """Runs a tool of a session, after its earlier calls.
+
+        Raises ``ServiceError``: unknown_session, unknown_tool, invalid_request, too_busy, infrastructure_failed.
+        """
+        opened = self.get(name)
+        chosen = tool_of(tool, opened.tools)
+        try:
+            request = chosen.model_validate(arguments)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or tool
+            raise ServiceError("invalid_request", f"{tool}: {where}: {first['msg']}") from error
+        if self._n_calls >= self.most_waiting:
+            raise ServiceError("too_busy", f"{self.most_waiting} calls wait, the most that may: ask again in a second")
+        self._n_calls += 1
+        opened.n_calls += 1
+        try:
+            async with opened.lock:
+                return await self._run(name, opened, request)
+        finally:
+            self._n_calls -= 1
+            opened.n_calls -= 1
+            opened.used = time.monotonic()
+
+    async def _run(self, name: str, opened: OpenSession, request: Tool) -> Outcome:
+        program = request.program(opened.sizes)
+        with _sandbox_errors():
+            seen = await opened.session.arun(program)
+        if opened.session.lost:
+            await self.close(name)
+            raise ServiceError("infrastructure_failed", f"the session is gone: {seen.error or 'no reason given'}")
+        record = observed(seen, opened.task.special_tokens)
+        opened.sizes += [image.pixels.size for image in seen.images if image.name.startswith(COUNTED)]
+        images = tuple(image.pixels for image in seen.images)[: len(record.images)]
+        parts = _parts(opened.task.protocol, record)
+        return Outcome(record, images, parts, seen.seconds, seen.broken, seen.n_over_limit)
+
+    async def close(self, name: str) -> None:
+        """Ends a session; nothing happens where there is none. A call that runs in it ends as ``killed``."""
+        opened = self._open.pop(name, None)
+        if opened is not None:
+            await asyncio.shield(asyncio.to_thread(opened.group.close))
+
+    async def end_idle(self) -> None:
+        """Ends sessions that were idle for long, for ever."""
+        while True:
+            await asyncio.sleep(min(self.idle_seconds / 4, 10.0))
+            oldest = time.monotonic() - self.idle_seconds
+            for name in [name for name, one in self._open.items() if not one.n_calls and one.used < oldest]:
+                await self.close(name)
+
+    async def close_all(self) -> None:
+        """Ends all sessions."""
+        await asyncio.gather(*map(self.close, list(self._open)))
+
+
+async def _set_up(session: Session, task: Task) -> list[Size]:
+    """Runs what the protocol's programs need; the sizes of the images where tools ask for them.
+
+    The sandbox reads them: here no decoder ever sees a client's file.
+    """
+    setup = PROTOCOLS[task.protocol].setup
+    if not setup:
+        return []
+    sides = "side for number in range({}) for side in Image.open(globals()[f'image_path_{{number}}']).size"
+    for program in (setup, f"print(*({sides.format(len(task.images))}))"):
+        if not (seen := await session.arun(program)).ok:
+            raise SandboxError(f"the setup of {task.protocol}: {seen.status}: {seen.error or seen.text}")
+    numbers = list(map(int, seen.text.split()))
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _parts(protocol: str, record: Observation) -> tuple[str | int, ...]:
+    numbers = iter(range(len(record.images)))
+    parts: list[str | int] = []
+    for part in PROTOCOLS[protocol].wrap(record):
+        if isinstance(part, Text):
+            parts.append(part.text)
+        elif isinstance(part, ImagePart):
+            parts.append(next(numbers))
+    return tuple(parts)
+
+
+def without_marker(parts: Sequence[str | int], protocol: str) -> list[str | int]:
+    """The parts without the tag around them, which is the client's to write."""
+    marker = PROTOCOLS[protocol].marker
+    first, *others = parts
+    if isinstance(first, str):
+        first = first.removeprefix(f"<{marker}>").removeprefix("\n")
+    *inner, last = [first, *others]
+    if isinstance(last, str):
+        last = last.removesuffix(f"</{marker}>")
+    return [part for part in (*inner, last) if part != ""]
+
+
+@contextmanager
+def _sandbox_errors() -> Iterator[None]:
+    try:
+        yield
+    except ImageUnreadable as error:
+        raise ServiceError("unreadable_image", str(error)) from error
+    except InputsTooLarge as error:
+        raise ServiceError("request_too_large", str(error)) from error
+    except ResourcesExhausted as error:
+        raise ServiceError("too_busy", str(error)) from error
+    except (SandboxClosed, SandboxUnavailable) as error:
+        raise ServiceError("infrastructure_failed", str(error)) from error
+    except SandboxError as error:
+        raise ServiceError("invalid_request", str(error)) from error

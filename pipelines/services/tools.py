@@ -1,0 +1,110 @@
+"""The tools of a session: what a client sends, and the program that the sandbox runs for it."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipelines.models.protocols.tools import crop_line
+from pipelines.services.errors import ServiceError
+
+Size = tuple[int, int]
+"""Width and height, pixels."""
+_Pixels = Annotated[float, Field(ge=0)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Tool(BaseModel):
+    """Arguments of a tool; the docstring of a subclass is what a model reads."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    tool: ClassVar[str]
+
+    def program(self, sizes: Sequence[Size]) -> str:
+        """The Python to run. ``sizes`` are of the images that there are, those that programs showed included.
+
+        Raises ``ServiceError`` (invalid_request) for an image that there is not.
+        """
+        raise NotImplementedError
+
+
+class RunCode(Tool):
+    """Run Python. `image_path` is the first image's file, `image_path_1` the second's; `video_clue_0` reads the first
+    video. What is printed comes back as text, images that are shown or saved come back as images. State is kept."""
+
+    tool: ClassVar[str] = "run_code"
+    code: str = Field(description="The program.")
+
+    def program(self, sizes: Sequence[Size]) -> str:
+        return self.code
+
+
+_WHICH = "Which image, counted from 1: the task's, then those that were shown."
+
+
+class CropImage(Tool):
+    """Show a part of an image in its own resolution."""
+
+    tool: ClassVar[str] = "crop_image"
+    bbox_2d: tuple[_Share, _Share, _Share, _Share] = Field(
+        description="Left, top, right, bottom, each from 0 to 1, as fractions of the image."
+    )
+    target_image: int = Field(default=1, description=_WHICH)
+
+    def program(self, sizes: Sequence[Size]) -> str:
+        return crop_line(list(self.bbox_2d), self.target_image)
+
+
+class ImageZoomIn(Tool):
+    """Show a part of an image in its own resolution; the box is in pixels."""
+
+    tool: ClassVar[str] = "image_zoom_in"
+    bbox_2d: tuple[_Pixels, _Pixels, _Pixels, _Pixels] = Field(
+        description="Left, top, right, bottom in pixels of the image; what is outside of it is left out."
+    )
+    target_image: int = Field(default=1, description=_WHICH)
+
+    def program(self, sizes: Sequence[Size]) -> str:
+        if not 1 <= self.target_image <= len(sizes):
+            raise ServiceError("invalid_request", f"target_image {self.target_image}: there are {len(sizes)} images")
+        sides = [
+            min(value, side) / side for value, side in zip(self.bbox_2d, sizes[self.target_image - 1] * 2, strict=True)
+        ]
+        return crop_line(list(sides), self.target_image)
+
+
+class SelectFrames(Tool):
+    """Show frames of a video."""
+
+    tool: ClassVar[str] = "select_frames"
+    target_frames: list[Annotated[int, Field(ge=0)]] = Field(
+        min_length=1, max_length=64, description="Which frames, counted from 0."
+    )
+    target_video: int = Field(default=1, ge=1, le=64, description="Which video, counted from 1.")
+
+    def program(self, sizes: Sequence[Size]) -> str:
+        video = f"video_clue_{self.target_video - 1}"
+        return f"for _frame in {self.target_frames}:\n    display(Image.fromarray({video}[_frame].asnumpy()))"
+
+
+TOOLS: tuple[type[Tool], ...] = (RunCode, CropImage, ImageZoomIn, SelectFrames)
+
+
+def tools_for(protocol: str, *, n_images: int, n_videos: int) -> tuple[type[Tool], ...]:
+    """The tools that a protocol offers for a task. The crops are ``tool_call``'s, whose setup counts images."""
+    crops = (CropImage, ImageZoomIn) if protocol == "tool_call" and n_images else ()
+    return (RunCode, *crops, *((SelectFrames,) if n_videos else ()))
+
+
+def tool_of(name: str, offered: Sequence[type[Tool]]) -> type[Tool]:
+    """Raises ``ServiceError`` (unknown_tool)."""
+    found = next((tool for tool in offered if tool.tool == name), None)
+    if found is None:
+        names = ", ".join(tool.tool for tool in offered)
+        raise ServiceError("unknown_tool", f"no tool {name[:80]!r} here; there are {names}")
+    return found
+
+
+def description(tool: type[Tool]) -> str:
+    """The docstring as one paragraph."""
+    return " ".join((tool.__doc__ or "").split())
