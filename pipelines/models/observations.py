@@ -1,6 +1,6 @@
 """What a sandbox showed, as a model reads it: text without meaning to a tokenizer, images that a processor takes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from PIL import Image
@@ -14,13 +14,15 @@ THINNEST = 200
 """Ratio of an image's longer side to its shorter from which Qwen's processors raise an error."""
 
 
-def observed(seen: Seen, special_tokens: Sequence[str] = ()) -> Observation:
-    """``seen`` as a record, its images by the digests of their pixels.
+def observed(
+    seen: Seen, special_tokens: Sequence[str] = (), *, ref: Callable[[Image.Image], ImageRef] | None = None
+) -> Observation:
+    """``seen`` as a record. ``special_tokens`` are those of the tokenizer that reads the text.
 
-    ``special_tokens`` are those of the tokenizer that reads the text.
+    ``ref`` names an image; by default it is the digest of its pixels.
     """
     edits = tuple(Edit(edit.kind, edit.before, edit.after) for edit in seen.edits)
-    images = tuple(pixel_ref(image.pixels) for image in seen.images)
+    images = tuple((ref or pixel_ref)(image.pixels) for image in seen.images)
     text, error = neutralise(seen.text, special_tokens), seen.error and neutralise(seen.error, special_tokens)
     return viewable(Observation(seen.status, text, images, error, edits))
 
@@ -32,7 +34,7 @@ def pixel_ref(image: Image.Image) -> ImageRef:
 
 
 def is_too_thin(width: int, height: int) -> bool:
-    """Whether Qwen's processors refuse an image of this size in pixels."""
+    """Whether Qwen's processors refuse an image of so many pixels; the released code of Thyme takes none of these."""
     return max(width, height) >= THINNEST * min(width, height)
 
 

@@ -9,6 +9,7 @@ GET    /health, /metrics
 
 import asyncio
 import base64
+import re
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -24,7 +25,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.services.errors import STATUS, ServiceError
@@ -34,6 +34,7 @@ from pipelines.services.sessions import Outcome, Sessions, Task
 from pipelines.services.tools import TOOLS, Tool, description
 from sandbox.metrics import PoolCollector
 
+_MCP_PATH = re.compile(r"(?:/sessions/(?P<session>[\w-]+))?/mcp")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -115,9 +116,7 @@ def service(
     app.add_exception_handler(ServiceError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     _routes(app, sessions, version, compression)
-    endpoint = _Mcp(sessions, mcp.handle_request)
-    app.router.routes += [Route(path, endpoint=endpoint) for path in ("/mcp", "/sessions/{session}/mcp")]
-    guarded: ASGIApp = RequestBodyLimitMiddleware(app, most_mb << 20)
+    guarded: ASGIApp = RequestBodyLimitMiddleware(_WithMcp(app, sessions, mcp.handle_request), most_mb << 20)
     if token:
         guarded = _WithToken(guarded, token)
     return TrustedHostMiddleware(guarded, list(hosts)) if "*" not in hosts else guarded
@@ -198,17 +197,25 @@ def _invalid(_: Request, error: Exception) -> Response:
     return _refused(_, ServiceError("invalid_request", f"{where}: {first['msg'].removeprefix('Value error, ')}"))
 
 
-class _Mcp:
-    """The endpoint of MCP; the session that its path names must be there."""
+class _WithMcp:
+    """Hands requests of MCP on before FastAPI looks at them; the session that a path names must be there."""
 
-    def __init__(self, sessions: Sessions, handle: ASGIApp) -> None:
-        self._sessions, self._handle = sessions, handle
+    def __init__(self, app: ASGIApp, sessions: Sessions, mcp: ASGIApp) -> None:
+        self._app, self._sessions, self._mcp = app, sessions, mcp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        name = scope["path_params"].get("session")
-        if name is not None:
-            self._sessions.get(name)
-        await self._handle(scope, receive, send)
+        found = _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if found is None:
+            await self._app(scope, receive, send)
+            return
+        if found["session"]:
+            scope["path_params"] = {"session": found["session"]}
+            try:
+                self._sessions.get(found["session"])
+            except ServiceError as error:
+                await JSONResponse(error.body, STATUS[error.kind])(scope, receive, send)
+                return
+        await self._mcp(scope, receive, send)
 
 
 class _WithToken:

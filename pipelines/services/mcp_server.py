@@ -7,6 +7,7 @@ session is given: the tools have no other arguments than a model should see.
 
 import base64
 import json
+from functools import cache
 from typing import Any
 
 from mcp.server import Server, ServerRequestContext
@@ -72,6 +73,7 @@ def sandbox_server(sessions: Sessions, *, version: str, compression: int = 0, gi
         "darkroom-sandbox",
         version=version,
         instructions=INSTRUCTIONS,
+        get_tool_input_schema=_schemas.get,  # else tools are listed before every call
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -113,6 +115,7 @@ def _given(context: ServerRequestContext[Any, Any]) -> str | None:
     return request.path_params.get("session") if request is not None else None
 
 
+@cache
 def _described(tool: type[Tool], *, named: bool = False) -> ToolDescription:
     schema = tool.model_json_schema()
     schema.pop("description", None)
@@ -132,3 +135,4 @@ _CLOSE = ToolDescription(
     description="End a session; its variables and files are gone.",
     input_schema={"type": "object", "properties": {"session": _SESSION}, "required": ["session"]},
 )
+_schemas = {one.name: one.input_schema for one in (_OPEN, *map(_described, TOOLS), _CLOSE)}

@@ -17,12 +17,13 @@ _TOP = struct.Struct(">IIBBBBB")
 def png(image: Image.Image, *, compression: int = 0) -> bytes:
     """The pixels of an RGB image as a PNG. ``compression``: 0 (none) to 9, zlib's levels."""
     width, height = image.size
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # the first byte of a row says that nothing filtered it
+    rows = np.empty((height, 1 + 3 * width), np.uint8)
+    rows[:, 0] = 0  # nothing filtered the row
     rows[:, 1:] = np.frombuffer(image.tobytes(), np.uint8).reshape(height, 3 * width)
     top = _TOP.pack(width, height, 8, _RGB, 0, 0, 0)
     chunks = ((b"IHDR", top), (b"IDAT", zlib.compress(rows.data, compression)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
+    return b"".join((b"\x89PNG\r\n\x1a\n", *(piece for chunk in chunks for piece in _pieces(*chunk))))
 
 
-def _chunk(name: bytes, data: bytes) -> bytes:
-    return b"".join((struct.pack(">I", len(data)), name, data, struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))))
+def _pieces(name: bytes, data: bytes) -> tuple[bytes, ...]:
+    return struct.pack(">I", len(data)), name, data, struct.pack(">I", zlib.crc32(data, zlib.crc32(name)))

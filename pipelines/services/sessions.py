@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pipelines.models.messages import ImagePart, Text
 from pipelines.models.observations import observed
 from pipelines.models.protocols import PROTOCOLS
-from pipelines.records import Observation
+from pipelines.records import ImageRef, Observation
 from pipelines.services.errors import ServiceError
 from pipelines.services.tools import Size, Tool, tool_of, tools_for
 from sandbox import (
@@ -187,7 +187,7 @@ class Sessions:
         if opened.session.lost:
             await self.close(name)
             raise ServiceError("infrastructure_failed", f"the session is gone: {seen.error or 'no reason given'}")
-        record = observed(seen, opened.task.special_tokens)
+        record = observed(seen, opened.task.special_tokens, ref=_unnamed)
         opened.sizes += [image.pixels.size for image in seen.images if image.name.startswith(COUNTED)]
         images = tuple(image.pixels for image in seen.images)[: len(record.images)]
         parts = _parts(opened.task.protocol, record)
@@ -226,6 +226,10 @@ async def _set_up(session: Session, task: Task) -> list[Size]:
             raise SandboxError(f"the setup of {task.protocol}: {seen.status}: {seen.error or seen.text}")
     numbers = list(map(int, seen.text.split()))
     return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def _unnamed(image: Image.Image) -> ImageRef:
+    return ImageRef("", image.width, image.height, image.mode, "PNG")
 
 
 def _parts(protocol: str, record: Observation) -> tuple[str | int, ...]:

@@ -184,6 +184,12 @@ async def test_a_request_may_not_be_larger_than_it_may(client):
         assert (await http.post("/sessions", json={"images": ["A" * (2 << 20)]})).status_code == 413
 
 
+async def test_mcp_of_a_session_that_there_is_not(client):
+    async with client() as http:
+        answer = await http.post("/sessions/unknown/mcp", json={})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (404, "unknown_session")
+
+
 async def test_metrics_count_the_calls(client):
     async with client() as http:
         name = (await http.post("/sessions", json={})).json()["session"]
