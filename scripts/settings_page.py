@@ -40,6 +40,10 @@ OTHERS = {
     "`DARKROOM_METHODS`": ("", "Folders with methods of GRPO of your own, separated as in `PATH`."),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
+    "`DARKROOM_SERVICE_TOKEN`": (
+        "",
+        "What clients of `darkroom sandbox serve` bring; without it no other machine is let in.",
+    ),
     "`DARKROOM_SANDBOX_LIBRARIES`": (
         "",
         "Installed packages that model-written code may import beside the nine of the sandbox, separated by commas.",

@@ -30,15 +30,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pipelines.services.errors import STATUS, ServiceError
 from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.png import png
-from pipelines.services.sessions import Outcome, Sessions, Task
-from pipelines.services.tools import TOOLS, Tool, description
+from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
+from pipelines.services.tools import TOOLS, SandboxTool, description
 from sandbox.metrics import PoolCollector
 
 _MCP_PATH = re.compile(r"(?:/sessions/(?P<session>[\w-]+))?/mcp")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-class Opened(BaseModel):
+class SessionOpened(BaseModel):
     """A session."""
 
     session: str
@@ -46,7 +46,7 @@ class Opened(BaseModel):
     mcp: str
 
 
-class Edit(BaseModel):
+class AppliedEdit(BaseModel):
     """A trivial mistake that the sandbox mended before it ran the code."""
 
     kind: str
@@ -54,7 +54,7 @@ class Edit(BaseModel):
     after: str
 
 
-class Part(BaseModel):
+class ObservationPart(BaseModel):
     """A piece of what a model reads: text, or the number of an image in ``images``, counted from 0."""
 
     type: Literal["text", "image"]
@@ -62,7 +62,7 @@ class Part(BaseModel):
     image: int | None = None
 
 
-class Shown(BaseModel):
+class ToolResult(BaseModel):
     """What a program showed. ``images`` are PNGs in base64; ``parts`` is the observation as the protocol writes it, tag
     included. ``broken``: the session is gone with its state."""
 
@@ -70,8 +70,8 @@ class Shown(BaseModel):
     text: str
     error: str | None = None
     images: list[str]
-    parts: list[Part]
-    edits: list[Edit]
+    parts: list[ObservationPart]
+    edits: list[AppliedEdit]
     seconds: float
     broken: bool
     n_over_limit: int
@@ -135,10 +135,12 @@ def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) ->
         return Response(await asyncio.to_thread(generate_latest, registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @app.post("/sessions", status_code=201)
-    async def open_session(task: Task) -> Opened:
+    async def open_session(task: OpenRequest) -> SessionOpened:
         """Open a session over a task's images and videos."""
         name = await sessions.open(task)
-        return Opened(session=name, tools=[one.tool for one in sessions.get(name).tools], mcp=f"/sessions/{name}/mcp")
+        return SessionOpened(
+            session=name, tools=[tool.tool for tool in sessions.get(name).tools], mcp=f"/sessions/{name}/mcp"
+        )
 
     @app.delete("/sessions/{session}", status_code=204)
     async def close_session(session: str) -> None:
@@ -148,35 +150,36 @@ def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) ->
 
     for tool in TOOLS:
         call = _call(sessions, tool, compression)
-        app.post(f"/sessions/{{session}}/tools/{tool.tool}", summary=description(tool), response_model=Shown)(call)
+        app.post(f"/sessions/{{session}}/tools/{tool.tool}", summary=description(tool), response_model=ToolResult)(call)
 
     @app.post("/sessions/{session}/tools/{tool}", include_in_schema=False)
     async def unknown_tool(session: str, tool: str) -> None:
         await sessions.call(session, tool, {})
 
 
-def _call(sessions: Sessions, tool: type[Tool], compression: int) -> Callable[..., Any]:
+def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Callable[..., Any]:
     async def call(session: str, arguments: Any) -> Response:
-        shown = _shown(await sessions.call(session, tool.tool, arguments), compression)
-        return Response(shown.model_dump_json(exclude_none=True), media_type="application/json")
+        result = _shown(await sessions.call(session, tool.tool, arguments), compression)
+        return Response(result.model_dump_json(exclude_none=True), media_type="application/json")
 
     call.__name__ = tool.tool
     call.__annotations__["arguments"] = tool
     return call
 
 
-def _shown(outcome: Outcome, compression: int) -> Shown:
+def _shown(outcome: ToolOutcome, compression: int) -> ToolResult:
     record = outcome.observation
     parts = [
-        Part(type="text", text=one) if isinstance(one, str) else Part(type="image", image=one) for one in outcome.parts
+        ObservationPart(type="text", text=part) if isinstance(part, str) else ObservationPart(type="image", image=part)
+        for part in outcome.parts
     ]
-    return Shown(
+    return ToolResult(
         status=record.status,
         text=record.text,
         error=record.error,
         images=[base64.b64encode(png(image, compression=compression)).decode() for image in outcome.images],
         parts=parts,
-        edits=[Edit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
+        edits=[AppliedEdit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
         seconds=outcome.seconds,
         broken=outcome.broken,
         n_over_limit=outcome.n_over_limit,
@@ -204,14 +207,14 @@ class _WithMcp:
         self._app, self._sessions, self._mcp = app, sessions, mcp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if found is None:
+        match = _MCP_PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if match is None:
             await self._app(scope, receive, send)
             return
-        if found["session"]:
-            scope["path_params"] = {"session": found["session"]}
+        if match["session"]:
+            scope["path_params"] = {"session": match["session"]}
             try:
-                self._sessions.get(found["session"])
+                self._sessions.get(match["session"])
             except ServiceError as error:
                 await JSONResponse(error.body, STATUS[error.kind])(scope, receive, send)
                 return

@@ -2,7 +2,7 @@
 
 The newest version of MCP has no sessions of its own, so a sandbox session is a thing with a name. At ``/mcp`` a client
 opens one with the tool ``open_session`` and names it in every call. At ``/sessions/NAME/mcp``, and over stdio, the
-session is given: the tools have no other arguments than a model should see.
+session is known: the tools have no other arguments than a model should see.
 """
 
 import base64
@@ -25,8 +25,8 @@ from pydantic import ValidationError
 
 from pipelines.services.errors import ServiceError
 from pipelines.services.png import png
-from pipelines.services.sessions import Outcome, Sessions, Task, without_marker
-from pipelines.services.tools import TOOLS, Tool, description
+from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome, without_marker
+from pipelines.services.tools import TOOLS, SandboxTool, description
 
 OPEN, CLOSE = "open_session", "close_session"
 _SESSION = {"type": "string", "description": "The name that open_session returned."}
@@ -36,23 +36,25 @@ INSTRUCTIONS = (
 )
 
 
-def sandbox_server(sessions: Sessions, *, version: str, compression: int = 0, given: str | None = None) -> Server[Any]:
+def sandbox_server(
+    sessions: Sessions, *, version: str, compression: int = 0, session: str | None = None
+) -> Server[Any]:
     """The MCP server of ``sessions``.
 
-    ``compression`` is of the images' PNG; ``given`` names the session of every call, where the request does not.
+    ``compression`` is of the images' PNG; ``session`` is that of every call, where the request names none.
     """
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        name = _given(context) or given
+        name = _session_of_path(context) or session
         if name is not None:
             return ListToolsResult(tools=[_described(tool) for tool in sessions.get(name).tools])
-        named = [_described(tool, named=True) for tool in TOOLS]
-        return ListToolsResult(tools=[_OPEN, *named, _CLOSE])
+        tools = [_described(tool, with_session=True) for tool in TOOLS]
+        return ListToolsResult(tools=[_OPEN, *tools, _CLOSE])
 
     async def call_tool(context: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-        name, arguments = _given(context) or given, dict(params.arguments or {})
+        name, arguments = _session_of_path(context) or session, dict(params.arguments or {})
         try:
             if name is None and params.name == OPEN:
                 return await _opened(sessions, arguments)
@@ -81,7 +83,7 @@ def sandbox_server(sessions: Sessions, *, version: str, compression: int = 0, gi
 
 async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResult:
     try:
-        task = Task.model_validate(arguments)
+        task = OpenRequest.model_validate(arguments)
     except ValidationError as error:
         first = error.errors()[0]
         raise ServiceError("invalid_request", f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -93,7 +95,7 @@ async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResu
     )
 
 
-def _shown(outcome: Outcome, protocol: str, compression: int) -> CallToolResult:
+def _shown(outcome: ToolOutcome, protocol: str, compression: int) -> CallToolResult:
     content: list[ContentBlock] = []
     for part in without_marker(outcome.parts, protocol):
         if isinstance(part, str):
@@ -109,17 +111,17 @@ def _said(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)])
 
 
-def _given(context: ServerRequestContext[Any, Any]) -> str | None:
+def _session_of_path(context: ServerRequestContext[Any, Any]) -> str | None:
     """The session that the request's path names."""
     request = context.request
     return request.path_params.get("session") if request is not None else None
 
 
 @cache
-def _described(tool: type[Tool], *, named: bool = False) -> ToolDescription:
+def _described(tool: type[SandboxTool], *, with_session: bool = False) -> ToolDescription:
     schema = tool.model_json_schema()
     schema.pop("description", None)
-    if named:
+    if with_session:
         schema["properties"] = {"session": _SESSION, **schema["properties"]}
         schema["required"] = ["session", *schema.get("required", ())]
     return ToolDescription(name=tool.tool, description=description(tool), input_schema=schema)
@@ -128,7 +130,7 @@ def _described(tool: type[Tool], *, named: bool = False) -> ToolDescription:
 _OPEN = ToolDescription(
     name=OPEN,
     description="Open a session of the sandbox over a task's images and videos; returns its name and its tools.",
-    input_schema=Task.model_json_schema(),
+    input_schema=OpenRequest.model_json_schema(),
 )
 _CLOSE = ToolDescription(
     name=CLOSE,

@@ -1,4 +1,4 @@
-"""Runs the service until it is told to stop."""
+"""Runs the service until it is stopped."""
 
 import signal
 import socket
@@ -12,11 +12,11 @@ from mcp.server.stdio import stdio_server
 
 from pipelines.services.http_api import LOOPBACK, service
 from pipelines.services.mcp_server import sandbox_server
-from pipelines.services.sessions import Sessions, Task
+from pipelines.services.sessions import OpenRequest, Sessions
 from sandbox import SandboxPool
 
 STOP_SECONDS = 15
-"""So long calls that run may go on after the service was told to stop."""
+"""So long calls that run may go on after the signal to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Service:
     async def over_stdio(self, images: Sequence[Path], protocol: str) -> None:
         """One client over standard input and output, with a session over ``images``."""
         sessions = self._sessions()
-        given = await sessions.open(Task(protocol=protocol, images=[path.read_bytes() for path in images]))  # type: ignore[arg-type]
-        server = sandbox_server(sessions, version=toolkit_version(), compression=self.compression, given=given)
+        session = await sessions.open(OpenRequest(protocol=protocol, images=[path.read_bytes() for path in images]))  # type: ignore[arg-type]
+        server = sandbox_server(sessions, version=toolkit_version(), compression=self.compression, session=session)
         try:
             async with stdio_server() as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())

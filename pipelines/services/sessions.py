@@ -18,7 +18,7 @@ from pipelines.models.observations import observed
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.records import ImageRef, Observation
 from pipelines.services.errors import ServiceError
-from pipelines.services.tools import Size, Tool, tool_of, tools_for
+from pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
 from sandbox import (
     Group,
     ImageUnreadable,
@@ -51,7 +51,7 @@ Encoded = Annotated[bytes, BeforeValidator(_decoded, json_schema_input_type=str)
 """A file as base64, or as a data URL."""
 
 
-class Task(BaseModel):
+class OpenRequest(BaseModel):
     """What a session is opened with."""
 
     model_config = ConfigDict(extra="forbid")
@@ -70,7 +70,7 @@ class Task(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ToolOutcome:
     """What a tool showed: the record, the pixels of its images, and the texts and images (by number) that the protocol
     makes of it, which are what a model reads in process."""
 
@@ -86,7 +86,7 @@ class Outcome:
 class OpenSession:
     """A session with the group of its images."""
 
-    task: Task
+    task: OpenRequest
     group: Group
     session: Session
     sizes: list[Size]
@@ -95,7 +95,7 @@ class OpenSession:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def tools(self) -> tuple[type[Tool], ...]:
+    def tools(self) -> tuple[type[SandboxTool], ...]:
         """Those that it offers."""
         return tools_for(self.task.protocol, n_images=len(self.task.images), n_videos=len(self.task.videos))
 
@@ -103,7 +103,7 @@ class OpenSession:
 class Sessions:
     """All sessions of one pool.
 
-    ``most_open`` sessions at a time, ``most_waiting`` calls of all of them; beyond that clients are told to come again.
+    ``most_open`` sessions at a time, ``most_waiting`` calls of all of them; beyond that clients are refused.
     One without a call for ``idle_seconds`` ends.
     """
 
@@ -118,7 +118,7 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def open(self, task: Task) -> str:
+    async def open(self, task: OpenRequest) -> str:
         """Opens a session; returns its name.
 
         Raises ``ServiceError``: too_busy, unreadable_image, request_too_large, invalid_request, infrastructure_failed.
@@ -135,7 +135,7 @@ class Sessions:
         self._open[name] = opened
         return name
 
-    async def _opened(self, task: Task) -> OpenSession:
+    async def _opened(self, task: OpenRequest) -> OpenSession:
         group = await self.pool.agroup(task.images, videos=task.videos, names=task.names)
         try:
             session = await group.asession(seed=task.seed)
@@ -155,7 +155,7 @@ class Sessions:
             )
         return opened
 
-    async def call(self, name: str, tool: str, arguments: Any) -> Outcome:
+    async def call(self, name: str, tool: str, arguments: Any) -> ToolOutcome:
         """Runs a tool of a session, after its earlier calls.
 
         Raises ``ServiceError``: unknown_session, unknown_tool, invalid_request, too_busy, infrastructure_failed.
@@ -180,18 +180,20 @@ class Sessions:
             opened.n_calls -= 1
             opened.used = time.monotonic()
 
-    async def _run(self, name: str, opened: OpenSession, request: Tool) -> Outcome:
+    async def _run(self, name: str, opened: OpenSession, request: SandboxTool) -> ToolOutcome:
         program = request.program(opened.sizes)
         with _sandbox_errors():
-            seen = await opened.session.arun(program)
+            observation = await opened.session.arun(program)
         if opened.session.lost:
             await self.close(name)
-            raise ServiceError("infrastructure_failed", f"the session is gone: {seen.error or 'no reason given'}")
-        record = observed(seen, opened.task.special_tokens, ref=_unnamed)
-        opened.sizes += [image.pixels.size for image in seen.images if image.name.startswith(COUNTED)]
-        images = tuple(image.pixels for image in seen.images)[: len(record.images)]
+            raise ServiceError(
+                "infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}"
+            )
+        record = observed(observation, opened.task.special_tokens, ref=_unnamed)
+        opened.sizes += [image.pixels.size for image in observation.images if image.name.startswith(COUNTED)]
+        images = tuple(image.pixels for image in observation.images)[: len(record.images)]
         parts = _parts(opened.task.protocol, record)
-        return Outcome(record, images, parts, seen.seconds, seen.broken, seen.n_over_limit)
+        return ToolOutcome(record, images, parts, observation.seconds, observation.broken, observation.n_over_limit)
 
     async def close(self, name: str) -> None:
         """Ends a session; nothing happens where there is none. A call that runs in it ends as ``killed``."""
@@ -204,7 +206,7 @@ class Sessions:
         while True:
             await asyncio.sleep(min(self.idle_seconds / 4, 10.0))
             oldest = time.monotonic() - self.idle_seconds
-            for name in [name for name, one in self._open.items() if not one.n_calls and one.used < oldest]:
+            for name in [name for name, opened in self._open.items() if not opened.n_calls and opened.used < oldest]:
                 await self.close(name)
 
     async def close_all(self) -> None:
@@ -212,7 +214,7 @@ class Sessions:
         await asyncio.gather(*map(self.close, list(self._open)))
 
 
-async def _set_up(session: Session, task: Task) -> list[Size]:
+async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
     """Runs what the protocol's programs need; the sizes of the images where tools ask for them.
 
     The sandbox reads them: here no decoder ever sees a client's file.
@@ -222,9 +224,11 @@ async def _set_up(session: Session, task: Task) -> list[Size]:
         return []
     sides = "side for number in range({}) for side in Image.open(globals()[f'image_path_{{number}}']).size"
     for program in (setup, f"print(*({sides.format(len(task.images))}))"):
-        if not (seen := await session.arun(program)).ok:
-            raise SandboxError(f"the setup of {task.protocol}: {seen.status}: {seen.error or seen.text}")
-    numbers = list(map(int, seen.text.split()))
+        if not (observation := await session.arun(program)).ok:
+            raise SandboxError(
+                f"the setup of {task.protocol}: {observation.status}: {observation.error or observation.text}"
+            )
+    numbers = list(map(int, observation.text.split()))
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 

@@ -14,7 +14,7 @@ _Pixels = Annotated[float, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Tool(BaseModel):
+class SandboxTool(BaseModel):
     """Arguments of a tool; the docstring of a subclass is what a model reads."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,7 +28,7 @@ class Tool(BaseModel):
         raise NotImplementedError
 
 
-class RunCode(Tool):
+class RunCode(SandboxTool):
     """Run Python. `image_path` is the first image's file, `image_path_1` the second's; `video_clue_0` reads the first
     video. What is printed comes back as text, images that are shown or saved come back as images. State is kept."""
 
@@ -42,7 +42,7 @@ class RunCode(Tool):
 _WHICH = "Which image, counted from 1: the task's, then those that were shown."
 
 
-class CropImage(Tool):
+class CropImage(SandboxTool):
     """Show a part of an image in its own resolution."""
 
     tool: ClassVar[str] = "crop_image"
@@ -55,7 +55,7 @@ class CropImage(Tool):
         return crop_line(list(self.bbox_2d), self.target_image)
 
 
-class ImageZoomIn(Tool):
+class ImageZoomIn(SandboxTool):
     """Show a part of an image in its own resolution; the box is in pixels."""
 
     tool: ClassVar[str] = "image_zoom_in"
@@ -73,7 +73,7 @@ class ImageZoomIn(Tool):
         return crop_line(list(sides), self.target_image)
 
 
-class SelectFrames(Tool):
+class SelectFrames(SandboxTool):
     """Show frames of a video."""
 
     tool: ClassVar[str] = "select_frames"
@@ -87,24 +87,24 @@ class SelectFrames(Tool):
         return f"for _frame in {self.target_frames}:\n    display(Image.fromarray({video}[_frame].asnumpy()))"
 
 
-TOOLS: tuple[type[Tool], ...] = (RunCode, CropImage, ImageZoomIn, SelectFrames)
+TOOLS: tuple[type[SandboxTool], ...] = (RunCode, CropImage, ImageZoomIn, SelectFrames)
 
 
-def tools_for(protocol: str, *, n_images: int, n_videos: int) -> tuple[type[Tool], ...]:
+def tools_for(protocol: str, *, n_images: int, n_videos: int) -> tuple[type[SandboxTool], ...]:
     """The tools that a protocol offers for a task. The crops are ``tool_call``'s, whose setup counts images."""
     crops = (CropImage, ImageZoomIn) if protocol == "tool_call" and n_images else ()
     return (RunCode, *crops, *((SelectFrames,) if n_videos else ()))
 
 
-def tool_of(name: str, offered: Sequence[type[Tool]]) -> type[Tool]:
+def tool_of(name: str, offered: Sequence[type[SandboxTool]]) -> type[SandboxTool]:
     """Raises ``ServiceError`` (unknown_tool)."""
-    found = next((tool for tool in offered if tool.tool == name), None)
-    if found is None:
+    match = next((tool for tool in offered if tool.tool == name), None)
+    if match is None:
         names = ", ".join(tool.tool for tool in offered)
         raise ServiceError("unknown_tool", f"no tool {name[:80]!r} here; there are {names}")
-    return found
+    return match
 
 
-def description(tool: type[Tool]) -> str:
+def description(tool: type[SandboxTool]) -> str:
     """The docstring as one paragraph."""
     return " ".join((tool.__doc__ or "").split())

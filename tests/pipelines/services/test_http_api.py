@@ -210,10 +210,10 @@ async def test_what_the_sandbox_does_not_survive_is_no_result(client, pool, monk
 
 async def test_a_task_that_fails_leaves_no_group_behind(pool):
     from pipelines.services.errors import ServiceError
-    from pipelines.services.sessions import Task
+    from pipelines.services.sessions import OpenRequest
 
     before = pool.stats().groups
     with pytest.raises(ServiceError) as caught:
-        await Sessions(pool).open(Task(images=[b"no image"]))
+        await Sessions(pool).open(OpenRequest(images=[b"no image"]))
     assert isinstance(caught.value.__cause__, ImageUnreadable)
     assert pool.stats().groups == before

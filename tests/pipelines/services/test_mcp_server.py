@@ -9,7 +9,7 @@ from mcp import Client
 from PIL import Image
 
 from pipelines.services.mcp_server import sandbox_server
-from pipelines.services.sessions import Sessions, Task
+from pipelines.services.sessions import OpenRequest, Sessions
 
 pytestmark = pytest.mark.anyio
 CROP = {"bbox_2d": [0, 0, 0.5, 0.5]}
@@ -44,9 +44,9 @@ async def test_a_client_opens_a_session_and_names_it(pool, photo):
 
 async def test_a_given_session_needs_no_name_and_reaches_no_other(pool, photo):
     sessions = Sessions(pool)
-    given, other = [await sessions.open(Task.model_validate({"images": [photo], "seed": n})) for n in range(2)]
+    given, other = [await sessions.open(OpenRequest.model_validate({"images": [photo], "seed": n})) for n in range(2)]
     await sessions.call(other, "run_code", {"code": "secret = 'of the other'"})
-    async with Client(sandbox_server(sessions, version="1", given=given)) as client:
+    async with Client(sandbox_server(sessions, version="1", session=given)) as client:
         listed = (await client.list_tools()).tools
         assert [tool.name for tool in listed] == ["run_code"]
         assert list(listed[0].input_schema["properties"]) == ["code"]
