@@ -10,7 +10,6 @@ GET    /health, /metrics
 import asyncio
 import base64
 import re
-import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -19,15 +18,13 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import RequestBodyLimitMiddleware
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
-from starlette.datastructures import Headers
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.services.errors import STATUS, ServiceError
+from pipelines.services.listening import LOOPBACK, guarded
 from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.png import png
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
@@ -35,7 +32,6 @@ from pipelines.services.tools import TOOLS, SandboxTool, description
 from sandbox.metrics import PoolCollector
 
 _MCP_PATH = re.compile(r"(?:/sessions/(?P<session>[\w-]+))?/mcp")
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class SessionOpened(BaseModel):
@@ -89,16 +85,12 @@ def service(
     sessions: Sessions,
     *,
     version: str,
+    host: str = LOOPBACK[0],
     token: str = "",
-    hosts: tuple[str, ...] = LOOPBACK,
     most_mb: int = 64,
     compression: int = 0,
 ) -> ASGIApp:
-    """The application. ``token``: what clients must bring as ``Authorization: Bearer``; empty: none.
-
-    ``hosts``: what the header Host may name, so that no page in a browser reaches it under a name of its own.
-    ``most_mb``: of a request's body. ``compression``: of the images' PNG.
-    """
+    """The application: ``guarded`` by ``host``, ``token`` and ``most_mb``. ``compression``: of the images' PNG."""
     server = sandbox_server(sessions, version=version, compression=compression)
     mcp = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=most_mb << 20)
 
@@ -116,10 +108,7 @@ def service(
     app.add_exception_handler(ServiceError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     _routes(app, sessions, version, compression)
-    guarded: ASGIApp = RequestBodyLimitMiddleware(_WithMcp(app, sessions, mcp.handle_request), most_mb << 20)
-    if token:
-        guarded = _WithToken(guarded, token)
-    return TrustedHostMiddleware(guarded, list(hosts)) if "*" not in hosts else guarded
+    return guarded(_WithMcp(app, sessions, mcp.handle_request), host=host, token=token, most_mb=most_mb)
 
 
 def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) -> None:
@@ -219,19 +208,3 @@ class _WithMcp:
                 await JSONResponse(error.body, STATUS[error.kind])(scope, receive, send)
                 return
         await self._mcp(scope, receive, send)
-
-
-class _WithToken:
-    """Lets requests pass that bring the token, and those for ``/health``."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._expected = app, f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] != "/health":
-            brought = Headers(scope=scope).get("authorization", "").encode()
-            if not secrets.compare_digest(brought, self._expected):
-                error = ServiceError("unauthorized", "expected the header Authorization: Bearer TOKEN")
-                await JSONResponse(error.body, STATUS[error.kind])(scope, receive, send)
-                return
-        await self._app(scope, receive, send)

@@ -1,22 +1,16 @@
 """Runs the service until it is stopped."""
 
-import signal
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import uvicorn
 from mcp.server.stdio import stdio_server
 
-from pipelines.services.http_api import LOOPBACK, service
+from pipelines.services.http_api import service
+from pipelines.services.listening import listen, toolkit_version
 from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.sessions import OpenRequest, Sessions
 from sandbox import SandboxPool
-
-STOP_SECONDS = 15
-"""So long calls that run may go on after the signal to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +29,16 @@ class Service:
         where this machine cannot run the sandbox."""
         with self.pool.group():  # a machine that cannot protect itself must not say that it serves
             pass
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.create_server((host, port), family=family) as listening:
-            address = f"http://{host if ':' not in host else f'[{host}]'}:{listening.getsockname()[1]}"
-            hosts = LOOPBACK if host in LOOPBACK else ("*",)
-            app = service(
-                self._sessions(),
-                version=toolkit_version(),
-                token=token,
-                hosts=hosts,
-                most_mb=self.most_mb,
-                compression=self.compression,
-            )
-            server = uvicorn.Server(
-                uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=STOP_SECONDS)
-            )
-            say(f"MCP {address}/mcp, HTTP {address}/docs, {'with a token' if token else 'no token'}; Ctrl-C stops it")
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # uvicorn raises it again when all is closed
-            server.run(sockets=[listening])
+        app = service(
+            self._sessions(),
+            version=toolkit_version(),
+            host=host,
+            token=token,
+            most_mb=self.most_mb,
+            compression=self.compression,
+        )
+        keys = "with a token" if token else "no token"
+        listen(app, host, port, lambda at: say(f"MCP {at}/mcp, HTTP {at}/docs, {keys}; Ctrl-C stops it"))
 
     async def over_stdio(self, images: Sequence[Path], protocol: str) -> None:
         """One client over standard input and output, with a session over ``images``."""
@@ -69,11 +55,3 @@ class Service:
         return Sessions(
             self.pool, most_open=self.most_sessions, most_waiting=self.most_waiting, idle_seconds=self.idle_seconds
         )
-
-
-def toolkit_version() -> str:
-    """Darkroom's; 0 where it is not installed as a package."""
-    try:
-        return version("darkroom-toolkit")
-    except PackageNotFoundError:
-        return "0"
