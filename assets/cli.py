@@ -15,6 +15,7 @@ from assets.commands.views import explain, gallery, replay, summary
 from pipelines.models.serving.cli import serve
 from pipelines.services.cli import serve_sandbox
 from sandbox.cli import app as sandbox_app
+from train.agent.cli import app as agent_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +30,7 @@ app.add_typer(
 )
 annotation_app.command(name="pre-annotate")(pre_annotate)
 annotation_app.command()(finish)
+app.add_typer(agent_app, name="agent", help="Serve a model with its tools to any benchmark tool.")
 app.add_typer(annotation_app, name="annotate")
 app.add_typer(sources_app, name="sources")
 app.add_typer(planning_app, name="train")

@@ -3,11 +3,14 @@
 import asyncio
 import os
 from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pipelines.models.protocols import PROTOCOLS
 from sandbox import Limits, SandboxPool
 from sandbox.errors import SandboxError
 from sandbox.protections import TIER_VARIABLE
@@ -56,13 +59,11 @@ def serve_sandbox(
     """
     console = SafeConsole(stderr=True)
     token = os.environ.get(TOKEN_VARIABLE, "")
-    if host not in _LOOPBACK and not token and not stdio:
-        _fail(console, f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
-    try:
-        import fastapi  # noqa: F401
-        import mcp  # noqa: F401
-    except ImportError:
-        _fail(console, "the service needs an extra: pip install 'darkroom-toolkit[serve]'")
+    if not stdio:
+        require_token(console, host, token)
+    require_extra(console)
+    if protocol not in PROTOCOLS:
+        fail(console, f"no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
     from pipelines.services.running import Service
 
     limits = Limits(seconds=seconds, memory_mb=memory_mb)
@@ -73,11 +74,24 @@ def serve_sandbox(
                 if stdio:
                     asyncio.run(service.over_stdio(image or [], protocol))
                 else:
-                    service.over_http(host, port, token, say=lambda line: console.print(line, markup=False))
+                    service.over_http(host, port, token, say=partial(console.print, markup=False, soft_wrap=True))
     except (SandboxError, OSError) as error:
-        _fail(console, str(error))
+        fail(console, str(error))
 
 
-def _fail(console: SafeConsole, message: str) -> None:
-    console.print(message, style="red", markup=False)
+def require_token(console: SafeConsole, host: str, token: str) -> None:
+    """Ends the command where other machines would be let in without a token."""
+    if host not in _LOOPBACK and not token:
+        fail(console, f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
+
+
+def require_extra(console: SafeConsole) -> None:
+    """Ends the command where the packages of the services are not installed."""
+    if any(find_spec(name) is None for name in ("fastapi", "mcp", "uvicorn", "prometheus_client")):
+        fail(console, "the service needs an extra: pip install 'darkroom-toolkit[serve]'")
+
+
+def fail(console: SafeConsole, message: str) -> None:
+    """Prints the message and ends the command with status 1."""
+    console.print(message, style="red", markup=False, soft_wrap=True)
     raise typer.Exit(1)

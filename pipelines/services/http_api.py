@@ -14,8 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from prometheus_client import CollectorRegistry, generate_latest
@@ -24,7 +23,7 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.services.errors import STATUS, ServiceError
-from pipelines.services.listening import LOOPBACK, guarded
+from pipelines.services.listening import LOOPBACK, answer_errors, guarded
 from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.png import png
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
@@ -105,8 +104,7 @@ def service(
                 await sessions.close_all()
 
     app = FastAPI(title="Darkroom: the sandbox", version=version, lifespan=lifespan, redirect_slashes=False)
-    app.add_exception_handler(ServiceError, _refused)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    answer_errors(app)
     _routes(app, sessions, version, compression)
     return guarded(_WithMcp(app, sessions, mcp.handle_request), host=host, token=token, most_mb=most_mb)
 
@@ -173,20 +171,6 @@ def _shown(outcome: ToolOutcome, compression: int) -> ToolResult:
         broken=outcome.broken,
         n_over_limit=outcome.n_over_limit,
     )
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, ServiceError)
-    headers = {"Retry-After": "1"} if error.kind == "too_busy" else None
-    return JSONResponse(error.body, STATUS[error.kind], headers)
-
-
-def _invalid(_: Request, error: Exception) -> Response:
-    """FastAPI's own answer would repeat what was sent, images included."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the request"
-    return _refused(_, ServiceError("invalid_request", f"{where}: {first['msg'].removeprefix('Value error, ')}"))
 
 
 class _WithMcp:

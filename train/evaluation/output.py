@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from pipelines.generation.drafting import provenance
+from pipelines.generation.rollout import Rollout
 from pipelines.models.prompts import bundled_prompt
+from pipelines.models.tasks import Task
 from pipelines.publishing.gallery import write_gallery
 from pipelines.publishing.html_page import data_url, html_page
 from pipelines.publishing.parquet_shards import write_trajectories
@@ -32,6 +34,7 @@ from pipelines.storage.images import ImageStore
 from train.evaluation.charts import charts
 from train.evaluation.images import ObservedImage
 from train.evaluation.metrics import tools_by_round
+from train.evaluation.questions import Question
 from train.evaluation.results import Findings
 from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout
 from train.evaluation.tables import report
@@ -139,22 +142,28 @@ def write_rollouts(path: Path, findings: Findings, evaluated: EvaluatedPolicy) -
 
 def trajectory(scored: ScoredRollout, findings: Findings, evaluated: EvaluatedPolicy) -> Trajectory:
     """The rollout as a trajectory, with its scores as checks."""
-    protocol = evaluated.protocol_of(scored.question).name
+    made = trajectory_of(scored.question, scored.task, scored.rollout, evaluated)
+    return replace(made, checks=tuple(_checks(scored, findings)))
+
+
+def trajectory_of(question: Question, task: Task, rollout: Rollout, evaluated: EvaluatedPolicy) -> Trajectory:
+    """A rollout on ``question`` as a trajectory, without checks."""
+    protocol = evaluated.protocol_of(question).name
     prompt = evaluated.wording.prompt if evaluated.wording else bundled_prompt(protocol)
     return Trajectory(
-        trajectory_id=scored.task.trajectory_id,
-        sample_id=scored.question.sample.sample_id,
-        family=scored.question.benchmark,
+        trajectory_id=task.trajectory_id,
+        sample_id=question.sample.sample_id,
+        family=question.benchmark,
         protocol=protocol,
-        images=scored.images,
-        rounds=scored.rollout.rounds,
-        final_thought=scored.rollout.final_thought,
-        answer=scored.rollout.answer,
+        images=task.images,
+        rounds=rollout.rounds,
+        final_thought=rollout.final_thought,
+        answer=rollout.answer,
         loss_policy="all_rounds",
-        checks=tuple(_checks(scored, findings)),
-        usage=scored.rollout.usage,
-        provenance=provenance(evaluated.policy, prompt.digest, seed=scored.task.seed),
-        mode=scored.task.mode,
+        checks=(),
+        usage=rollout.usage,
+        provenance=provenance(evaluated.policy, prompt.digest, seed=task.seed),
+        mode=task.mode,
     )
 
 

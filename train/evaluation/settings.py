@@ -94,10 +94,7 @@ class EvaluationSettings(ProgramSettings):
 
 def check(settings: EvaluationSettings) -> None:
     """Raises ``TrainError`` for settings that contradict one another, before anything is opened."""
-    if bool(settings.oracle) == bool(settings.model):
-        raise TrainError("name one policy to evaluate: --model FOLDER, --url URL --model NAME, or --oracle FAMILY")
-    if settings.url and not settings.model:
-        raise TrainError("an endpoint serves several models: name one with --model")
+    check_policy(settings)
     if not (settings.datasets or settings.benchmarks or settings.sources):
         raise TrainError("name questions: --dataset FOLDER, --benchmark NAME=PATH or --source NAME")
     if settings.rollouts > 1 and settings.temperature == 0 and not settings.oracle:
@@ -105,6 +102,18 @@ def check(settings: EvaluationSettings) -> None:
             f"{settings.rollouts} rollouts at temperature 0 are the same rollout {settings.rollouts} times; "
             "set --temperature above 0, or --rollouts 1"
         )
+    if settings.split not in (*SPLITS, "all"):
+        raise TrainError(f"no split {settings.split!r}; there are {', '.join(SPLITS)} and all")
+    if bool(settings.judge_url) != bool(settings.judge_model):
+        raise TrainError("a judge needs both --judge-url and --judge-model")
+
+
+def check_policy(settings: EvaluationSettings) -> None:
+    """Raises ``TrainError`` where no one policy is named, or not how questions are put to it."""
+    if bool(settings.oracle) == bool(settings.model):
+        raise TrainError("name one policy to evaluate: --model FOLDER, --url URL --model NAME, or --oracle FAMILY")
+    if settings.url and not settings.model:
+        raise TrainError("an endpoint serves several models: name one with --model")
     wording = chosen_wording(settings.prompt)
     if wording and settings.oracle:
         raise TrainError("--prompt is for models: an oracle reads no prompt")
@@ -120,7 +129,3 @@ def check(settings: EvaluationSettings) -> None:
         raise TrainError("frames are shown by number or by rate: choose --frames or --frame-rate")
     if settings.oracle and (settings.frames or settings.frame_rate):
         raise TrainError("an oracle writes from the truth and sees no frames: --frames and --frame-rate are for models")
-    if settings.split not in (*SPLITS, "all"):
-        raise TrainError(f"no split {settings.split!r}; there are {', '.join(SPLITS)} and all")
-    if bool(settings.judge_url) != bool(settings.judge_model):
-        raise TrainError("a judge needs both --judge-url and --judge-model")

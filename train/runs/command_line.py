@@ -25,6 +25,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
+from sandbox.errors import UserError
 from train.runs import TrainError
 from train.runs.supervisor import JobDirectory, attend, die_with_parent
 
@@ -199,7 +200,7 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Sets ``ENVIRONMENT``; a ``TrainError`` ends the program with its message and exit status 1, no traceback.
+    """Sets ``ENVIRONMENT``; what a user can mend ends the program with its message and exit status 1, no traceback.
 
     SIGTERM ends it in order: sandboxes are closed, and the job directory receives the reason.
     """
@@ -211,7 +212,7 @@ def guarded() -> Iterator[None]:
     with _ending_in_order(exchange):
         try:
             yield
-        except TrainError as error:
+        except (TrainError, UserError) as error:
             _leave(exchange, str(error))
             typer.secho(f"error: {error}", fg="red", err=True)
             raise typer.Exit(1) from error

@@ -1,0 +1,127 @@
+"""The agent: a question in, rollouts out. Turns and executions are on the workspace's ledger, and paid for once."""
+
+import asyncio
+import tempfile
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipelines.generation.rollout import Rollout
+from pipelines.generation.sandbox_sessions import Sandboxes
+from pipelines.models.policies import PolicyUnavailable, RecordedPolicy
+from pipelines.publishing.gallery import write_gallery
+from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.records import Sample, Trajectory
+from pipelines.records.reject_reasons import RETRYABLE, RowError
+from pipelines.services.errors import ServiceError
+from pipelines.storage.workspace import Workspace
+from sandbox import SandboxUnavailable
+from train.agent.settings import AgentSettings
+from train.evaluation.evaluated_policies import open_policy
+from train.evaluation.output import trajectory_of
+from train.evaluation.questions import Question
+from train.evaluation.rollouts import EvaluatedPolicy, run_rollout, task_of
+
+KEPT = 1000
+"""Trajectories whose pages can be asked for, the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A rollout on a question, and the record of it."""
+
+    sample: Sample
+    rollout: Rollout
+    trajectory: Trajectory
+
+    def as_json(self) -> dict[str, Any]:
+        """The trajectory beside the answer. Images by sha256, at ``/images/SHA256``."""
+        error = self.rollout.error
+        return {
+            "id": self.trajectory.trajectory_id,
+            "page": f"/trajectories/{self.trajectory.trajectory_id}",
+            "error": None if error is None else str(error),
+            "rounds": [
+                {
+                    "thought": turn.thought,
+                    "code": turn.code,
+                    "status": turn.observation.status,
+                    "text": turn.observation.text,
+                    "error": turn.observation.error,
+                    "images": [image.sha256 for image in turn.observation.images],
+                }
+                for turn in self.rollout.rounds
+            ],
+            "thought": self.rollout.final_thought,
+        }
+
+
+async def check(settings: AgentSettings, workspace: Workspace) -> None:
+    """Raises ``PolicyUnavailable`` where the model does not answer, ``TrainError`` for wrong settings."""
+    async with Agent.open(settings, workspace):
+        pass
+
+
+class Agent:
+    """A policy with its tools. ``open`` makes one."""
+
+    def __init__(self, settings: AgentSettings, workspace: Workspace, evaluated: EvaluatedPolicy) -> None:
+        self.settings, self.workspace, self._evaluated = settings, workspace, evaluated
+        self._sandboxes = Sandboxes(workspace.images, workspace.ledger)
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: AgentSettings, workspace: Workspace) -> AsyncIterator["Agent"]:
+        """Raises ``PolicyUnavailable`` where the model does not answer, ``TrainError`` for wrong settings."""
+        evaluated = open_policy(settings.as_evaluation(), workspace.images)
+        async with RecordedPolicy(evaluated.policy, workspace.ledger) as policy:
+            await policy.check()
+            yield cls(settings, workspace, replace(evaluated, policy=policy))
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._evaluated.policy.identity.model
+
+    async def answer(self, sample: Sample, number: int, seed: int | None) -> Answer:
+        """The ``number``-th answer to a question.
+
+        Raises ``ServiceError``: invalid_request where the protocol cannot put the question, infrastructure_failed where
+        the endpoint or the sandbox failed and the model is not to blame.
+        """
+        evaluated = self._evaluated if seed is None else replace(self._evaluated, seed=seed)
+        question = Question(sample.source, sample)
+        try:
+            task = task_of(question, number, evaluated)
+        except RowError as error:
+            raise ServiceError("invalid_request", str(error)) from error
+        try:
+            rollout = await run_rollout(question, task, evaluated, self._sandboxes)
+        except (PolicyUnavailable, SandboxUnavailable) as error:
+            raise ServiceError("infrastructure_failed", str(error)) from error
+        if rollout.error is not None and rollout.error.reason in RETRYABLE:
+            raise ServiceError("infrastructure_failed", str(rollout.error))
+        answer = Answer(sample, rollout, trajectory_of(question, task, rollout, evaluated))
+        self._answers[answer.trajectory.trajectory_id] = answer
+        while len(self._answers) > KEPT:
+            self._answers.popitem(last=False)
+        return answer
+
+    async def page(self, name: str) -> str:
+        """A trajectory as a page. Raises ``ServiceError`` (unknown_session) where it is not kept."""
+        answer = self._answers.get(name)
+        if answer is None:
+            raise ServiceError("unknown_session", f"no trajectory of that name among the last {KEPT}")
+        return await asyncio.to_thread(self._page, answer)
+
+    def _page(self, answer: Answer) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            rows, page = Path(folder, "rows"), Path(folder, "page.html")
+            rows.mkdir()
+            write_trajectories(rows, [(answer.sample, answer.trajectory)], store=self.workspace.images)
+            write_gallery(page, [rows], title=f"An answer of {self.name}", inline_bytes=1 << 40)
+            return page.read_text(encoding="utf-8")

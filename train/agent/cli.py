@@ -1,0 +1,64 @@
+"""``darkroom agent``: a model that thinks with images, behind an ordinary endpoint."""
+
+import asyncio
+import os
+from typing import Annotated
+
+import typer
+
+from pipelines.services.cli import TOKEN_VARIABLE, require_extra, require_token
+from sandbox.terminal import SafeConsole
+from train.agent.settings import AgentSettings
+from train.runs import TrainError
+from train.runs.command_line import Values, guarded, takes_settings
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def agent() -> None:
+    """Serve a model that thinks with images to any benchmark tool."""
+
+
+@app.command()
+@takes_settings
+def serve(
+    settings: Annotated[Values, AgentSettings],
+    host: Annotated[
+        str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8766,
+    most_mb: Annotated[int, typer.Option(min=1, help="Largest request.")] = 256,
+) -> None:
+    """Serve an OpenAI-compatible endpoint whose answers come from rollouts with tools.
+
+    A benchmark tool sends a question with its images, as to any model; the
+    content of the completion is the answer, its field `darkroom` the
+    trajectory, with a page. How the model samples is decided here, whatever
+    a request says; `n` and `seed` are the request's.
+
+    darkroom agent serve --url http://127.0.0.1:8000/v1 --model NAME --protocol thyme
+
+    darkroom agent serve --model data/checkpoints/grpo
+
+    Turns and executions are on the ledger of DARKROOM_HOME: a benchmark that
+    is started again pays for nothing twice.
+    """
+    console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
+    require_token(console, host, token)
+    require_extra(console)
+    with guarded():
+        from pipelines.services.listening import listen, toolkit_version
+        from pipelines.storage.workspace import Workspace
+        from train.agent.answers import check
+        from train.agent.http_api import application
+
+        chosen = AgentSettings(**settings)
+        with Workspace.from_environment() as workspace:
+            asyncio.run(check(chosen, workspace))
+            app = application(chosen, workspace, version=toolkit_version(), host=host, token=token, most_mb=most_mb)
+            words = f"/v1 answers as {chosen.model}; Ctrl-C stops it"
+            try:
+                listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))
+            except OSError as error:
+                raise TrainError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port") from error

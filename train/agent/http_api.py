@@ -1,0 +1,138 @@
+"""The agent's HTTP application, as OpenAI's chat completions.
+
+POST /v1/chat/completions    the answer is the content; ``darkroom`` beside it is the trajectory
+GET  /v1/models              the one model
+GET  /trajectories/ID        an answer as a page; /images/SHA256 its images
+GET  /health
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI, Response
+from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from starlette.types import ASGIApp
+
+from pipelines.records import Usage
+from pipelines.services.errors import ServiceError
+from pipelines.services.listening import answer_errors, guarded
+from pipelines.storage.images import ImageMissing
+from pipelines.storage.workspace import Workspace
+from train.agent.answers import Agent, Answer
+from train.agent.conversations import ChatRequest, question_of
+from train.agent.settings import AgentSettings
+
+ALIVE_SECONDS = 10.0
+"""Between two comments of a stream whose answer is not there yet: else clients and proxies give up."""
+
+
+def application(
+    settings: AgentSettings, workspace: Workspace, *, version: str, host: str, token: str, most_mb: int
+) -> ASGIApp:
+    """The application; what guards it is as for the sandbox service."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with Agent.open(settings, workspace) as app.state.agent:
+            yield
+
+    app = FastAPI(title="Darkroom: an agent", version=version, lifespan=lifespan)
+    answer_errors(app)
+    _routes(app, version)
+    return guarded(app, host=host, token=token, most_mb=most_mb)
+
+
+def _routes(app: FastAPI, version: str) -> None:
+    def agent() -> Agent:
+        found: Agent = app.state.agent
+        return found
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"version": version, "model": agent().name}
+
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        return {"object": "list", "data": [{"id": agent().name, "object": "model", "owned_by": "darkroom"}]}
+
+    @app.post("/v1/chat/completions")
+    async def chat_completions(request: ChatRequest) -> Response:
+        sample = await asyncio.to_thread(question_of, request, agent().workspace.images)
+        answers = asyncio.ensure_future(_answers(agent(), request, sample))
+        if request.stream:
+            events = _events(agent().name, request, answers)
+            return StreamingResponse(events, media_type="text/event-stream")
+        return JSONResponse(_completion(agent().name, await answers))
+
+    @app.get("/trajectories/{name}")
+    async def page(name: str) -> HTMLResponse:
+        return HTMLResponse(await agent().page(name))
+
+    @app.get("/images/{sha256}")
+    async def image(sha256: str) -> Response:
+        try:
+            data = await asyncio.to_thread(agent().workspace.images.read, sha256)
+        except (ImageMissing, ValueError) as error:
+            raise ServiceError("unknown_session", "no such image") from error
+        return Response(data, media_type="application/octet-stream")
+
+
+async def _answers(agent: Agent, request: ChatRequest, sample: Any) -> list[Answer]:
+    return list(await asyncio.gather(*(agent.answer(sample, number, request.seed) for number in range(request.n))))
+
+
+def _completion(model: str, answers: Sequence[Answer]) -> dict[str, Any]:
+    return {
+        **_head(model, answers[0].trajectory.trajectory_id, "chat.completion"),
+        "choices": [
+            {
+                "index": index,
+                "message": {"role": "assistant", "content": answer.rollout.answer, "darkroom": answer.as_json()},
+                "finish_reason": "stop",
+            }
+            for index, answer in enumerate(answers)
+        ],
+        "usage": _usage(answers),
+    }
+
+
+def _head(model: str, name: str, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{name[:24]}", "object": kind, "created": int(time.time()), "model": model}
+
+
+def _usage(answers: Sequence[Answer]) -> dict[str, int]:
+    total = sum((answer.rollout.usage for answer in answers), Usage())
+    prompt, completion = total.prompt_tokens, total.completion_tokens
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+async def _events(model: str, request: ChatRequest, answers: "asyncio.Future[list[Answer]]") -> AsyncIterator[str]:
+    """The answers as one piece each, when they are there."""
+    try:
+        while not answers.done():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(answers), ALIVE_SECONDS)
+                break
+            yield ": an answer is being worked on\n\n"
+        made = await answers
+    except ServiceError as error:
+        yield _event(error.body)
+        return
+    finally:
+        answers.cancel()  # the client has gone
+    head = _head(model, made[0].trajectory.trajectory_id, "chat.completion.chunk")
+    for index, answer in enumerate(made):
+        delta = {"role": "assistant", "content": answer.rollout.answer, "darkroom": answer.as_json()}
+        yield _event({**head, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
+        yield _event({**head, "choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]})
+    if request.stream_options is not None and request.stream_options.include_usage:
+        yield _event({**head, "choices": [], "usage": _usage(made)})
+    yield "data: [DONE]\n\n"
+
+
+def _event(content: dict[str, Any]) -> str:
+    return f"data: {json.dumps(content)}\n\n"
