@@ -8,7 +8,6 @@ GET    /health, /metrics
 """
 
 import asyncio
-import base64
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pipelines.services.errors import STATUS, ServiceError
 from pipelines.services.listening import LOOPBACK, answer_errors, guarded
 from pipelines.services.mcp_server import sandbox_server
-from pipelines.services.png import png
+from pipelines.services.png import encoded
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from pipelines.services.tools import TOOLS, SandboxTool, description
 from sandbox.metrics import PoolCollector
@@ -146,7 +145,7 @@ def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) ->
 
 def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Callable[..., Any]:
     async def call(session: str, arguments: Any) -> Response:
-        result = _shown(await sessions.call(session, tool.tool, arguments), compression)
+        result = await _shown(await sessions.call(session, tool.tool, arguments), compression)
         return Response(result.model_dump_json(exclude_none=True), media_type="application/json")
 
     call.__name__ = tool.tool
@@ -154,7 +153,7 @@ def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Call
     return call
 
 
-def _shown(outcome: ToolOutcome, compression: int) -> ToolResult:
+async def _shown(outcome: ToolOutcome, compression: int) -> ToolResult:
     record = outcome.observation
     parts = [
         ObservationPart(type="text", text=part) if isinstance(part, str) else ObservationPart(type="image", image=part)
@@ -164,7 +163,7 @@ def _shown(outcome: ToolOutcome, compression: int) -> ToolResult:
         status=record.status,
         text=record.text,
         error=record.error,
-        images=[base64.b64encode(png(image, compression=compression)).decode() for image in outcome.images],
+        images=await encoded(outcome.images, compression=compression),
         parts=parts,
         edits=[AppliedEdit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
         seconds=outcome.seconds,

@@ -3,7 +3,9 @@
 import secrets
 import signal
 import socket
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 import uvicorn
@@ -76,8 +78,9 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
     with socket.create_server((host, port), family=family) as listening:
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=STOP_SECONDS)
         ready(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # uvicorn raises it again when all is closed
-        uvicorn.Server(config).run(sockets=[listening])
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when all is answered
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
 
 
 def toolkit_version() -> str:

@@ -5,7 +5,6 @@ opens one with the tool ``open_session`` and names it in every call. At ``/sessi
 session is known: the tools have no other arguments than a model should see.
 """
 
-import base64
 import json
 from functools import cache
 from typing import Any
@@ -24,7 +23,7 @@ from mcp_types import Tool as ToolDescription
 from pydantic import ValidationError
 
 from pipelines.services.errors import ServiceError
-from pipelines.services.png import png
+from pipelines.services.png import encoded
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome, without_marker
 from pipelines.services.tools import TOOLS, SandboxTool, description
 
@@ -65,7 +64,7 @@ def sandbox_server(
                     await sessions.close(name)
                     return _said("closed")
             protocol = sessions.get(name).task.protocol
-            return _shown(await sessions.call(name, params.name, arguments), protocol, compression)
+            return await _shown(await sessions.call(name, params.name, arguments), protocol, compression)
         except ServiceError as error:
             return CallToolResult(
                 content=[TextContent(text=f"{error.kind}: {error}")], structured_content=error.body, is_error=True
@@ -95,14 +94,14 @@ async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResu
     )
 
 
-def _shown(outcome: ToolOutcome, protocol: str, compression: int) -> CallToolResult:
+async def _shown(outcome: ToolOutcome, protocol: str, compression: int) -> CallToolResult:
+    images = await encoded(outcome.images, compression=compression)
     content: list[ContentBlock] = []
     for part in without_marker(outcome.parts, protocol):
         if isinstance(part, str):
             content.append(TextContent(text=part))
         else:
-            data = base64.b64encode(png(outcome.images[part], compression=compression)).decode()
-            content.append(ImageContent(data=data, mime_type="image/png"))
+            content.append(ImageContent(data=images[part], mime_type="image/png"))
     facts = {"status": outcome.observation.status, "seconds": round(outcome.seconds, 4), "broken": outcome.broken}
     return CallToolResult(content=content or [TextContent(text="")], structured_content=facts)
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from PIL import Image
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+import sandbox
 from pipelines.models.messages import ImagePart, Text
 from pipelines.models.observations import observed
 from pipelines.models.protocols import PROTOCOLS
@@ -84,7 +85,7 @@ class ToolOutcome:
 
 @dataclass(slots=True)
 class OpenSession:
-    """A session with the group of its images."""
+    """A session with the group of its images. ``sizes`` are those of its images, as ``crop_image`` counts them."""
 
     task: OpenRequest
     group: Group
@@ -93,6 +94,13 @@ class OpenSession:
     used: float = field(default_factory=time.monotonic)
     n_calls: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    counts: bool = True
+
+    def count(self, observation: sandbox.Observation) -> None:
+        """Adds the images that a program showed; from where some could not be shown, their numbers are not known."""
+        self.counts = self.counts and not observation.n_over_limit
+        if self.counts:
+            self.sizes += [image.pixels.size for image in observation.images if image.name.startswith(COUNTED)]
 
     @property
     def tools(self) -> tuple[type[SandboxTool], ...]:
@@ -190,7 +198,7 @@ class Sessions:
                 "infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}"
             )
         record = observed(observation, opened.task.special_tokens, ref=_unnamed)
-        opened.sizes += [image.pixels.size for image in observation.images if image.name.startswith(COUNTED)]
+        opened.count(observation)
         images = tuple(image.pixels for image in observation.images)[: len(record.images)]
         parts = _parts(opened.task.protocol, record)
         return ToolOutcome(record, images, parts, observation.seconds, observation.broken, observation.n_over_limit)

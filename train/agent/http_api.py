@@ -8,6 +8,7 @@ GET  /health
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -26,6 +27,7 @@ from train.agent.answers import Agent, Answer
 from train.agent.conversations import ChatRequest, question_of
 from train.agent.settings import AgentSettings
 
+_SHA256 = re.compile("[0-9a-f]{64}")
 ALIVE_SECONDS = 10.0
 """Between two comments of a stream whose answer is not there yet: else clients and proxies give up."""
 
@@ -75,8 +77,10 @@ def _routes(app: FastAPI, version: str) -> None:
     @app.get("/images/{sha256}")
     async def image(sha256: str) -> Response:
         try:
+            if not _SHA256.fullmatch(sha256):
+                raise ImageMissing(sha256)
             data = await asyncio.to_thread(agent().workspace.images.read, sha256)
-        except (ImageMissing, ValueError) as error:
+        except ImageMissing as error:
             raise ServiceError("unknown_session", "no such image") from error
         return Response(data, media_type="application/octet-stream")
 

@@ -69,6 +69,18 @@ async def test_crops_are_counted_and_zoomed_into(client, photo):
         assert np.array_equal(pixels(second.json()["images"][0]), pixels(first["images"][0])[30:60, 40:])
 
 
+async def test_an_image_whose_number_is_not_known_is_not_zoomed_into(client, photo):
+    """Ten are counted by the program, of which eight are shown: which ones is not known here."""
+    async with client() as http:
+        session = (await http.post("/sessions", json={"images": [photo], "protocol": "tool_call"})).json()["session"]
+        code = "for side in range(10, 20): display(Image.new('RGB', (side, 8)))"
+        shown = await http.post(f"/sessions/{session}/tools/run_code", json={"code": code})
+        assert (len(shown.json()["images"]), shown.json()["n_over_limit"]) == (8, 2)
+        zoom = {"bbox_2d": [0, 0, 5, 5], "target_image": 2}
+        answer = await http.post(f"/sessions/{session}/tools/image_zoom_in", json=zoom)
+        assert answer.json()["error"] == {"type": "invalid_request", "message": "target_image 2: there are 1 images"}
+
+
 @pytest.mark.parametrize(
     ("task", "status", "kind", "message"),
     [

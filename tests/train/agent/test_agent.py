@@ -169,6 +169,7 @@ async def test_models_and_what_there_is_not(agent):
     assert (await agent.get("/trajectories/unknown")).status_code == 404
     assert (await agent.get(f"/images/{'0' * 64}")).status_code == 404
     assert (await agent.get("/images/..%2Fledger.sqlite")).status_code == 404
+    assert (await agent.get("/images/ledger.sqlite")).status_code == 404
 
 
 async def test_a_model_that_does_not_answer_is_named_before_anything_starts(tmp_path):
