@@ -39,6 +39,7 @@ OTHERS = {
     ),
     "`DARKROOM_METHODS`": ("", "Folders with methods of GRPO of your own, separated as in `PATH`."),
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
+    "`DARKROOM_REPORT_TO`": ("none", "Trackers of trainings, separated by commas; the same as `--report-to`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
     "`DARKROOM_SERVICE_TOKEN`": (
         "",

@@ -19,6 +19,7 @@ import yaml
 
 from train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from train.runs.command_line import Values, config_option, guarded, takes_settings
+from train.runs.trackers import ReportTo, report_to
 
 if TYPE_CHECKING:
     from train.examples.datasets import HeldOut
@@ -124,6 +125,7 @@ def main(
     save_steps: Annotated[
         int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
     ] = 0,
+    to: ReportTo = "none",
     force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
     print_config: Annotated[
         bool,
@@ -153,6 +155,7 @@ def main(
         from train.rl.judging.judge_config import judges_of
         from train.rl.methods import settings_of
 
+        report_to(to, output)
         judges, identity = judges_of(**judge)
         chosen = settings_of(method, **settings, judge=identity)
         reinforce(dataset, model, output, chosen, judges=judges, save_steps=save_steps, force=force)

@@ -20,6 +20,7 @@ import typer
 from train.finetuning.settings import SftSettings, folders_of, read_phases, recipe_names, recipe_path, share_of_batch
 from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
+from train.runs.trackers import ReportTo, report_to
 from train.runs.trainer_options import assigned
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def main(
     save_steps: Annotated[
         int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
     ] = 0,
+    to: ReportTo = "none",
     force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
     assignments: Annotated[
         list[str] | None,
@@ -151,6 +153,7 @@ def main(
     Several GPUs: accelerate launch -m train.sft --dataset ...
     """
     with guarded():
+        report_to(to, output)
         phases = settings.pop("phases")
         settings["trainer"] = {**assigned(settings["trainer"]), **_trainer_options(assignments or ())}
         if phases:

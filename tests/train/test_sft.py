@@ -191,6 +191,19 @@ def test_the_program_ends_with_a_message_and_status_1(tiny, tmp_path):
     assert result.output.startswith("error: no dataset folder")
 
 
+def test_figures_go_to_a_tracker_and_what_is_trained_stays_the_same(dataset, tiny, tmp_path, monkeypatch):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    monkeypatch.setenv("DARKROOM_REPORT_TO", "none")  # both are put back after the test
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "figures"))
+    flags = ["--dataset", str(dataset), "--model", str(tiny), "--output", str(tmp_path / "out"), "--max-steps", "2"]
+    result = CliRunner().invoke(app(), [*flags, "--report-to", "tensorboard"])
+    assert result.exit_code == 0, result.output
+    figures = EventAccumulator(str(tmp_path / "figures")).Reload()
+    assert [event.step for event in figures.Scalars("train/loss")] == [1, 2]
+    assert "nothing to do" in CliRunner().invoke(app(), [*flags, "--report-to", "none"]).output
+
+
 def test_flags_win_over_the_recipe_file(dataset, tiny, tmp_path):
     (tmp_path / "recipe.yaml").write_text("learning_rate: 0.02\nmax-steps: 5\nbatch_size: 2\n")
     flags = ["--dataset", str(dataset), "--model", str(tiny), "--output", str(tmp_path / "out")]

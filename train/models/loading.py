@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pipelines.publishing.layouts.trl import DEFAULT_SYSTEM, TEMPLATE, chat_template
 from train.models.processor_files import save_processor
 from train.runs import TrainError
+from train.runs.trackers import trackers
 
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>")
 """Tokens that only a processor may write: sampled by a model they would stand for missing images."""
@@ -111,7 +112,7 @@ def device_arguments() -> dict[str, Any]:
 
 
 def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[str, Any]:
-    """What all trainers share: reproducible, every step logged, nothing sent anywhere, two checkpoints kept."""
+    """What all trainers share: reproducible, every step logged, two checkpoints kept."""
     return {
         "output_dir": str(checkpoints),
         "seed": seed,
@@ -120,7 +121,7 @@ def trainer_arguments(checkpoints: Path, *, seed: int, save_steps: int) -> dict[
         "save_strategy": "steps" if save_steps else "no",
         "save_steps": save_steps or 500,
         "save_total_limit": 2,
-        "report_to": "none",
+        "report_to": trackers() or "none",
         "disable_tqdm": True,
         **device_arguments(),
     }

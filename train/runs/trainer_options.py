@@ -25,7 +25,7 @@ _LAUNCH = "the launch says it: accelerate launch --config_file train/launch/…y
 _OPTION = "it has an option of its own"
 _EVALUATION = "evaluations are the program's own: --eval-every, --early-stop, --keep-best"
 _COMMON = {
-    **dict.fromkeys(("output_dir", "logging_steps", "logging_strategy", "report_to", "disable_tqdm"), _HERE),
+    **dict.fromkeys(("output_dir", "logging_steps", "logging_strategy", "disable_tqdm"), _HERE),
     **dict.fromkeys(("save_strategy", "save_only_model", "push_to_hub", "resume_from_checkpoint"), _HERE),
     **dict.fromkeys(("remove_unused_columns", "dataloader_num_workers", "full_determinism"), _HERE),
     **dict.fromkeys(("fsdp", "fsdp_config", "deepspeed", "accelerator_config", "local_rank"), _LAUNCH),
@@ -41,6 +41,7 @@ _COMMON = {
     "seed": f"{_OPTION}: --seed",
     "data_seed": f"{_OPTION}: --seed",
     "save_steps": f"{_OPTION}: --save-steps",
+    "report_to": f"{_OPTION}: --report-to",
 }
 _TOKENS = "the method weighs the tokens of its loss itself: --loss-type"
 _GROUPS = "the rollouts of a prompt are one batch: --batch-size, --accumulation, --generations"
