@@ -16,6 +16,7 @@ from pipelines.models.serving.cli import serve
 from pipelines.services.cli import serve_sandbox
 from sandbox.cli import app as sandbox_app
 from train.agent.cli import app as agent_app
+from train.environment.cli import app as environment_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,6 +31,7 @@ app.add_typer(
 )
 annotation_app.command(name="pre-annotate")(pre_annotate)
 annotation_app.command()(finish)
+app.add_typer(environment_app, name="environment", help="Serve RL rows with their rewards to any trainer.")
 app.add_typer(agent_app, name="agent", help="Serve a model with its tools to any benchmark tool.")
 app.add_typer(annotation_app, name="annotate")
 app.add_typer(sources_app, name="sources")

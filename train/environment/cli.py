@@ -1,0 +1,79 @@
+"""``darkroom environment``: RL rows with their sandbox and rewards, for other trainers."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pipelines.services.cli import TOKEN_VARIABLE, require_extra, require_token
+from sandbox.terminal import SafeConsole
+from train.rl.settings import JudgeOptions
+from train.runs import TrainError
+from train.runs.command_line import Values, guarded, takes_settings
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def environment() -> None:
+    """Serve RL rows with their sandbox and rewards to any trainer."""
+
+
+@app.command()
+@takes_settings
+def serve(
+    dataset: Annotated[Path, typer.Argument(help="Folder of the rl dataset, or of an sft dataset for its questions.")],
+    judge: Annotated[Values, JudgeOptions],
+    method: Annotated[
+        str, typer.Option(help="Whose reward: thyme, pyvision, codev, adaptive, figr, your own.")
+    ] = "thyme",
+    protocol: Annotated[str | None, typer.Option(help="thyme, pyvision or tool_call; default: the method's.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Put questions as a paper prints it: thyme_paper, …")] = None,
+    max_rounds: Annotated[int | None, typer.Option(min=1, help="Code executions; default: the method's.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", help="A field of the method, as in method.weight_tool=0.3.")
+    ] = None,
+    held_out: Annotated[bool, typer.Option("--held-out", help="The rows of the split validation.")] = False,
+    host: Annotated[
+        str, typer.Option(help=f"0.0.0.0 admits other machines; then {TOKEN_VARIABLE} is needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8767,
+    episodes: Annotated[int, typer.Option(min=1, help="Most episodes open at a time; beyond, clients get 429.")] = 1024,
+    idle: Annotated[float, typer.Option(min=1, help="Seconds without a step after which an episode ends.")] = 1800.0,
+    compression: Annotated[int, typer.Option(min=0, max=9, help="Of PNGs; 0 is the fastest.")] = 0,
+) -> None:
+    """Serve episodes over HTTP: reset to a row, step with what a model writes, read observations and the reward.
+
+    The rollout loop, protocols, sandbox, graders and rewards are those of
+    train.grpo, for trainers that are not TRL.
+
+    darkroom environment serve data/datasets/rl/all --method thyme
+
+    darkroom environment serve data/datasets/rl/all --method codev --judge-url URL --judge-model NAME
+    """
+    console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
+    require_token(console, host, token)
+    require_extra(console)
+    with guarded():
+        from pipelines.services.listening import listen, toolkit_version
+        from train.environment.episodes import Episodes
+        from train.environment.http_api import application
+        from train.rl.judging.judge_config import judges_of
+        from train.rl.methods import named_method, settings_of
+        from train.rl.rollouts.prompts import check_prompts, open_prompts
+
+        judges, identity = judges_of(**judge)
+        values = {"protocol": protocol, "prompt": prompt, "max_rounds": max_rounds, "options": assignments}
+        settings = settings_of(method, **values, judge=identity)
+        part: Literal["held_out", "train"] = "held_out" if held_out else "train"
+        rows = open_prompts(dataset, part)
+        check_prompts(dataset, protocol=settings.protocol, wording=settings.prompt, part=part)
+        chosen = named_method(method, settings.options)
+        opened = Episodes(rows, settings, chosen, judges, most_open=episodes, idle_seconds=idle)
+        app = application(opened, version=toolkit_version(), host=host, token=token, compression=compression)
+        words = f", {len(rows)} rows scored by {method}; its interface: /docs; Ctrl-C stops it"
+        try:
+            listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))
+        except OSError as error:
+            raise TrainError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port") from error

@@ -1,0 +1,221 @@
+"""Episodes: rollouts whose turns come from outside, one at a time, scored by a method in the end."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from PIL import Image
+
+from pipelines.generation.rollout import Rollout, rollout
+from pipelines.models.messages import Text
+from pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
+from pipelines.models.tasks import Task
+from pipelines.records import Observation
+from pipelines.records.digest import seed_from
+from pipelines.services.errors import ServiceError
+from train.rl.methods import Judges, Method
+from train.rl.methods.base import RolloutOutcome
+from train.rl.rollouts.active_rollout import ActiveRollout
+from train.rl.rollouts.environment import SandboxEnvironment
+from train.rl.rollouts.prompts import opening, prompt
+from train.rl.rollouts.scoring import scored
+from train.rl.rollouts.transcript import Transcript
+from train.rl.settings import GrpoSettings
+from train.runs import JudgeDown, TrainError
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a turn led to. While it goes on ``parts`` is the observation, texts and numbers of ``images``."""
+
+    done: bool
+    parts: tuple[str | int, ...] = ()
+    images: tuple[Image.Image, ...] = ()
+    status: str = ""
+
+
+class Episode:
+    """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy."""
+
+    identity = PolicyIdentity("client", "client")
+    concurrency = 1
+
+    def __init__(self, row: Mapping[str, Any], mode: str, seed: int, max_rounds: int, *, shows_images: bool) -> None:
+        question = row["asked"]
+        environment = SandboxEnvironment(seed)
+        environment.reset(**{**row, "mode": mode})
+        name = f"{question.sample.sample_id}/{secrets.token_hex(8)}"
+        seed = seed_from(question.sample.sample_id, seed)
+        task = Task(name, "training", question.sample, question.sample.images, {}, (), seed, mode=mode)
+        self.player = ActiveRollout(environment, task, Transcript([]), max_rounds, None)
+        self.used = time.monotonic()
+        self._shows_images = shows_images
+        self._turns: asyncio.Queue[Completion] = asyncio.Queue()
+        self._results: asyncio.Queue[StepResult] = asyncio.Queue()
+        self._stepping = asyncio.Lock()
+        self._played: Rollout | None = None
+        self._running = asyncio.create_task(self._run())
+
+    @property
+    def outcome(self) -> RolloutOutcome | None:
+        """What rewards read; None while it goes on."""
+        return None if self._played is None else self.player.outcome(self._played)
+
+    async def step(self, text: str, *, finished: bool) -> StepResult:
+        """The result of the model's next turn. ``finished``: False where a token limit cut it off.
+
+        Raises ``ServiceError``: invalid_request after the end, infrastructure_failed where nothing can be executed.
+        """
+        async with self._stepping:
+            if self._played is not None:
+                raise ServiceError("invalid_request", "the episode is over: reset a new one")
+            self.used = time.monotonic()
+            self._turns.put_nowait(Completion(text, finished))
+            result = await self._result()
+            self.used = time.monotonic()
+        if self.player.environment.error is not None:
+            raise ServiceError("infrastructure_failed", str(self.player.environment.error))
+        return result
+
+    async def _result(self) -> StepResult:
+        waiting = asyncio.ensure_future(self._results.get())
+        await asyncio.wait({waiting, self._running}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done() and self._running.done():
+            await self._running  # raises, where the rollout did
+        return await waiting
+
+    async def write(self, request: CompletionRequest) -> Completion:
+        """The next turn, when the client sends it; what the last one led to is its answer until then."""
+        if request.rounds:
+            self._results.put_nowait(self._observed(request.rounds[-1].observation))
+        turn = await self._turns.get()
+        self.player.transcript.write((), turn.text, None)
+        return turn
+
+    async def check(self) -> None:
+        """Nothing can be missing."""
+
+    async def close(self) -> None:
+        """Ends it and its session."""
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
+        await asyncio.to_thread(self.player.environment.reset)
+
+    async def _run(self) -> None:
+        player = self.player
+        self._played = await rollout(
+            player.task, policy=self, protocol=player.protocol, session=player, max_rounds=player.max_rounds
+        )
+        self._results.put_nowait(StepResult(done=True))
+
+    def _observed(self, observation: Observation) -> StepResult:
+        shown = observation if self._shows_images else replace(observation, images=())
+        numbers = iter(range(len(shown.images)))
+        wrapped = self.player.protocol.wrap(shown)
+        parts = tuple(part.text if isinstance(part, Text) else next(numbers) for part in wrapped)
+        return StepResult(False, parts, tuple(self.player.environment._shown(shown)), observation.status)
+
+
+class Episodes:
+    """All episodes over one dataset's rows."""
+
+    def __init__(
+        self, rows: Any, settings: GrpoSettings, method: Method, judges: Judges, *, most_open: int, idle_seconds: float
+    ) -> None:
+        """``rows`` are ``train.rl.rollouts.prompts.open_prompts``'."""
+        self.rows, self.settings, self.method, self._judges = rows, settings, method, judges
+        self.most_open, self.idle_seconds = most_open, idle_seconds
+        self._index = {name: index for index, name in enumerate(rows["sample_id"])}
+        self._open: dict[str, Episode] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def reset(self, row: int | str, *, mode: str, seed: int) -> tuple[str, dict[str, Any]]:
+        """A new episode's name, and its row as ``train.rl.rollouts.prompts.prompt`` asks it.
+
+        Raises ``ServiceError``: too_busy, invalid_request.
+        """
+        if len(self._open) >= self.most_open:
+            raise ServiceError("too_busy", f"{self.most_open} episodes are open, the most there may be: close some")
+        index = self._index.get(row, -1) if isinstance(row, str) else row
+        if not 0 <= index < len(self.rows):
+            raise ServiceError("invalid_request", f"no row {row!r}; there are {len(self.rows)}, from 0 on")
+        asked = await asyncio.to_thread(self._asked, index, mode)
+        settings = self.settings
+        episode = Episode(asked, mode, seed, settings.max_rounds, shows_images=self.method.shows_images)
+        name = secrets.token_urlsafe(18)
+        self._open[name] = episode
+        return name, asked
+
+    def _asked(self, index: int, mode: str) -> dict[str, Any]:
+        row = self.rows[index]
+        protocol, wording = row.get("protocol") or self.settings.protocol, self.settings.prompt
+        try:
+            asked = prompt(row, protocol=protocol, wording=wording)
+            if mode != "free":
+                asked["prompt"] = opening(asked["asked"], protocol=protocol, mode=mode, wording=wording)
+        except TrainError as error:
+            raise ServiceError("invalid_request", str(error)) from error
+        return asked
+
+    def get(self, name: str) -> Episode:
+        """Raises ``ServiceError`` (unknown_session)."""
+        episode = self._open.get(name)
+        if episode is None:
+            raise ServiceError("unknown_session", "no such episode: it was closed, was idle, or never begun here")
+        return episode
+
+    async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The rewards of finished episodes of one row, as one group: all that ``train.grpo`` reads of them.
+
+        Raises ``ServiceError``: invalid_request where one goes on or they are of different rows, infrastructure_failed
+        where a judge does not answer.
+        """
+        outcomes = [self.get(name).outcome for name in names]
+        whole = [outcome for outcome in outcomes if outcome is not None]
+        if len(whole) < len(outcomes) or len({outcome.question.sample.sample_id for outcome in whole}) != 1:
+            raise ServiceError("invalid_request", "expected finished episodes of one row")
+        try:
+            scores = await scored(whole, self.method, self._judges, size=len(whole))
+        except JudgeDown as error:
+            raise ServiceError("infrastructure_failed", str(error)) from error
+        columns = zip(whole, scores.broken, scores.rewards, scores.correct, scores.parts, strict=True)
+        return [
+            {
+                "reward": reward,
+                "correct": correct,
+                "parts": dict(parts),
+                "broken": broken,
+                "answer": outcome.answer,
+                "error": None if outcome.rollout.error is None else str(outcome.rollout.error),
+                "calls": outcome.n_calls,
+            }
+            for outcome, broken, reward, correct, parts in columns
+        ]
+
+    @property
+    def scores_alone(self) -> bool:
+        """Whether a rollout's reward depends on itself alone, so that it is there as soon as it ends."""
+        return type(self.method).score is Method.score
+
+    async def close(self, name: str) -> None:
+        """Ends an episode; nothing happens where there is none."""
+        episode = self._open.pop(name, None)
+        if episode is not None:
+            await episode.close()
+
+    async def end_idle(self) -> None:
+        """Ends episodes that were idle for long, for ever."""
+        while True:
+            await asyncio.sleep(min(self.idle_seconds / 4, 10.0))
+            oldest = time.monotonic() - self.idle_seconds
+            for name in [name for name, episode in self._open.items() if episode.used < oldest]:
+                await self.close(name)
+
+    async def close_all(self) -> None:
+        """Ends all episodes."""
+        await asyncio.gather(*map(self.close, list(self._open)))

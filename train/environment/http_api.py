@@ -1,0 +1,134 @@
+"""The environment's HTTP application, with an OpenAPI page (``/docs``).
+
+GET    /rows                   {"rows": n, "ids": […], "method": …, "protocol": …}
+POST   /episodes               {"row": 0 or "ID", "mode": "free", "seed": 0} -> the episode and its conversation
+POST   /episodes/NAME/step     {"text": what the model wrote} -> an observation, or the end with its reward
+POST   /score                  {"episodes": [NAME, …]} -> the rewards of one group
+DELETE /episodes/NAME
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import ASGIApp
+
+from pipelines.models.policies.images import MEDIA_TYPES
+from pipelines.models.protocols import PROTOCOLS
+from pipelines.services.listening import answer_errors, guarded
+from pipelines.services.png import encoded
+from train.environment.episodes import Episodes
+
+MOST_MB = 64
+"""Of a request, which is a turn's text."""
+
+
+class ResetRequest(BaseModel):
+    """Which row, and how it is asked."""
+
+    model_config = ConfigDict(extra="forbid")
+    row: int | str = Field(description="Its number, from 0 on, or its sample_id.")
+    mode: str = Field(default="free", description="The protocol's prompt: free, forced, forbidden, no_libraries.")
+    seed: int = Field(default=0, ge=0, lt=2**31, description="Of the sandbox; each rollout its own.")
+
+
+class StepRequest(BaseModel):
+    """The model's next turn."""
+
+    model_config = ConfigDict(extra="forbid")
+    text: str
+    finished: bool = Field(default=True, description="False: a token limit cut the turn off.")
+
+
+class ScoreRequest(BaseModel):
+    """Finished episodes of one row."""
+
+    model_config = ConfigDict(extra="forbid")
+    episodes: list[str] = Field(min_length=1, max_length=1024)
+
+
+def application(episodes: Episodes, *, version: str, host: str, token: str, compression: int) -> ASGIApp:
+    """The application; what guards it is as for the sandbox service. ``compression``: of the images' PNG."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        idle = asyncio.create_task(episodes.end_idle())
+        try:
+            yield
+        finally:
+            idle.cancel()
+            await episodes.close_all()
+
+    app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lifespan)
+    answer_errors(app)
+    _routes(app, episodes, version, compression)
+    return guarded(app, host=host, token=token, most_mb=MOST_MB)
+
+
+def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) -> None:
+    settings = episodes.settings
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        return {"version": version, "rows": len(episodes.rows), "episodes": len(episodes)}
+
+    @app.get("/rows")
+    async def rows() -> dict[str, Any]:
+        facts = {"method": settings.method, "protocol": settings.protocol, "max_rounds": settings.max_rounds}
+        return {"rows": len(episodes.rows), "ids": list(episodes.rows["sample_id"]), **facts}
+
+    @app.post("/episodes", status_code=201)
+    async def reset(request: ResetRequest) -> dict[str, Any]:
+        name, asked = await episodes.reset(request.row, mode=request.mode, seed=request.seed)
+        return {
+            "episode": name,
+            "sample_id": asked["sample_id"],
+            "protocol": asked["protocol"],
+            "stop": list(PROTOCOLS[asked["protocol"]].stop),
+            "max_rounds": settings.max_rounds,
+            "messages": await asyncio.to_thread(_messages, asked),
+        }
+
+    @app.post("/episodes/{name}/step")
+    async def step(name: str, request: StepRequest) -> dict[str, Any]:
+        result = await episodes.get(name).step(request.text, finished=request.finished)
+        if result.done:
+            alone = (await episodes.score([name]))[0] if episodes.scores_alone else None
+            return {"done": True, "score": alone}
+        parts = [
+            {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part}
+            for part in result.parts
+        ]
+        images = await encoded(result.images, compression=compression)
+        return {"done": False, "parts": parts, "images": images, "status": result.status}
+
+    @app.post("/score")
+    async def score(request: ScoreRequest) -> dict[str, Any]:
+        return {"scores": await episodes.score(request.episodes)}
+
+    @app.delete("/episodes/{name}", status_code=204)
+    async def close(name: str) -> None:
+        episodes.get(name)
+        await episodes.close(name)
+
+
+def _messages(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The conversation before the first turn as OpenAI's messages, images as they are stored."""
+    formats = (image.format for image in asked["asked"].sample.images)
+    files = zip(asked["image_files"], formats, strict=False)
+
+    def part_of(part: Mapping[str, Any]) -> dict[str, Any]:
+        if part["type"] != "image":
+            return {"type": "text", "text": part["text"]}
+        data, format = next(files)
+        url = f"data:{MEDIA_TYPES.get(format, 'image/png')};base64,{base64.b64encode(data).decode()}"
+        return {"type": "image_url", "image_url": {"url": url}}
+
+    return [
+        {"role": message["role"], "content": [part_of(part) for part in message["content"]]}
+        for message in asked["prompt"]
+    ]
