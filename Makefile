@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 test coverage e2e: export OMP_NUM_THREADS := 1
 test coverage e2e: export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help install packages demo annotate test coverage fuzz e2e lint types checks docs bench ui summary screenshots lock clean
+.PHONY: help install packages demo annotate test coverage fuzz e2e adapters lint types checks docs bench ui summary screenshots lock clean
 
 help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ fuzz: $(INSTALLED) ## Fuzz the sandbox: code against plain Python, files, replie
 # by file: the tests of a file share one demo and one server
 e2e: $(INSTALLED) packages ## Run the end-to-end tests (trainings, whole pipelines, attacks on the sandbox; installs Debian packages, starts servers)
 	$(BIN)/pytest -m e2e -n $(E2E_WORKERS) --dist loadfile --timeout 3600 --durations 10
+
+adapters: $(INSTALLED) ## Run other programs against the services, each in an environment of its own (takes long)
+	$(BIN)/pytest tests/adapters --timeout 3600
 
 lint: checks types ## Check format, lint, import contracts, vocabulary, Dagster definitions, types
 

@@ -1,0 +1,41 @@
+"""Other programs run against the services, each in an environment of its own: `make adapters`, which may take long."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+Install = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def install() -> Install:
+    """Makes an environment, or takes one that is there; returns its Python.
+
+    torch first and with pip, as ``make install`` does: a CPU build where one lies on the machine. What is ``left_out``
+    is not installed although something requires it.
+    """
+
+    def begin(name: str, *requirements: str, left_out: tuple[str, ...] = ()) -> Path:
+        folder = Path(os.environ.get("DARKROOM_ENVIRONMENTS", ROOT / "data" / "environments")) / name
+        python, complete = folder / "bin" / "python", folder / "complete"
+        if not complete.exists():
+            uv, overrides = Path(sys.executable).with_name("uv"), folder / "overrides.txt"
+            locked = (ROOT / "requirements.lock").read_text().split()
+            torch = next(line for line in locked if line.startswith("torch=="))
+            )
+            subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", torch], check=True)
+            overrides.write_text("\n".join([torch, *(f"{package}; sys_platform == 'never'" for package in left_out)]))
+            command = [uv, "pip", "install", "--quiet", "--python", python, "--override", overrides, *requirements]
+            subprocess.run(command, check=True)
+            complete.touch()
+        return python
+
+    return begin
