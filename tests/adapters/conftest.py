@@ -29,7 +29,6 @@ def install() -> Install:
             uv, overrides = Path(sys.executable).with_name("uv"), folder / "overrides.txt"
             locked = (ROOT / "requirements.lock").read_text().split()
             torch = next(line for line in locked if line.startswith("torch=="))
-            )
             subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
             subprocess.run([python, "-m", "pip", "install", "--quiet", torch], check=True)
             overrides.write_text("\n".join([torch, *(f"{package}; sys_platform == 'never'" for package in left_out)]))
