@@ -22,16 +22,17 @@ def install() -> Install:
     is not installed although something requires it.
     """
 
-    def begin(name: str, *requirements: str, left_out: tuple[str, ...] = ()) -> Path:
+    def begin(name: str, *requirements: str, left_out: tuple[str, ...] = (), torch: bool = True) -> Path:
         folder = Path(os.environ.get("DARKROOM_ENVIRONMENTS", ROOT / "data" / "environments")) / name
         python, complete = folder / "bin" / "python", folder / "complete"
         if not complete.exists():
             uv, overrides = Path(sys.executable).with_name("uv"), folder / "overrides.txt"
-            locked = (ROOT / "requirements.lock").read_text().split()
-            torch = next(line for line in locked if line.startswith("torch=="))
             subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-            subprocess.run([python, "-m", "pip", "install", "--quiet", torch], check=True)
-            overrides.write_text("\n".join([torch, *(f"{package}; sys_platform == 'never'" for package in left_out)]))
+            locked = (ROOT / "requirements.lock").read_text().split()
+            first = [line for line in locked if torch and line.startswith("torch==")]
+            if first:
+                subprocess.run([python, "-m", "pip", "install", "--quiet", *first], check=True)
+            overrides.write_text("\n".join([*first, *(f"{package}; sys_platform == 'never'" for package in left_out)]))
             command = [uv, "pip", "install", "--quiet", "--python", python, "--override", overrides, *requirements]
             subprocess.run(command, check=True)
             complete.touch()
