@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.selection.splits import SPLITS
@@ -81,7 +81,9 @@ class EvaluationSettings(ProgramSettings):
         default=0, ge=0, description="Repeat so many rollouts with blank and swapped images. 0: none."
     )
     shown: int = Field(default=24, ge=0, description="Rollouts in the gallery.")
-    home: Path | None = Field(default=None, description="Workspace with ledger and images; default: DARKROOM_HOME.")
+    home: Annotated[str | None, BeforeValidator(lambda home: home and str(home))] = Field(
+        default=None, description="Workspace with ledger and images, a folder or a URL; default: DARKROOM_HOME."
+    )
 
     def as_json(self) -> dict[str, Any]:
         """What determines the results, besides the policy and the questions."""

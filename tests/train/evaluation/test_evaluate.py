@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
 from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
+from tests.object_store import s3_server
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import TARGET, desert
 from train.evaluate import evaluate, main, metadata
@@ -172,6 +173,19 @@ def test_several_rollouts_are_drawn_by_their_seeds(settings, tmp_path):
 
 
 # --- the oracle: a sanity check
+
+
+def test_a_home_on_an_object_store_gives_what_a_folder_gives(prompts, tmp_path, monkeypatch):
+    with s3_server() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        found = []
+        for name, home in (("folder", str(tmp_path / "home")), ("store", server.url())):
+            monkeypatch.setenv("DARKROOM_LOCAL", str(tmp_path / f"local_{name}"))
+            asked = {"oracle": "crop", "datasets": (prompts,), "home": home, "shown": 2}
+            made = evaluate(EvaluationSettings(output=tmp_path / name, **asked))
+            found.append(pq.read_table(made.folder / "rollouts.parquet").drop_columns(["usage"]).to_pylist())
+        assert found[0] == found[1]
 
 
 def test_the_oracle_is_right_and_faithful(prompts, tmp_path):
