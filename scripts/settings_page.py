@@ -43,7 +43,7 @@ OTHERS = {
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
     "`DARKROOM_SERVICE_TOKEN`": (
         "",
-        "What clients of `darkroom sandbox serve`, `agent serve` and `environment serve` bring; without it no other machine is let in.",
+        "Secret that clients of the services bring (`darkroom sandbox serve`, …); without it only this machine is served.",
     ),
     "`DARKROOM_SANDBOX_LIBRARIES`": (
         "",
