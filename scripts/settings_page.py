@@ -43,7 +43,7 @@ OTHERS = {
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
     "`DARKROOM_SERVICE_TOKEN`": (
         "",
-        "Secret that clients of the services bring (`darkroom sandbox serve`, …); without it only this machine is served.",
+        "Secret that clients of the services bring (`darkroom sandbox serve`, …); without: only this machine.",
     ),
     "`DARKROOM_SANDBOX_LIBRARIES`": (
         "",
