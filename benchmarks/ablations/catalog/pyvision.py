@@ -10,8 +10,14 @@ _WORLD = (
 )
 
 
+SMALLEST = 28 * 28
+"""Pixels of an image at least, as in SFT. The method's own term would enlarge a piece of a wall fourfold, and the model
+would not know it again."""
+
+
 def _trained(name: str, method: str, *, max_rounds: int = 4, oversample: float = 1.0) -> Model:
-    return reinforced(name, method, COUNTING, protocol="thyme", max_rounds=max_rounds, oversample=oversample)
+    terms = {"protocol": "thyme", "max_rounds": max_rounds, "oversample": oversample, "min_pixels": SMALLEST}
+    return reinforced(name, method, COUNTING, **terms)
 
 
 def _counting(name: str, says: str, model: Model) -> Arm:
