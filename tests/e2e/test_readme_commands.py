@@ -50,6 +50,7 @@ def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, cl
         ".venv/bin/python -m train.evaluate --help",
         ".venv/bin/darkroom sandbox doctor",
         ".venv/bin/darkroom sandbox run --help",
+        ".venv/bin/darkroom sandbox serve --help",
         "make summary",
         "make help",
     ],
