@@ -155,6 +155,9 @@ def _n_seeds(figures: Figures) -> int:
 
 
 def _difference(value: float, *, is_share: bool) -> str:
+    """Shares in points; a tenth of a point only where a whole one would read as none."""
+    if is_share and 0 < abs(value) < 0.005:
+        return f"{100 * value:+.1f}"
     return f"{100 * value:+.0f}" if is_share else f"{value:+.2f}"
 
 
