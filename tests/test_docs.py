@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 LONG = {"README.md": 900}
 MAX_WORDS = 1500
-GENERATED = {"settings.md", "reproductions.md"}
+GENERATED = {"settings.md"}
 
 
 def identifier(page: Path) -> str:

@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("root", nargs="?", type=Path, help="where rows, checkpoints and results lie")
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="default: those of the experiment")
     parser.add_argument("--list", action="store_true", help="list the experiments and end")
-    parser.add_argument("--docs", type=Path, help="write the page and its figures there, of all that is complete")
+    parser.add_argument("--docs", type=Path, help="write the pages and their figures there, of all that is complete")
     parser.add_argument("--one-seed", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.list:
@@ -49,8 +49,9 @@ def main() -> None:
         for name, found in everything.items():
             if found[EXPERIMENTS[name].arms[0].name]:
                 report.plot(EXPERIMENTS[name], found, options.docs / f"images/{name}.png")
-        page = options.docs / report.PAGE
-        write_whole(page, report.page(everything, EXPERIMENTS, page.read_text() if page.exists() else ""))
+        earlier = {path.name: path.read_text() for path in sorted(options.docs.glob("reproductions*.md"))}
+        for name, text in report.pages(everything, EXPERIMENTS, earlier).items():
+            write_whole(options.docs / name, text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables and figures of experiments, and the page ``docs/reproductions.md``."""
+"""Tables and figures of experiments, and the pages ``docs/reproductions.md`` and one for each paper."""
 
 import math
 from pathlib import Path
@@ -9,12 +9,20 @@ from benchmarks.ablations.results import Figures
 from benchmarks.ablations.statistics import Paired, paired
 
 PAGE = "reproductions.md"
+PAPERS = {
+    "Thyme": "thyme",
+    "PyVision-RL": "pyvision",
+    "CodeV": "codev",
+    "Look Less, Reason More": "look_less",
+    "FIGR": "figr",
+}
+"""Names of the papers' pages: ``reproductions_thyme.md``, …"""
 COMMAND = "python -m benchmarks.ablations"
 COLOURS = ("#999999", "#c2703d", "#4c78a8", "#2f6f4f")
 _INTRODUCTION = f"""# The papers' ablations in miniature
 
 Do the papers' effects show in a model of a quarter of a million weights? `{COMMAND} NAME data/ablations` trains
-and evaluates every arm of an experiment; `{COMMAND} --docs docs data/ablations` writes this page. The model, its
+and evaluates every arm of an experiment; `{COMMAND} --docs docs data/ablations` writes these pages. The model, its
 questions and its training are described in [learning proof](learning_proof.md).
 
 The seed is the unit: arms are compared within a seed, the interval is Student's 95 % interval of the mean difference
@@ -22,28 +30,41 @@ over seeds, and the sign test counts seeds. *Shown* means that the whole interva
 All seeds are fresh: nothing was tuned on them. With three seeds only large effects can be shown, and the sign test
 cannot be below 0.25. A miniature that shows nothing says nothing against a paper.
 """
+_END = "\n## \n"
 _SUMMARY = """| experiment | paper | seeds | what the paper leads one to expect |
 | --- | --- | --- | --- |"""
 
 
-def page(found: dict[str, Figures], experiments: dict[str, Experiment], earlier: str = "") -> str:
-    """The whole page. What ``earlier``, the page as it is, says of experiments without a complete seed here stays;
-    where it says nothing, they are listed at its end, with their commands."""
-    rows, sections, missing = [], [], []
+def pages(found: dict[str, Figures], experiments: dict[str, Experiment], earlier: dict[str, str]) -> dict[str, str]:
+    """All pages by their names. What ``earlier``, the pages as they are, say of experiments without a complete seed here
+    stays; where they say nothing, the overview lists them at its end, with their commands."""
+    said = _END.join([*earlier.values(), ""])
+    rows, missing = [], []
+    sections: dict[str, list[str]] = {paper: [] for paper in PAPERS}
     for name, one in experiments.items():
         if _n_seeds(found[name]):
             row, text = _summary_row(one, found[name]), section(one, found[name])
         else:
-            row, text = _quoted(f"| `{name}` |", "\n", earlier), _quoted(f"## {one.title}\n", "\n## ", earlier)
+            row, text = _quoted(f"| `{name}` |", "\n", said), _quoted(f"## {one.title}\n", "\n## ", said)
         if text:
             rows.append(row)
-            sections.append(text)
+            sections[one.row.paper].append(text)
         else:
             missing.append(f"- {one.title} ({_where(one)}): `{COMMAND} {name} OUT`")
-    parts = [_INTRODUCTION, "\n".join([_SUMMARY, *rows]) + "\n", *sections]
+    links = ", ".join(f"[{paper}]({_page_of(paper)})" for paper, texts in sections.items() if texts)
+    parts = [_INTRODUCTION, f"Tables and figures: {links}.\n", "\n".join([_SUMMARY, *rows]) + "\n"]
     if missing:
         parts.append("## Not run\n\nImplemented, and tested at minimal size only:\n\n" + "\n".join(missing) + "\n")
-    return "\n".join(parts)
+    by_paper = {
+        _page_of(paper): "\n".join([f"# {paper} in miniature\n", f"How to read this: [overview]({PAGE}).\n", *texts])
+        for paper, texts in sections.items()
+        if texts
+    }
+    return {PAGE: "\n".join(parts), **by_paper}
+
+
+def _page_of(paper: str) -> str:
+    return f"reproductions_{PAPERS[paper]}.md"
 
 
 def section(experiment: Experiment, figures: Figures) -> str:

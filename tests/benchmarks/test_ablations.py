@@ -184,22 +184,25 @@ def test_a_failing_seed_names_its_log_and_keeps_the_earlier_ones(tmp_path, monke
         assert "no_such_experiment" in (tmp_path / log).read_text()
 
 
-def test_the_page_tells_what_is_shown_and_lists_what_was_not_run():
+def test_the_pages_tell_what_is_shown_and_lists_what_was_not_run():
     found = {name: numbered(one) for name, one in EXPERIMENTS.items()}
     found["figr_table_2"] = {arm.name: {} for arm in EXPERIMENTS["figr_table_2"].arms}
-    text = report.page(found, EXPERIMENTS)
-    assert "grpo has more than sft of *right*: +10 points (by seed +10, +10, " in text
-    assert "**the opposite is shown:** last_round has less than masked of *code blocks per rollout*" in text
-    assert f"`{report.COMMAND} figr_table_2 OUT`" in text.partition("## Not run")[2]
+    pages = report.pages(found, EXPERIMENTS, {})
+    assert "grpo has more than sft of *right*: +10 points (by seed +10, +10, " in pages["reproductions_thyme.md"]
+    opposite = "**the opposite is shown:** last_round has less than masked of *code blocks per rollout*"
+    assert opposite in pages["reproductions_thyme.md"]
+    assert f"`{report.COMMAND} figr_table_2 OUT`" in pages[report.PAGE].partition("## Not run")[2]
+    assert all(f"]({name})" in pages[report.PAGE] for name in pages.keys() - {report.PAGE})
 
 
-def test_the_page_keeps_what_it_says_of_experiments_without_results_here():
+def test_the_pages_keep_what_they_say_of_experiments_without_results_here():
     everything = {name: numbered(one) for name, one in EXPERIMENTS.items()}
     nothing = {name: {arm.name: {} for arm in one.arms} for name, one in EXPERIMENTS.items()}
-    text = report.page(everything, EXPERIMENTS)
-    assert report.page(nothing, EXPERIMENTS, text) == text
-    only = report.page({**nothing, "figr_table_2": everything["figr_table_2"]}, EXPERIMENTS)
-    assert report.page({**everything, "figr_table_2": nothing["figr_table_2"]}, EXPERIMENTS, only) == text
+    pages = report.pages(everything, EXPERIMENTS, {})
+    assert report.pages(nothing, EXPERIMENTS, pages) == pages
+    for name in EXPERIMENTS:
+        only = report.pages({**nothing, name: everything[name]}, EXPERIMENTS, {})
+        assert report.pages({**everything, name: nothing[name]}, EXPERIMENTS, only) == pages
 
 
 def test_the_figure_is_written(tmp_path):
