@@ -19,7 +19,7 @@ import yaml
 
 from train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from train.runs.command_line import Values, config_option, guarded, takes_settings
-from train.runs.trackers import ReportTo, report_to
+from train.runs.trackers import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
     from train.examples.datasets import HeldOut
@@ -125,7 +125,7 @@ def main(
     save_steps: Annotated[
         int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
     ] = 0,
-    to: ReportTo = "none",
+    report_to: ReportTo = "none",
     force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
     print_config: Annotated[
         bool,
@@ -155,7 +155,7 @@ def main(
         from train.rl.judging.judge_config import judges_of
         from train.rl.methods import settings_of
 
-        report_to(to, output)
+        choose_trackers(report_to, output)
         judges, identity = judges_of(**judge)
         chosen = settings_of(method, **settings, judge=identity)
         reinforce(dataset, model, output, chosen, judges=judges, save_steps=save_steps, force=force)

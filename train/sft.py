@@ -20,7 +20,7 @@ import typer
 from train.finetuning.settings import SftSettings, folders_of, read_phases, recipe_names, recipe_path, share_of_batch
 from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
-from train.runs.trackers import ReportTo, report_to
+from train.runs.trackers import ReportTo, choose_trackers
 from train.runs.trainer_options import assigned
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def main(
     save_steps: Annotated[
         int, typer.Option(min=0, help="Save a checkpoint every so many steps, from which training resumes. 0: none.")
     ] = 0,
-    to: ReportTo = "none",
+    report_to: ReportTo = "none",
     force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
     assignments: Annotated[
         list[str] | None,
@@ -153,7 +153,7 @@ def main(
     Several GPUs: accelerate launch -m train.sft --dataset ...
     """
     with guarded():
-        report_to(to, output)
+        choose_trackers(report_to, output)
         phases = settings.pop("phases")
         settings["trainer"] = {**assigned(settings["trainer"]), **_trainer_options(assignments or ())}
         if phases:

@@ -36,8 +36,11 @@ _SUMMARY = """| experiment | paper | seeds | what the paper leads one to expect 
 
 
 def pages(found: dict[str, Figures], experiments: dict[str, Experiment], earlier: dict[str, str]) -> dict[str, str]:
-    """All pages by their names. What ``earlier``, the pages as they are, say of experiments without a complete seed here
-    stays; where they say nothing, the overview lists them at its end, with their commands."""
+    """All pages by their names.
+
+    What ``earlier``, the pages as they are, say of experiments without a complete seed here stays; where they say
+    nothing, the overview lists them at its end, with their commands.
+    """
     said = _END.join([*earlier.values(), ""])
     rows, missing = [], []
     sections: dict[str, list[str]] = {paper: [] for paper in PAPERS}

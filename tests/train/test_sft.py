@@ -202,6 +202,10 @@ def test_figures_go_to_a_tracker_and_what_is_trained_stays_the_same(dataset, tin
     figures = EventAccumulator(str(tmp_path / "figures")).Reload()
     assert [event.step for event in figures.Scalars("train/loss")] == [1, 2]
     assert "nothing to do" in CliRunner().invoke(app(), [*flags, "--report-to", "none"]).output
+    (tmp_path / "options.yaml").write_text("report_to: excel\n")
+    monkeypatch.delenv("DARKROOM_REPORT_TO")  # the environment is stronger than a file
+    refused = CliRunner().invoke(app(), [*flags, "--config", str(tmp_path / "options.yaml")])
+    assert refused.output.startswith("error: --report-to excel: there are trackio")
 
 
 def test_flags_win_over_the_recipe_file(dataset, tiny, tmp_path):

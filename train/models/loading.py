@@ -94,9 +94,10 @@ def load_model(folder: Path, *, keeps_float32: bool = False, attn_implementation
 
 
 def score_only_trained_tokens() -> None:
-    """On a CPU TRL's output head scores the tokens without a label, too: half the time of a small model's training.
+    """Keeps TRL's output head on a CPU from scoring the tokens without a label: half of a small model's training.
 
-    As it would be compiled anew for every number of tokens; here nothing is compiled.
+    TRL leaves them out on Triton devices alone, since on others the head might be compiled anew for each number of
+    tokens; on a CPU nothing is compiled.
     """
     from trl.kernels import chunked_logprob
     from trl.trainer import utils

@@ -26,7 +26,7 @@ ReportTo = Annotated[
 ]
 
 
-def report_to(names: str, output: Path) -> None:
+def choose_trackers(names: str, output: Path) -> None:
     """Chooses the trackers of this process's training. Raises ``TrainError`` as ``trackers`` does."""
     os.environ[VARIABLE] = names
     if "tensorboard" in trackers():

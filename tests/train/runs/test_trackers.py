@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from train.runs import TrainError
-from train.runs.trackers import VARIABLE, report_to, trackers
+from train.runs.trackers import VARIABLE, choose_trackers, trackers
 
 
 @pytest.fixture(autouse=True)
@@ -17,26 +17,26 @@ def environment(monkeypatch):
 
 @pytest.mark.parametrize("names", ["", "none", " none , "])
 def test_by_default_there_is_none(names):
-    report_to(names, Path("out"))
+    choose_trackers(names, Path("out"))
     assert trackers() == []
 
 
 def test_an_unknown_tracker_is_refused_with_those_that_there_are():
     with pytest.raises(TrainError, match="--report-to excel: there are trackio, wandb, tensorboard"):
-        report_to("tensorboard,excel", Path("out"))
+        choose_trackers("tensorboard,excel", Path("out"))
 
 
 def test_a_tracker_that_is_not_installed_is_refused_with_its_package():
     with pytest.raises(TrainError, match="--report-to swanlab needs its package: pip install swanlab"):
-        report_to("swanlab", Path("out"))
+        choose_trackers("swanlab", Path("out"))
 
 
 def test_tensorboards_figures_lie_beside_the_checkpoint(monkeypatch):
     import os
 
-    report_to("tensorboard", Path("checkpoints/sft"))
+    choose_trackers("tensorboard", Path("checkpoints/sft"))
     assert trackers() == ["tensorboard"]
     assert os.environ["TENSORBOARD_LOGGING_DIR"] == "checkpoints/tensorboard/sft"
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", "elsewhere")
-    report_to("tensorboard", Path("checkpoints/grpo"))
+    choose_trackers("tensorboard", Path("checkpoints/grpo"))
     assert os.environ["TENSORBOARD_LOGGING_DIR"] == "elsewhere"
