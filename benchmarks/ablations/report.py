@@ -26,7 +26,7 @@ and evaluates every arm of an experiment; `{COMMAND} --docs docs data/ablations`
 questions and its training are described in [learning proof](learning_proof.md).
 
 The seed is the unit: arms are compared within a seed, the interval is Student's 95 % interval of the mean difference
-over seeds, and the sign test counts seeds. *Shown* means that the whole interval lies on the side that the paper says.
+over seeds, and the sign test (p) counts seeds. *Shown*: the whole interval lies on the side that the paper says.
 All seeds are fresh: nothing was tuned on them. With three seeds only large effects can be shown, and the sign test
 cannot be below 0.25. A miniature that shows nothing says nothing against a paper.
 """
@@ -75,15 +75,14 @@ def section(experiment: Experiment, figures: Figures) -> str:
     lines = [
         f"## {experiment.title}",
         "",
-        f"{_where(experiment)}: {experiment.row.figures}.",
+        f"`{experiment.name}`; {_where(experiment)}: {experiment.row.figures}.",
         *([experiment.note] if experiment.note else []),
-        f"`{COMMAND} {experiment.name} data/ablations`",
         "",
         table(experiment, figures),
         "",
-        *(comparison_line(one, compared(one, figures), experiment) for one in experiment.comparisons),
+        *(comparison_line(one, compared(one, figures)) for one in experiment.comparisons),
         "",
-        f"![{experiment.title}: a point per seed, the bar their mean](images/{experiment.name}.png)",
+        f"![A point per seed, the bar their mean](images/{experiment.name}.png)",
         "",
     ]
     return "\n".join(lines)
@@ -114,18 +113,17 @@ def compared(comparison: Comparison, figures: Figures) -> Paired:
     return paired(arm, against)
 
 
-def comparison_line(comparison: Comparison, result: Paired, experiment: Experiment) -> str:
+def comparison_line(comparison: Comparison, result: Paired) -> str:
     """One list item: the difference, its interval, by seed, the sign test, and what follows."""
     measure = MEASURES[comparison.measure]
-    says = {arm.name: arm.name for arm in experiment.arms}
     differences = ", ".join(_difference(value, is_share=measure.is_share) for value in result.differences.values())
     ends = [_difference(end, is_share=measure.is_share) for end in (result.low, result.high)]
     interval = f"; 95 % {ends[0]} to {ends[1]}" if math.isfinite(result.low) else ""
     unit = " points" if measure.is_share else ""
     return (
-        f"- **{result.verdict(comparison.expected)}:** {says[comparison.arm]} has {comparison.expected} than "
-        f"{says[comparison.against]} of *{measure.label}*: {_difference(result.mean, is_share=measure.is_share)}{unit} "
-        f"(by seed {differences}{interval}; sign test p = {result.p_sign:.2g})"
+        f"- **{result.verdict(comparison.expected)}:** {comparison.arm} has {comparison.expected} than "
+        f"{comparison.against} of *{measure.label}*: {_difference(result.mean, is_share=measure.is_share)}{unit} "
+        f"(by seed {differences}{interval}; p = {result.p_sign:.2g})"
     )
 
 

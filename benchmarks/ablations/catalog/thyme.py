@@ -84,7 +84,8 @@ TABLE_6 = Experiment(
     FEW,
     "One row in fifteen is a sum, which code computes; of the others half look at a wrong place first and correct "
     "themselves. The paper finds no significant gain of annealing in accuracy, and code for computing that is written "
-    "more often.",
+    "more often. Here annealing is the only time that the model sees sums: "
+    "40 steps do not teach them.",
 )
 TABLE_7 = Experiment(
     "thyme_table_7",
