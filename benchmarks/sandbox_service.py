@@ -10,13 +10,9 @@ import argparse
 import asyncio
 import base64
 import io
-import re
-import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import aiohttp
 import numpy as np
@@ -25,6 +21,7 @@ from mcp import Client, MCPError
 from PIL import Image
 
 from sandbox import SandboxPool
+from tests.served import served
 
 EMPTY = "pass"
 CROP = "display(Image.open(image_path).crop((200, 300, 600, 600)))"
@@ -51,19 +48,6 @@ def cpu_seconds(process: psutil.Process) -> float:
     """Of the process and of all below it, which live as long as their session does."""
     times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
     return sum(one.user + one.system for one in times)
-
-
-@contextmanager
-def served() -> Iterator[tuple[str, psutil.Process]]:
-    command = [str(Path(sys.executable).with_name("darkroom")), "sandbox", "serve", "--port", "0", "--sessions", "1000"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        found = re.search(r"http://[\d.:]+", process.stderr.readline())
-        assert found is not None
-        try:
-            yield found[0], psutil.Process(process.pid)
-        finally:
-            process.terminate()
 
 
 async def opened(address: str, data: bytes) -> str:
@@ -138,7 +122,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=300, help="calls of one client for the CPU times")
     options = parser.parse_args()
     data = photo()
-    with served() as (address, process):
+    with served("sandbox", "serve", "--sessions", "1000") as (serving, address):
+        process = psutil.Process(serving.pid)
         for name, code in (("empty", EMPTY), ("crop", CROP)):
             base = in_process(data, code, options.repeat)
             print(f"{name}: in process {base * 1e3:.2f} ms")

@@ -11,13 +11,11 @@ from typing import Annotated
 import typer
 
 from pipelines.models.protocols import PROTOCOLS
+from pipelines.services import LOOPBACK, TOKEN_VARIABLE
 from sandbox import Limits, SandboxPool
-from sandbox.errors import SandboxError
+from sandbox.errors import SandboxError, UserError
 from sandbox.protections import TIER_VARIABLE
 from sandbox.terminal import SafeConsole
-
-TOKEN_VARIABLE = "DARKROOM_SERVICE_TOKEN"
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def serve_sandbox(
@@ -75,13 +73,13 @@ def serve_sandbox(
                     asyncio.run(service.over_stdio(image or [], protocol))
                 else:
                     service.over_http(host, port, token, say=partial(console.print, markup=False, soft_wrap=True))
-    except (SandboxError, OSError) as error:
+    except (SandboxError, UserError) as error:
         fail(console, str(error))
 
 
 def require_token(console: SafeConsole, host: str, token: str) -> None:
     """Ends the command where other machines would be let in without a token."""
-    if host not in _LOOPBACK and not token:
+    if host not in LOOPBACK and not token:
         fail(console, f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
 
 

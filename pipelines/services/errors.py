@@ -2,6 +2,11 @@
 
 from typing import Literal
 
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from sandbox.errors import UserError
+
 Kind = Literal[
     "unauthorized",
     "invalid_request",
@@ -26,7 +31,7 @@ STATUS: dict[Kind, int] = {
 a trainer leaves the rollout out."""
 
 
-class ServiceError(Exception):
+class ServiceError(UserError):
     """An error with its type."""
 
     def __init__(self, kind: Kind, message: str) -> None:
@@ -37,3 +42,10 @@ class ServiceError(Exception):
     def body(self) -> dict[str, dict[str, str]]:
         """As JSON: ``{"error": {"type": …, "message": …}}``."""
         return {"error": {"type": self.kind, "message": str(self)}}
+
+
+def invalid(error: ValidationError | RequestValidationError, *, of: str = "the request") -> ServiceError:
+    """What pydantic found first, and where. What was sent is not repeated: it may be images."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
+    return ServiceError("invalid_request", f"{where or of}: {first['msg'].removeprefix('Value error, ')}")

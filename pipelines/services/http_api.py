@@ -11,20 +11,21 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import FastAPI, Response
-from fastapi.responses import JSONResponse
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pipelines.services.errors import STATUS, ServiceError
-from pipelines.services.listening import LOOPBACK, answer_errors, guarded
+from pipelines.services import LOOPBACK
+from pipelines.services.errors import ServiceError
+from pipelines.services.files import encoded
+from pipelines.services.listening import answer_errors, guarded, refusal
 from pipelines.services.mcp_server import sandbox_server
-from pipelines.services.png import encoded
+from pipelines.services.observation_parts import ObservationPart
 from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from pipelines.services.tools import TOOLS, SandboxTool, description
 from sandbox.metrics import PoolCollector
@@ -46,14 +47,6 @@ class AppliedEdit(BaseModel):
     kind: str
     before: str
     after: str
-
-
-class ObservationPart(BaseModel):
-    """A piece of what a model reads: text, or the number of an image in ``images``, counted from 0."""
-
-    type: Literal["text", "image"]
-    text: str | None = None
-    image: int | None = None
 
 
 class ToolResult(BaseModel):
@@ -88,24 +81,19 @@ def service(
     most_mb: int = 64,
     compression: int = 0,
 ) -> ASGIApp:
-    """The application: ``guarded`` by ``host``, ``token`` and ``most_mb``. ``compression``: of the images' PNG."""
+    """The application, ``guarded``. ``most_mb``: of a request; ``compression``: of the images' PNG."""
     server = sandbox_server(sessions, version=version, compression=compression)
     mcp = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=most_mb << 20)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        idle = asyncio.create_task(sessions.end_idle())
-        async with mcp.run():
-            try:
-                yield
-            finally:
-                idle.cancel()
-                await sessions.close_all()
+        async with sessions.registry.running(), mcp.run():
+            yield
 
-    app = FastAPI(title="Darkroom: the sandbox", version=version, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(title="Darkroom: the sandbox", version=version, lifespan=lifespan, max_body_size=most_mb << 20)
     answer_errors(app)
     _routes(app, sessions, version, compression)
-    return guarded(_WithMcp(app, sessions, mcp.handle_request), host=host, token=token, most_mb=most_mb)
+    return guarded(_WithMcp(app, sessions, mcp.handle_request), host=host, token=token)
 
 
 def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) -> None:
@@ -114,7 +102,7 @@ def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) ->
 
     @app.get("/health")
     async def health() -> Health:
-        return Health(version=version, sessions=len(sessions), most_sessions=sessions.most_open)
+        return Health(version=version, sessions=len(sessions.registry), most_sessions=sessions.registry.most_open)
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
@@ -125,14 +113,14 @@ def _routes(app: FastAPI, sessions: Sessions, version: str, compression: int) ->
         """Open a session over a task's images and videos."""
         name = await sessions.open(task)
         return SessionOpened(
-            session=name, tools=[tool.tool for tool in sessions.get(name).tools], mcp=f"/sessions/{name}/mcp"
+            session=name, tools=[tool.tool for tool in sessions.registry.get(name).tools], mcp=f"/sessions/{name}/mcp"
         )
 
     @app.delete("/sessions/{session}", status_code=204)
     async def close_session(session: str) -> None:
         """End a session."""
-        sessions.get(session)
-        await sessions.close(session)
+        sessions.registry.get(session)
+        await sessions.registry.close(session)
 
     for tool in TOOLS:
         call = _call(sessions, tool, compression)
@@ -155,16 +143,12 @@ def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Call
 
 async def _shown(outcome: ToolOutcome, compression: int) -> ToolResult:
     record = outcome.observation
-    parts = [
-        ObservationPart(type="text", text=part) if isinstance(part, str) else ObservationPart(type="image", image=part)
-        for part in outcome.parts
-    ]
     return ToolResult(
         status=record.status,
         text=record.text,
         error=record.error,
         images=await encoded(outcome.images, compression=compression),
-        parts=parts,
+        parts=ObservationPart.of(outcome.parts),
         edits=[AppliedEdit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
         seconds=outcome.seconds,
         broken=outcome.broken,
@@ -186,8 +170,8 @@ class _WithMcp:
         if match["session"]:
             scope["path_params"] = {"session": match["session"]}
             try:
-                self._sessions.get(match["session"])
+                self._sessions.registry.get(match["session"])
             except ServiceError as error:
-                await JSONResponse(error.body, STATUS[error.kind])(scope, receive, send)
+                await refusal(error)(scope, receive, send)
                 return
         await self._mcp(scope, receive, send)

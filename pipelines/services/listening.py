@@ -1,25 +1,26 @@
 """What the services' applications have around them: a token, limits, an address, and an end."""
 
+import os
 import secrets
 import signal
 import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pipelines.services.errors import STATUS, ServiceError
+from pipelines.services import LOOPBACK
+from pipelines.services.errors import STATUS, ServiceError, invalid
+from sandbox.errors import UserError
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 STOP_SECONDS = 15
 """So long requests that run may go on after the signal to stop."""
 
@@ -28,29 +29,37 @@ def answer_errors(app: FastAPI) -> None:
     """Every error that ``app`` answers is a ``ServiceError`` as JSON."""
     app.add_exception_handler(ServiceError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _not_served)
 
 
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, ServiceError)
+def refusal(error: ServiceError) -> Response:
+    """The response that says so."""
     headers = {"Retry-After": "1"} if error.kind == "too_busy" else None
     return JSONResponse(error.body, STATUS[error.kind], headers)
 
 
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return refusal(error)
+
+
 def _invalid(_: Request, error: Exception) -> Response:
-    """FastAPI's own answer would repeat what was sent, images included."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the request"
-    return _refused(_, ServiceError("invalid_request", f"{where}: {first['msg'].removeprefix('Value error, ')}"))
+    return refusal(invalid(error))
 
 
-def guarded(app: ASGIApp, *, host: str, token: str, most_mb: int) -> ASGIApp:
-    """``app`` for clients that bring ``token`` (empty: for all), with bodies of at most so many MiB.
+def _not_served(_: Request, error: Exception) -> Response:
+    """A path or a method that there is not."""
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": {"type": "invalid_request", "message": error.detail}}, error.status_code)
+
+
+def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:
+    """``app`` for clients that bring ``token`` (empty: for all).
 
     On this machine's own address it answers to no other name, so that no page in a browser reaches it under a name of
     its own.
     """
-    app = RequestBodyLimitMiddleware(app, most_mb << 20)
     if token:
         app = _WithToken(app, token)
     return TrustedHostMiddleware(app, list(LOOPBACK)) if host in LOOPBACK else app
@@ -67,25 +76,23 @@ class _WithToken:
             brought = Headers(scope=scope).get("authorization", "").encode()
             if not secrets.compare_digest(brought, self._expected):
                 error = ServiceError("unauthorized", "expected the header Authorization: Bearer TOKEN")
-                await JSONResponse(error.body, STATUS[error.kind])(scope, receive, send)
+                await refusal(error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
 
 def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C; ``ready`` gets the address. Raises ``OSError`` where the port is taken."""
+    """Serves until SIGTERM or Ctrl-C; ``ready`` gets the address. Raises ``UserError`` where the port is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise UserError(
+            f"cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}; choose another --port"
+        ) from error
+    with listening:
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=STOP_SECONDS)
         ready(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when all is answered
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])
-
-
-def toolkit_version() -> str:
-    """Darkroom's; 0 where it is not installed as a package."""
-    try:
-        return version("darkroom-toolkit")
-    except PackageNotFoundError:
-        return "0"

@@ -22,9 +22,11 @@ from mcp_types import (
 from mcp_types import Tool as ToolDescription
 from pydantic import ValidationError
 
-from pipelines.services.errors import ServiceError
-from pipelines.services.png import encoded
-from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome, without_marker
+from pipelines.models.protocols import PROTOCOLS, Protocol
+from pipelines.services.errors import ServiceError, invalid
+from pipelines.services.files import encoded
+from pipelines.services.observation_parts import without_marker
+from pipelines.services.sessions import OpenRequest, Sessions, ToolOutcome
 from pipelines.services.tools import TOOLS, SandboxTool, description
 
 OPEN, CLOSE = "open_session", "close_session"
@@ -48,7 +50,7 @@ def sandbox_server(
     ) -> ListToolsResult:
         name = _session_of_path(context) or session
         if name is not None:
-            return ListToolsResult(tools=[_described(tool) for tool in sessions.get(name).tools])
+            return ListToolsResult(tools=[_described(tool) for tool in sessions.registry.get(name).tools])
         tools = [_described(tool, with_session=True) for tool in TOOLS]
         return ListToolsResult(tools=[_OPEN, *tools, _CLOSE])
 
@@ -60,10 +62,10 @@ def sandbox_server(
             if name is None:
                 name = str(arguments.pop("session", ""))
                 if params.name == CLOSE:
-                    sessions.get(name)
-                    await sessions.close(name)
+                    sessions.registry.get(name)
+                    await sessions.registry.close(name)
                     return _said("closed")
-            protocol = sessions.get(name).task.protocol
+            protocol = PROTOCOLS[sessions.registry.get(name).task.protocol]
             return await _shown(await sessions.call(name, params.name, arguments), protocol, compression)
         except ServiceError as error:
             return CallToolResult(
@@ -84,17 +86,16 @@ async def _opened(sessions: Sessions, arguments: dict[str, Any]) -> CallToolResu
     try:
         task = OpenRequest.model_validate(arguments)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ServiceError("invalid_request", f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise invalid(error) from error
     name = await sessions.open(task)
-    tools = [tool.tool for tool in sessions.get(name).tools]
+    tools = [tool.tool for tool in sessions.registry.get(name).tools]
     return CallToolResult(
         content=[TextContent(text=json.dumps({"session": name, "tools": tools}))],
         structured_content={"session": name, "tools": tools},
     )
 
 
-async def _shown(outcome: ToolOutcome, protocol: str, compression: int) -> CallToolResult:
+async def _shown(outcome: ToolOutcome, protocol: Protocol, compression: int) -> CallToolResult:
     images = await encoded(outcome.images, compression=compression)
     content: list[ContentBlock] = []
     for part in without_marker(outcome.parts, protocol):

@@ -7,9 +7,10 @@ from pathlib import Path
 from mcp.server.stdio import stdio_server
 
 from pipelines.services.http_api import service
-from pipelines.services.listening import listen, toolkit_version
+from pipelines.services.listening import listen
 from pipelines.services.mcp_server import sandbox_server
 from pipelines.services.sessions import OpenRequest, Sessions
+from pipelines.storage.stage import code_version
 from sandbox import SandboxPool
 
 
@@ -25,13 +26,13 @@ class Service:
     compression: int
 
     def over_http(self, host: str, port: int, token: str, *, say: Callable[[str], None]) -> None:
-        """Serves MCP and JSON until SIGTERM or Ctrl-C. Raises ``OSError`` where the port is taken, ``SandboxError``
+        """Serves MCP and JSON until SIGTERM or Ctrl-C. Raises ``UserError`` where the port is taken, ``SandboxError``
         where this machine cannot run the sandbox."""
         with self.pool.group():  # a machine that cannot protect itself must not say that it serves
             pass
         app = service(
             self._sessions(),
-            version=toolkit_version(),
+            version=code_version(),
             host=host,
             token=token,
             most_mb=self.most_mb,
@@ -43,13 +44,14 @@ class Service:
     async def over_stdio(self, images: Sequence[Path], protocol: str) -> None:
         """One client over standard input and output, with a session over ``images``."""
         sessions = self._sessions()
-        session = await sessions.open(OpenRequest(protocol=protocol, images=[path.read_bytes() for path in images]))  # type: ignore[arg-type]
-        server = sandbox_server(sessions, version=toolkit_version(), compression=self.compression, session=session)
+        task = OpenRequest.model_validate({"protocol": protocol, "images": [path.read_bytes() for path in images]})
+        session = await sessions.open(task)
+        server = sandbox_server(sessions, version=code_version(), compression=self.compression, session=session)
         try:
             async with stdio_server() as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
         finally:
-            await sessions.close_all()
+            await sessions.registry.close(session)
 
     def _sessions(self) -> Sessions:
         return Sessions(

@@ -1,24 +1,23 @@
 """The sessions of a service: opened with a task's images, named by a secret, ended when they were idle for long."""
 
 import asyncio
-import base64
-import binascii
-import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from PIL import Image
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import sandbox
-from pipelines.models.messages import ImagePart, Text
 from pipelines.models.observations import observed
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.records import ImageRef, Observation
-from pipelines.services.errors import ServiceError
+from pipelines.services.errors import ServiceError, invalid
+from pipelines.services.files import EncodedFile
+from pipelines.services.observation_parts import numbered
+from pipelines.services.registry import Registry
 from pipelines.services.tools import SandboxTool, Size, tool_of, tools_for
 from sandbox import (
     Group,
@@ -36,22 +35,6 @@ COUNTED = ("figure ", "display ")
 """How images are named that ``crop_image`` counts; those that code saved have a file's name."""
 
 
-def _decoded(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("expected base64 or a data URL")
-    payload = value.partition(",")[2] if value.startswith("data:") else value
-    try:
-        return base64.b64decode(payload, validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"not base64: {error}") from error
-
-
-Encoded = Annotated[bytes, BeforeValidator(_decoded, json_schema_input_type=str)]
-"""A file as base64, or as a data URL."""
-
-
 class OpenRequest(BaseModel):
     """What a session is opened with."""
 
@@ -59,8 +42,8 @@ class OpenRequest(BaseModel):
     protocol: Literal["thyme", "pyvision", "tool_call"] = Field(
         default="thyme", description="Of observations and tools."
     )
-    images: list[Encoded] = Field(default=[], max_length=64, description="Image files, base64 or data URLs.")
-    videos: list[Encoded] = Field(default=[], max_length=64, description="Video files, base64 or data URLs.")
+    images: list[EncodedFile] = Field(default=[], max_length=64, description="Image files, base64 or data URLs.")
+    videos: list[EncodedFile] = Field(default=[], max_length=64, description="Video files, base64 or data URLs.")
     names: list[str] = Field(default=[], max_length=64, description="What the prompt calls the images.")
     seed: int = Field(default=0, ge=0, lt=2**63, description="Of everything that programs draw by chance.")
     special_tokens: list[str] = Field(
@@ -103,45 +86,38 @@ class OpenSession:
             self.sizes += [image.pixels.size for image in observation.images if image.name.startswith(COUNTED)]
 
     @property
+    def busy(self) -> bool:
+        """Whether a call runs or waits."""
+        return self.n_calls > 0
+
+    async def close(self) -> None:
+        """Ends it. A call that runs ends as ``killed``."""
+        await asyncio.shield(asyncio.to_thread(self.group.close))
+
+    @property
     def tools(self) -> tuple[type[SandboxTool], ...]:
         """Those that it offers."""
         return tools_for(self.task.protocol, n_images=len(self.task.images), n_videos=len(self.task.videos))
 
 
 class Sessions:
-    """All sessions of one pool.
-
-    ``most_open`` sessions at a time, ``most_waiting`` calls of all of them; beyond that clients are refused.
-    One without a call for ``idle_seconds`` ends.
-    """
+    """All sessions of one pool: the ``registry`` of those that are open, and at most ``most_waiting`` calls of them."""
 
     def __init__(
         self, pool: SandboxPool, *, most_open: int = 256, most_waiting: int = 1024, idle_seconds: float = 600.0
     ) -> None:
-        self.pool, self.most_open, self.most_waiting, self.idle_seconds = pool, most_open, most_waiting, idle_seconds
-        self._open: dict[str, OpenSession] = {}
-        self._n_opening = 0
+        self.pool, self.most_waiting = pool, most_waiting
+        self.registry = Registry[OpenSession]("session", most_open=most_open, idle_seconds=idle_seconds)
         self._n_calls = 0
-
-    def __len__(self) -> int:
-        return len(self._open)
 
     async def open(self, task: OpenRequest) -> str:
         """Opens a session; returns its name.
 
         Raises ``ServiceError``: too_busy, unreadable_image, request_too_large, invalid_request, infrastructure_failed.
         """
-        if len(self._open) + self._n_opening >= self.most_open:
-            raise ServiceError("too_busy", f"{self.most_open} sessions are open, the most there may be: end some")
-        self._n_opening += 1
-        try:
-            with _sandbox_errors():
-                opened = await self._opened(task)
-        finally:
-            self._n_opening -= 1
-        name = secrets.token_urlsafe(18)
-        self._open[name] = opened
-        return name
+        self.registry.require_room()
+        with _sandbox_errors():
+            return await self.registry.add(self._opened(task))
 
     async def _opened(self, task: OpenRequest) -> OpenSession:
         group = await self.pool.agroup(task.images, videos=task.videos, names=task.names)
@@ -153,29 +129,17 @@ class Sessions:
             raise
         return OpenSession(task, group, session, sizes)
 
-    def get(self, name: str) -> OpenSession:
-        """Raises ``ServiceError`` (unknown_session)."""
-        opened = self._open.get(name)
-        if opened is None:
-            raise ServiceError(
-                "unknown_session",
-                f"no such session: it was closed, or without a call for {self.idle_seconds:g} s, or never opened here",
-            )
-        return opened
-
     async def call(self, name: str, tool: str, arguments: Any) -> ToolOutcome:
         """Runs a tool of a session, after its earlier calls.
 
         Raises ``ServiceError``: unknown_session, unknown_tool, invalid_request, too_busy, infrastructure_failed.
         """
-        opened = self.get(name)
+        opened = self.registry.get(name)
         chosen = tool_of(tool, opened.tools)
         try:
             request = chosen.model_validate(arguments)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or tool
-            raise ServiceError("invalid_request", f"{tool}: {where}: {first['msg']}") from error
+            raise invalid(error, of=tool) from error
         if self._n_calls >= self.most_waiting:
             raise ServiceError("too_busy", f"{self.most_waiting} calls wait, the most that may: ask again in a second")
         self._n_calls += 1
@@ -193,33 +157,15 @@ class Sessions:
         with _sandbox_errors():
             observation = await opened.session.arun(program)
         if opened.session.lost:
-            await self.close(name)
+            await self.registry.close(name)
             raise ServiceError(
                 "infrastructure_failed", f"the session is gone: {observation.error or 'no reason given'}"
             )
         record = observed(observation, opened.task.special_tokens, ref=_unnamed)
         opened.count(observation)
         images = tuple(image.pixels for image in observation.images)[: len(record.images)]
-        parts = _parts(opened.task.protocol, record)
+        parts = numbered(PROTOCOLS[opened.task.protocol], record)
         return ToolOutcome(record, images, parts, observation.seconds, observation.broken, observation.n_over_limit)
-
-    async def close(self, name: str) -> None:
-        """Ends a session; nothing happens where there is none. A call that runs in it ends as ``killed``."""
-        opened = self._open.pop(name, None)
-        if opened is not None:
-            await asyncio.shield(asyncio.to_thread(opened.group.close))
-
-    async def end_idle(self) -> None:
-        """Ends sessions that were idle for long, for ever."""
-        while True:
-            await asyncio.sleep(min(self.idle_seconds / 4, 10.0))
-            oldest = time.monotonic() - self.idle_seconds
-            for name in [name for name, opened in self._open.items() if not opened.n_calls and opened.used < oldest]:
-                await self.close(name)
-
-    async def close_all(self) -> None:
-        """Ends all sessions."""
-        await asyncio.gather(*map(self.close, list(self._open)))
 
 
 async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
@@ -242,29 +188,6 @@ async def _set_up(session: Session, task: OpenRequest) -> list[Size]:
 
 def _unnamed(image: Image.Image) -> ImageRef:
     return ImageRef("", image.width, image.height, image.mode, "PNG")
-
-
-def _parts(protocol: str, record: Observation) -> tuple[str | int, ...]:
-    numbers = iter(range(len(record.images)))
-    parts: list[str | int] = []
-    for part in PROTOCOLS[protocol].wrap(record):
-        if isinstance(part, Text):
-            parts.append(part.text)
-        elif isinstance(part, ImagePart):
-            parts.append(next(numbers))
-    return tuple(parts)
-
-
-def without_marker(parts: Sequence[str | int], protocol: str) -> list[str | int]:
-    """The parts without the tag around them, which is the client's to write."""
-    marker = PROTOCOLS[protocol].marker
-    first, *others = parts
-    if isinstance(first, str):
-        first = first.removeprefix(f"<{marker}>").removeprefix("\n")
-    *inner, last = [first, *others]
-    if isinstance(last, str):
-        last = last.removesuffix(f"</{marker}>")
-    return [part for part in (*inner, last) if part != ""]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The tools of a session: what a client sends, and the program that the sandbox runs for it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
@@ -7,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.models.protocols.tools import crop_line
 from pipelines.services.errors import ServiceError
+from sandbox import Limits
 
 Size = tuple[int, int]
 """Width and height, pixels."""
@@ -14,18 +16,18 @@ _Pixels = Annotated[float, Field(ge=0)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class SandboxTool(BaseModel):
+class SandboxTool(BaseModel, ABC):
     """Arguments of a tool; the docstring of a subclass is what a model reads."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     tool: ClassVar[str]
 
+    @abstractmethod
     def program(self, sizes: Sequence[Size]) -> str:
         """The Python to run. ``sizes`` are of the images that there are, those that programs showed included.
 
         Raises ``ServiceError`` (invalid_request) for an image that there is not.
         """
-        raise NotImplementedError
 
 
 class RunCode(SandboxTool):
@@ -78,7 +80,7 @@ class SelectFrames(SandboxTool):
 
     tool: ClassVar[str] = "select_frames"
     target_frames: list[Annotated[int, Field(ge=0)]] = Field(
-        min_length=1, max_length=64, description="Which frames, counted from 0."
+        min_length=1, max_length=Limits.max_images, description="Which frames, counted from 0."
     )
     target_video: int = Field(default=1, ge=1, le=64, description="Which video, counted from 1.")
 

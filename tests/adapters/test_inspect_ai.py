@@ -7,10 +7,7 @@ import io
 import json
 import re
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +17,8 @@ import pytest
 from PIL import Image
 
 from tests.adapters.conftest import Install
+from tests.json_endpoint import JsonHandler, endpoint
+from tests.served import served
 
 VERSION = "0.3.285"
 PROGRAM = """
@@ -42,14 +41,14 @@ CALLS = [
 ]
 
 
-class Model(BaseHTTPRequestHandler):
+class Model(JsonHandler):
     """Calls the tools in turn; ``asked`` is what it was sent last."""
 
     asked: ClassVar[dict[str, Any]] = {}
 
-    def do_POST(self) -> None:
-        Model.asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        n_answered = sum(message["role"] == "tool" for message in Model.asked["messages"])
+    def answer(self, body: dict[str, Any]) -> Any:
+        Model.asked = body
+        n_answered = sum(message["role"] == "tool" for message in body["messages"])
         message: dict[str, Any] = {"role": "assistant", "content": "done"}
         if n_answered < len(CALLS):
             name, arguments = CALLS[n_answered]
@@ -58,34 +57,19 @@ class Model(BaseHTTPRequestHandler):
         reason = "tool_calls" if "tool_calls" in message else "stop"
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "x", "object": "chat.completion", "created": 1, "model": "model", "usage": usage}
-        data = json.dumps({**head, "choices": [{"index": 0, "message": message, "finish_reason": reason}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+        return {**head, "choices": [{"index": 0, "message": message, "finish_reason": reason}]}
 
 
 @pytest.fixture
 def model() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    with endpoint(Model) as url:
+        yield url
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    command = [str(Path(sys.executable).with_name("darkroom")), "sandbox", "serve", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        found = re.search(r"http://[\d.:]+", process.stderr.readline())
-        assert found is not None
-        yield found[0]
-        process.terminate()
+    with served("sandbox", "serve") as (_, address):
+        yield address
 
 
 def test_its_model_reads_what_the_sandbox_shows(install: Install, address: str, model: str, tmp_path: Path) -> None:

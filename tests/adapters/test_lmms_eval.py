@@ -8,13 +8,11 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import random
 import re
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,8 @@ from PIL import ImageDraw
 
 from pipelines.models.protocols import Thyme
 from tests.adapters.conftest import Install
+from tests.json_endpoint import JsonHandler, endpoint
+from tests.served import served
 from tests.train.evaluation.conftest import TARGET, desert
 from tests.train.evaluation.test_endpoint import COLOURS
 from train.evaluate import evaluate
@@ -41,34 +41,19 @@ LOOK = Thyme().write_round(
 )
 
 
-class Handler(BaseHTTPRequestHandler):
-    """A model that crops the sign, and says the letter of its colour."""
+class Model(JsonHandler):
+    """Crops the sign, and says the letter of its colour."""
 
-    def do_GET(self) -> None:
-        self.reply({"object": "list", "data": []})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def answer(self, body: dict[str, Any]) -> Any:
         user = [part for message in body["messages"] if message["role"] == "user" for part in message["content"]]
         images = [part["image_url"]["url"] for part in user if part["type"] == "image_url"]
         text = "".join(part.get("text", "") for part in user)
-        said = LOOK if len(images) == 1 else answer(images[-1], text)
+        said = LOOK if len(images) == 1 else letter_of(images[-1], text)
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        self.reply({"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage})
-
-    def reply(self, value: Any) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+        return {"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage}
 
 
-def answer(url: str, text: str) -> str:
+def letter_of(url: str, text: str) -> str:
     crop = Pillow.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
     mean = np.asarray(crop, float).mean(axis=(0, 1))
     colour = min(COLOURS, key=lambda name: np.abs(mean - COLOURS[name]).sum())
@@ -78,22 +63,15 @@ def answer(url: str, text: str) -> str:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    with endpoint(Model) as url:
+        yield url
 
 
 @pytest.fixture
 def agent(url: str, tmp_path: Path) -> Iterator[str]:
-    command = [str(Path(sys.executable).with_name("darkroom")), "agent", "serve", "--url", url, "--model", "colours"]
-    home = {"DARKROOM_HOME": str(tmp_path / "home"), "PATH": "/usr/bin:/bin"}
-    with subprocess.Popen([*command, "--port", "0"], env=home, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        address = re.search(r"http://[\d.:]+/v1", process.stderr.readline())
-        assert address is not None
-        yield address[0]
-        process.terminate()
+    home = {**os.environ, "DARKROOM_HOME": str(tmp_path / "home")}
+    with served("agent", "serve", "--url", url, "--model", "colours", env=home) as (_, address):
+        yield address
 
 
 @pytest.fixture

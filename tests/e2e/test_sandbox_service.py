@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from mcp import Client, StdioServerParameters
 from PIL import Image
+
+from tests.served import served
 
 Start = Callable[..., "Served"]
 
@@ -35,27 +37,14 @@ class Served:
 
 
 @pytest.fixture
-def start(root: Path, clean_environment: dict[str, str]) -> Iterator[Start]:
-    running: list[subprocess.Popen[str]] = []
+def start(clean_environment: dict[str, str]) -> Iterator[Start]:
+    with ExitStack() as running:
 
-    def begin(*arguments: str, **environment: str) -> Served:
-        command = ["darkroom", "sandbox", "serve", "--port", "0", *arguments]
-        process = subprocess.Popen(
-            command, cwd=root, env={**clean_environment, **environment}, stderr=subprocess.PIPE, text=True
-        )
-        running.append(process)
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+", line)
-        assert found, line + process.stderr.read()
-        return Served(process, found[0])
+        def begin(port: int = 0, **environment: str) -> Served:
+            env = {**clean_environment, **environment}
+            return Served(*running.enter_context(served("sandbox", "serve", env=env, port=port)))
 
-    yield begin
-    for process in running:
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
+        yield begin
 
 
 def photo(seed: int) -> tuple[str, np.ndarray]:
@@ -89,14 +78,14 @@ def test_64_clients_of_mcp_at_once_lose_nothing_and_see_nothing_of_one_another(s
 
 def test_a_client_goes_on_after_the_service_was_killed_and_started_again(start: Start) -> None:
     first = start()
-    port = first.address.rsplit(":", 1)[1]
+    port = int(first.address.rsplit(":", 1)[1])
     session = first.open()
     assert first.run(session, "print(1)").json()["text"] == "1\n"
     first.process.kill()
     first.process.wait()
     with pytest.raises(httpx.TransportError):
         first.run(session, "print(1)")
-    again = start("--port", port)
+    again = start(port)
     lost = again.run(session, "print(1)")
     assert (lost.status_code, lost.json()["error"]["type"]) == (404, "unknown_session")
     assert again.run(again.open(), "print(2)").json()["text"] == "2\n"
@@ -139,7 +128,7 @@ def test_a_port_that_is_taken_is_one_line(start: Start, run: Callable[..., subpr
     port = start().address.rsplit(":", 1)[1]
     refused = run("darkroom", "sandbox", "serve", "--port", port, check=False)
     assert refused.returncode == 1
-    assert "Address already in use" in refused.stderr
+    assert "Address already in use; choose another --port" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pipelines.generation.sandbox_sessions import Sandboxes
 from pipelines.models.policies import PolicyUnavailable, RecordedPolicy
 from pipelines.publishing.gallery import write_gallery
 from pipelines.publishing.parquet_shards import write_trajectories
-from pipelines.records import Sample, Trajectory
+from pipelines.records import ImageRef, Sample, Trajectory, to_row
 from pipelines.records.reject_reasons import RETRYABLE, RowError
 from pipelines.services.errors import ServiceError
 from pipelines.storage.workspace import Workspace
@@ -26,7 +27,7 @@ from train.evaluation.questions import Question
 from train.evaluation.rollouts import EvaluatedPolicy, run_rollout, task_of
 
 KEPT = 1000
-"""Trajectories whose pages can be asked for, the latest ones."""
+"""Answers whose pages and images can be asked for, the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +39,13 @@ class Answer:
     trajectory: Trajectory
 
     def as_json(self) -> dict[str, Any]:
-        """The trajectory beside the answer. Images by sha256, at ``/images/SHA256``."""
+        """The trajectory beside the answer, its rounds as datasets have them; images are at ``/images/SHA256``."""
         error = self.rollout.error
         return {
             "id": self.trajectory.trajectory_id,
             "page": f"/trajectories/{self.trajectory.trajectory_id}",
             "error": None if error is None else str(error),
-            "rounds": [
-                {
-                    "thought": turn.thought,
-                    "code": turn.code,
-                    "status": turn.observation.status,
-                    "text": turn.observation.text,
-                    "error": turn.observation.error,
-                    "images": [image.sha256 for image in turn.observation.images],
-                }
-                for turn in self.rollout.rounds
-            ],
+            "rounds": [to_row(turn) for turn in self.rollout.rounds],
             "thought": self.rollout.final_thought,
         }
 
@@ -110,6 +101,16 @@ class Agent:
         while len(self._answers) > KEPT:
             self._answers.popitem(last=False)
         return answer
+
+    def image(self, sha256: str) -> ImageRef:
+        """An image of an answer that is kept. Raises ``ServiceError`` (unknown_session)."""
+        answers = self._answers.values()
+        shown = (image for answer in answers for turn in answer.rollout.rounds for image in turn.observation.images)
+        asked = (image for answer in answers for image in answer.trajectory.images)
+        found = next((image for image in chain(shown, asked) if image.sha256 == sha256), None)
+        if found is None:
+            raise ServiceError("unknown_session", f"no image of that name in the last {KEPT} answers")
+        return found
 
     async def page(self, name: str) -> str:
         """A trajectory as a page. Raises ``ServiceError`` (unknown_session) where it is not kept."""

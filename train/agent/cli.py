@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from pipelines.services.cli import TOKEN_VARIABLE, require_extra, require_token
+from pipelines.services import TOKEN_VARIABLE
+from pipelines.services.cli import require_extra, require_token
 from sandbox.terminal import SafeConsole
 from train.agent.settings import AgentSettings
-from train.runs import TrainError
 from train.runs.command_line import Values, guarded, takes_settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -48,7 +48,8 @@ def serve(
     require_token(console, host, token)
     require_extra(console)
     with guarded():
-        from pipelines.services.listening import listen, toolkit_version
+        from pipelines.services.listening import listen
+        from pipelines.storage.stage import code_version
         from pipelines.storage.workspace import Workspace
         from train.agent.answers import check
         from train.agent.http_api import application
@@ -56,9 +57,6 @@ def serve(
         chosen = AgentSettings(**settings)
         with Workspace.from_environment() as workspace:
             asyncio.run(check(chosen, workspace))
-            app = application(chosen, workspace, version=toolkit_version(), host=host, token=token, most_mb=most_mb)
+            app = application(chosen, workspace, version=code_version(), host=host, token=token, most_mb=most_mb)
             words = f"/v1 answers as {chosen.model}; Ctrl-C stops it"
-            try:
-                listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))
-            except OSError as error:
-                raise TrainError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port") from error
+            listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))

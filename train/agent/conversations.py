@@ -1,15 +1,14 @@
 """Chat completions as benchmark tools request them, and the question that one asks."""
 
-import base64
-import binascii
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from pipelines.records import ImageRef, Sample, Truth, VideoRef
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import RowError
 from pipelines.services.errors import ServiceError
+from pipelines.services.files import decoded
 from pipelines.storage.images import ImageStore
 
 SOURCE = "agent"
@@ -51,7 +50,6 @@ class StreamOptions(BaseModel):
 class ChatRequest(BaseModel):
     """A chat completion. Sampling is the service's own: ``temperature``, ``max_tokens`` and others are ignored."""
 
-    model_config = ConfigDict(extra="allow")
     model: str = ""
     messages: list[ChatMessage] = Field(min_length=1)
     n: Annotated[int, Field(ge=1, le=64)] = 1
@@ -98,11 +96,11 @@ def _sample(text: str, images: tuple[ImageRef, ...], videos: tuple[VideoRef, ...
     )
 
 
-def _file(url: Any) -> bytes:
+def _file(url: Url | str | None) -> bytes:
     text = url.url if isinstance(url, Url) else url
-    if not isinstance(text, str) or not text.startswith("data:"):
+    if text is None or not text.startswith("data:"):
         raise ServiceError("invalid_request", "expected a data URL (data:image/png;base64,…): nothing is fetched here")
     try:
-        return base64.b64decode(text.partition(",")[2], validate=True)
-    except binascii.Error as error:
-        raise ServiceError("invalid_request", f"a data URL is not base64: {error}") from error
+        return decoded(text)
+    except ValueError as error:
+        raise ServiceError("invalid_request", f"a data URL is {error}") from error

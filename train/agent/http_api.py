@@ -8,26 +8,25 @@ GET  /health
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from starlette.types import ASGIApp
 
-from pipelines.records import Usage
+from pipelines.models.policies.images import MEDIA_TYPES
+from pipelines.records import Sample, Usage
 from pipelines.services.errors import ServiceError
 from pipelines.services.listening import answer_errors, guarded
-from pipelines.storage.images import ImageMissing
+from pipelines.storage.ledger_requests import all_finished
 from pipelines.storage.workspace import Workspace
 from train.agent.answers import Agent, Answer
 from train.agent.conversations import ChatRequest, question_of
 from train.agent.settings import AgentSettings
 
-_SHA256 = re.compile("[0-9a-f]{64}")
 ALIVE_SECONDS = 10.0
 """Between two comments of a stream whose answer is not there yet: else clients and proxies give up."""
 
@@ -42,16 +41,15 @@ def application(
         async with Agent.open(settings, workspace) as app.state.agent:
             yield
 
-    app = FastAPI(title="Darkroom: an agent", version=version, lifespan=lifespan)
+    app = FastAPI(title="Darkroom: an agent", version=version, lifespan=lifespan, max_body_size=most_mb << 20)
     answer_errors(app)
     _routes(app, version)
-    return guarded(app, host=host, token=token, most_mb=most_mb)
+    return guarded(app, host=host, token=token)
 
 
 def _routes(app: FastAPI, version: str) -> None:
     def agent() -> Agent:
-        found: Agent = app.state.agent
-        return found
+        return cast(Agent, app.state.agent)
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -64,9 +62,9 @@ def _routes(app: FastAPI, version: str) -> None:
     @app.post("/v1/chat/completions")
     async def chat_completions(request: ChatRequest) -> Response:
         sample = await asyncio.to_thread(question_of, request, agent().workspace.images)
-        answers = asyncio.ensure_future(_answers(agent(), request, sample))
+        answers = _answers(agent(), request, sample)
         if request.stream:
-            events = _events(agent().name, request, answers)
+            events = _events(agent().name, request, asyncio.ensure_future(answers))
             return StreamingResponse(events, media_type="text/event-stream")
         return JSONResponse(_completion(agent().name, await answers))
 
@@ -76,17 +74,13 @@ def _routes(app: FastAPI, version: str) -> None:
 
     @app.get("/images/{sha256}")
     async def image(sha256: str) -> Response:
-        try:
-            if not _SHA256.fullmatch(sha256):
-                raise ImageMissing(sha256)
-            data = await asyncio.to_thread(agent().workspace.images.read, sha256)
-        except ImageMissing as error:
-            raise ServiceError("unknown_session", "no such image") from error
-        return Response(data, media_type="application/octet-stream")
+        ref = agent().image(sha256)
+        data = await asyncio.to_thread(agent().workspace.images.read, ref)
+        return Response(data, media_type=MEDIA_TYPES.get(ref.format, "image/png"))
 
 
-async def _answers(agent: Agent, request: ChatRequest, sample: Any) -> list[Answer]:
-    return list(await asyncio.gather(*(agent.answer(sample, number, request.seed) for number in range(request.n))))
+async def _answers(agent: Agent, request: ChatRequest, sample: Sample) -> list[Answer]:
+    return await all_finished(*(agent.answer(sample, number, request.seed) for number in range(request.n)))
 
 
 def _completion(model: str, answers: Sequence[Answer]) -> dict[str, Any]:
@@ -117,10 +111,7 @@ def _usage(answers: Sequence[Answer]) -> dict[str, int]:
 async def _events(model: str, request: ChatRequest, answers: "asyncio.Future[list[Answer]]") -> AsyncIterator[str]:
     """The answers as one piece each, when they are there."""
     try:
-        while not answers.done():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(answers), ALIVE_SECONDS)
-                break
+        while not (await asyncio.wait({answers}, timeout=ALIVE_SECONDS))[0]:
             yield ": an answer is being worked on\n\n"
         made = await answers
     except ServiceError as error:

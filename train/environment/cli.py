@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from pipelines.services.cli import TOKEN_VARIABLE, require_extra, require_token
+from pipelines.services import TOKEN_VARIABLE
+from pipelines.services.cli import require_extra, require_token
 from sandbox.terminal import SafeConsole
 from train.rl.settings import JudgeOptions
-from train.runs import TrainError
 from train.runs.command_line import Values, guarded, takes_settings
 
 app = typer.Typer(no_args_is_help=True)
@@ -56,7 +56,8 @@ def serve(
     require_token(console, host, token)
     require_extra(console)
     with guarded():
-        from pipelines.services.listening import listen, toolkit_version
+        from pipelines.services.listening import listen
+        from pipelines.storage.stage import code_version
         from train.environment.episodes import Episodes
         from train.environment.http_api import application
         from train.rl.judging.judge_config import judges_of
@@ -71,9 +72,6 @@ def serve(
         check_prompts(dataset, protocol=settings.protocol, wording=settings.prompt, part=part)
         chosen = named_method(method, settings.options)
         opened = Episodes(rows, settings, chosen, judges, most_open=episodes, idle_seconds=idle)
-        app = application(opened, version=toolkit_version(), host=host, token=token, compression=compression)
+        app = application(opened, version=code_version(), host=host, token=token, compression=compression)
         words = f", {len(rows)} rows scored by {method}; its interface: /docs; Ctrl-C stops it"
-        try:
-            listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))
-        except OSError as error:
-            raise TrainError(f"cannot listen at {host}:{port}: {error.strerror}; choose another --port") from error
+        listen(app, host, port, lambda at: console.print(at + words, markup=False, soft_wrap=True))

@@ -1,7 +1,6 @@
 """Episodes: rollouts whose turns come from outside, one at a time, scored by a method in the end."""
 
 import asyncio
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +9,13 @@ from typing import Any
 from PIL import Image
 
 from pipelines.generation.rollout import Rollout, rollout
-from pipelines.models.messages import Text
 from pipelines.models.policies.base import Completion, CompletionRequest, PolicyIdentity
 from pipelines.models.tasks import Task
 from pipelines.records import Observation
 from pipelines.records.digest import seed_from
 from pipelines.services.errors import ServiceError
+from pipelines.services.observation_parts import numbered
+from pipelines.services.registry import Registry
 from train.rl.methods import Judges, Method
 from train.rl.methods.base import RolloutOutcome
 from train.rl.rollouts.active_rollout import ActiveRollout
@@ -38,18 +38,20 @@ class StepResult:
 
 
 class Episode:
-    """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy."""
+    """One rollout, as a coroutine of the one loop that waits for its turns. It is its own policy.
+
+    ``row`` is as ``train.rl.rollouts.prompts.prompt`` asks it.
+    """
 
     identity = PolicyIdentity("client", "client")
     concurrency = 1
 
     def __init__(self, row: Mapping[str, Any], mode: str, seed: int, max_rounds: int, *, shows_images: bool) -> None:
-        question = row["asked"]
+        self.row, sample = row, row["asked"].sample
         environment = SandboxEnvironment(seed)
         environment.reset(**{**row, "mode": mode})
-        name = f"{question.sample.sample_id}/{secrets.token_hex(8)}"
-        seed = seed_from(question.sample.sample_id, seed)
-        task = Task(name, "training", question.sample, question.sample.images, {}, (), seed, mode=mode)
+        turns_seed = seed_from(sample.sample_id, seed)
+        task = Task(f"{sample.sample_id}/{seed}", "training", sample, sample.images, {}, (), turns_seed, mode=mode)
         self.player = ActiveRollout(environment, task, Transcript([]), max_rounds, None)
         self.used = time.monotonic()
         self._shows_images = shows_images
@@ -58,6 +60,11 @@ class Episode:
         self._stepping = asyncio.Lock()
         self._played: Rollout | None = None
         self._running = asyncio.create_task(self._run())
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is at work."""
+        return self._stepping.locked()
 
     @property
     def outcome(self) -> RolloutOutcome | None:
@@ -83,8 +90,12 @@ class Episode:
     async def _result(self) -> StepResult:
         waiting = asyncio.ensure_future(self._results.get())
         await asyncio.wait({waiting, self._running}, return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done() and self._running.done():
-            await self._running  # raises, where the rollout did
+        if self._running.cancelled():
+            waiting.cancel()
+            raise ServiceError("unknown_session", "the episode was ended during this step")
+        if self._running.done() and (error := self._running.exception()):
+            waiting.cancel()
+            raise error
         return await waiting
 
     async def write(self, request: CompletionRequest) -> Completion:
@@ -113,43 +124,36 @@ class Episode:
 
     def _observed(self, observation: Observation) -> StepResult:
         shown = observation if self._shows_images else replace(observation, images=())
-        numbers = iter(range(len(shown.images)))
-        wrapped = self.player.protocol.wrap(shown)
-        parts = tuple(part.text if isinstance(part, Text) else next(numbers) for part in wrapped)
-        return StepResult(False, parts, tuple(self.player.environment._shown(shown)), observation.status)
+        return StepResult(
+            False,
+            numbered(self.player.protocol, shown),
+            tuple(self.player.environment._shown(shown)),
+            observation.status,
+        )
 
 
 class Episodes:
-    """All episodes over one dataset's rows."""
+    """Episodes over one dataset's rows: the ``registry`` of those that are open."""
 
     def __init__(
         self, rows: Any, settings: GrpoSettings, method: Method, judges: Judges, *, most_open: int, idle_seconds: float
     ) -> None:
         """``rows`` are ``train.rl.rollouts.prompts.open_prompts``'."""
         self.rows, self.settings, self.method, self._judges = rows, settings, method, judges
-        self.most_open, self.idle_seconds = most_open, idle_seconds
+        self.registry = Registry[Episode]("episode", most_open=most_open, idle_seconds=idle_seconds)
         self._index = {name: index for index, name in enumerate(rows["sample_id"])}
-        self._open: dict[str, Episode] = {}
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    async def reset(self, row: int | str, *, mode: str, seed: int) -> tuple[str, dict[str, Any]]:
-        """A new episode's name, and its row as ``train.rl.rollouts.prompts.prompt`` asks it.
-
-        Raises ``ServiceError``: too_busy, invalid_request.
-        """
-        if len(self._open) >= self.most_open:
-            raise ServiceError("too_busy", f"{self.most_open} episodes are open, the most there may be: close some")
+    async def reset(self, row: int | str, *, mode: str, seed: int) -> str:
+        """The name of a new episode. Raises ``ServiceError``: too_busy, invalid_request."""
+        self.registry.require_room()
         index = self._index.get(row, -1) if isinstance(row, str) else row
         if not 0 <= index < len(self.rows):
-            raise ServiceError("invalid_request", f"no row {row!r}; there are {len(self.rows)}, from 0 on")
+            raise ServiceError("invalid_request", f"no row {repr(row)[:80]}; there are {len(self.rows)}, from 0 on")
+        return await self.registry.add(self._begun(index, mode, seed))
+
+    async def _begun(self, index: int, mode: str, seed: int) -> Episode:
         asked = await asyncio.to_thread(self._asked, index, mode)
-        settings = self.settings
-        episode = Episode(asked, mode, seed, settings.max_rounds, shows_images=self.method.shows_images)
-        name = secrets.token_urlsafe(18)
-        self._open[name] = episode
-        return name, asked
+        return Episode(asked, mode, seed, self.settings.max_rounds, shows_images=self.method.shows_images)
 
     def _asked(self, index: int, mode: str) -> dict[str, Any]:
         row = self.rows[index]
@@ -162,20 +166,13 @@ class Episodes:
             raise ServiceError("invalid_request", str(error)) from error
         return asked
 
-    def get(self, name: str) -> Episode:
-        """Raises ``ServiceError`` (unknown_session)."""
-        episode = self._open.get(name)
-        if episode is None:
-            raise ServiceError("unknown_session", "no such episode: it was closed, was idle, or never begun here")
-        return episode
-
     async def score(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """The rewards of finished episodes of one row, as one group: all that ``train.grpo`` reads of them.
 
         Raises ``ServiceError``: invalid_request where one goes on or they are of different rows, infrastructure_failed
         where a judge does not answer.
         """
-        outcomes = [self.get(name).outcome for name in names]
+        outcomes = [self.registry.get(name).outcome for name in names]
         whole = [outcome for outcome in outcomes if outcome is not None]
         if len(whole) < len(outcomes) or len({outcome.question.sample.sample_id for outcome in whole}) != 1:
             raise ServiceError("invalid_request", "expected finished episodes of one row")
@@ -201,21 +198,3 @@ class Episodes:
     def scores_alone(self) -> bool:
         """Whether a rollout's reward depends on itself alone, so that it is there as soon as it ends."""
         return type(self.method).score is Method.score
-
-    async def close(self, name: str) -> None:
-        """Ends an episode; nothing happens where there is none."""
-        episode = self._open.pop(name, None)
-        if episode is not None:
-            await episode.close()
-
-    async def end_idle(self) -> None:
-        """Ends episodes that were idle for long, for ever."""
-        while True:
-            await asyncio.sleep(min(self.idle_seconds / 4, 10.0))
-            oldest = time.monotonic() - self.idle_seconds
-            for name in [name for name, episode in self._open.items() if episode.used < oldest]:
-                await self.close(name)
-
-    async def close_all(self) -> None:
-        """Ends all episodes."""
-        await asyncio.gather(*map(self.close, list(self._open)))

@@ -8,7 +8,6 @@ DELETE /episodes/NAME
 """
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,8 +18,10 @@ from starlette.types import ASGIApp
 
 from pipelines.models.policies.images import MEDIA_TYPES
 from pipelines.models.protocols import PROTOCOLS
+from pipelines.publishing.html_page import data_url
+from pipelines.services.files import encoded
 from pipelines.services.listening import answer_errors, guarded
-from pipelines.services.png import encoded
+from pipelines.services.observation_parts import ObservationPart
 from train.environment.episodes import Episodes
 
 MOST_MB = 64
@@ -56,17 +57,13 @@ def application(episodes: Episodes, *, version: str, host: str, token: str, comp
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        idle = asyncio.create_task(episodes.end_idle())
-        try:
+        async with episodes.registry.running():
             yield
-        finally:
-            idle.cancel()
-            await episodes.close_all()
 
-    app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lifespan)
+    app = FastAPI(title="Darkroom: an environment", version=version, lifespan=lifespan, max_body_size=MOST_MB << 20)
     answer_errors(app)
     _routes(app, episodes, version, compression)
-    return guarded(app, host=host, token=token, most_mb=MOST_MB)
+    return guarded(app, host=host, token=token)
 
 
 def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) -> None:
@@ -74,7 +71,7 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
-        return {"version": version, "rows": len(episodes.rows), "episodes": len(episodes)}
+        return {"version": version, "rows": len(episodes.rows), "episodes": len(episodes.registry)}
 
     @app.get("/rows")
     async def rows() -> dict[str, Any]:
@@ -83,7 +80,8 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
 
     @app.post("/episodes", status_code=201)
     async def reset(request: ResetRequest) -> dict[str, Any]:
-        name, asked = await episodes.reset(request.row, mode=request.mode, seed=request.seed)
+        name = await episodes.reset(request.row, mode=request.mode, seed=request.seed)
+        asked = episodes.registry.get(name).row
         return {
             "episode": name,
             "sample_id": asked["sample_id"],
@@ -95,14 +93,11 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
 
     @app.post("/episodes/{name}/step")
     async def step(name: str, request: StepRequest) -> dict[str, Any]:
-        result = await episodes.get(name).step(request.text, finished=request.finished)
+        result = await episodes.registry.get(name).step(request.text, finished=request.finished)
         if result.done:
             alone = (await episodes.score([name]))[0] if episodes.scores_alone else None
             return {"done": True, "score": alone}
-        parts = [
-            {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": part}
-            for part in result.parts
-        ]
+        parts = [part.model_dump(exclude_none=True) for part in ObservationPart.of(result.parts)]
         images = await encoded(result.images, compression=compression)
         return {"done": False, "parts": parts, "images": images, "status": result.status}
 
@@ -112,8 +107,8 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
 
     @app.delete("/episodes/{name}", status_code=204)
     async def close(name: str) -> None:
-        episodes.get(name)
-        await episodes.close(name)
+        episodes.registry.get(name)
+        await episodes.registry.close(name)
 
 
 def _messages(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -125,8 +120,7 @@ def _messages(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
         if part["type"] != "image":
             return {"type": "text", "text": part["text"]}
         data, format = next(files)
-        url = f"data:{MEDIA_TYPES.get(format, 'image/png')};base64,{base64.b64encode(data).decode()}"
-        return {"type": "image_url", "image_url": {"url": url}}
+        return {"type": "image_url", "image_url": {"url": data_url(data, MEDIA_TYPES.get(format, "image/png"))}}
 
     return [
         {"role": message["role"], "content": [part_of(part) for part in message["content"]]}

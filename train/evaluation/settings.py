@@ -17,13 +17,44 @@ COVER = 0.5
 """A crop shows a target when it covers at least this proportion of its box."""
 
 
-class EvaluationSettings(ProgramSettings):
-    """One evaluation. Policy: ``model`` alone is a checkpoint folder, with ``url`` a name at that endpoint; or
-    ``oracle``, a family whose oracle writes from the truth. Questions: ``datasets``, ``benchmarks``, ``sources``."""
+class PolicySettings(ProgramSettings):
+    """A model, how questions are put to it and how it samples: ``model`` alone is a checkpoint folder, with ``url`` a
+    name at that endpoint."""
 
-    output: Annotated[Path, Flag(hidden=True)]
     model: str = Field(default="", description="Folder of a checkpoint; with --url, the name of a model there.")
     url: str = Field(default="", description="An OpenAI-compatible endpoint, with /v1. Key: OPENAI_API_KEY.")
+    protocol: str = Field(default="thyme", description="thyme, pyvision or tool_call; SFT rows bring theirs.")
+    mode: str = Field(
+        default="free",
+        description="The protocol's prompt: free; tool_call also forced and forbidden; pyvision also forbidden (no "
+        "code) and no_libraries (without cv2 and PIL, as its paper prints).",
+    )
+    frames: int | None = Field(
+        default=None, ge=1, description="Show so many frames of each video, uniformly sampled, in the prompt."
+    )
+    frame_rate: float | None = Field(
+        default=None, ge=0.001, description="Show so many frames per second of each video in the prompt."
+    )
+    prompt: str | None = Field(
+        default=None,
+        description="Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, "
+        "figr_paper, or a file .md; sets the protocol. Default: the protocol's own words.",
+    )
+    temperature: float = Field(default=0.0, ge=0.0, description="0 takes the likeliest token.")
+    top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
+    top_k: int | None = Field(default=None, ge=1, description="Sample among so many of the likeliest tokens.")
+    max_tokens: int = Field(default=1024, ge=1, description="Token limit of one turn.")
+    max_rounds: int = Field(default=6, ge=0, description="Limit of code executions per rollout.")
+    max_pixels: MaxPixels = None
+    batch_size: int = Field(default=8, ge=1, description="Conversations generated at once.")
+    seed: int = Field(default=0, description="Seed of all rollouts.")
+
+
+class EvaluationSettings(PolicySettings):
+    """One evaluation. Its policy may also be an ``oracle``, a family whose oracle writes from the truth. Questions:
+    ``datasets``, ``benchmarks``, ``sources``."""
+
+    output: Annotated[Path, Flag(hidden=True)]
     oracle: str = Field(
         default="", description="A family, like `crop`: its oracle writes from the truth. A sanity check."
     )
@@ -42,32 +73,7 @@ class EvaluationSettings(ProgramSettings):
         default=(), description="A source of the catalog, like `demo`. May be repeated."
     )
     limit: int | None = Field(default=None, ge=1, description="Only the first so many rows of each.")
-    protocol: str = Field(default="thyme", description="thyme, pyvision or tool_call; SFT rows bring theirs.")
-    mode: str = Field(
-        default="free",
-        description="The protocol's prompt: free; tool_call also forced and forbidden; pyvision also forbidden (no "
-        "code) and no_libraries (without cv2 and PIL, as its paper prints).",
-    )
-    frames: int | None = Field(
-        default=None, ge=1, description="Show so many frames of each video, uniformly sampled, in the prompt."
-    )
-    frame_rate: float | None = Field(
-        default=None, ge=0.001, description="Show so many frames per second of each video in the prompt."
-    )
-    prompt: str | None = Field(
-        default=None,
-        description="Put questions as a paper prints it: thyme_paper, codev_paper, pyvision_paper, adaptive_paper, "
-        "figr_paper, or a file .md; sets the protocol. Default: the protocol's own words.",
-    )
     rollouts: int = Field(default=1, ge=1, description="Per question, for avg@k and pass@k.")
-    temperature: float = Field(default=0.0, ge=0.0, description="0 takes the likeliest token.")
-    top_p: float = Field(default=1.0, ge=0.01, le=1.0, description="Of sampling.")
-    top_k: int | None = Field(default=None, ge=1, description="Sample among so many of the likeliest tokens.")
-    max_tokens: int = Field(default=1024, ge=1, description="Token limit of one turn.")
-    max_rounds: int = Field(default=6, ge=0, description="Limit of code executions per rollout.")
-    max_pixels: MaxPixels = None
-    batch_size: int = Field(default=8, ge=1, description="Conversations generated at once.")
-    seed: int = Field(default=0, description="Seed of all rollouts.")
     judge_url: str = Field(default="", description="Endpoint of a judge that reads images: free answers, faithfulness.")
     judge_model: str = Field(default="", description="The judge's name there.")
     judge_votes: int = Field(default=1, ge=1, description="Votes on every image.")

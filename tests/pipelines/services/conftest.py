@@ -12,6 +12,7 @@ import pytest
 from pipelines.services.http_api import service
 from pipelines.services.sessions import Sessions
 from sandbox import Limits, SandboxPool
+from tests.asgi import client_of
 
 
 @pytest.fixture
@@ -39,14 +40,7 @@ def client(pool: SandboxPool) -> Callable[..., object]:
         of_sessions = {
             name: options.pop(name) for name in ("most_open", "most_waiting", "idle_seconds") if name in options
         }
-        app = service(Sessions(pool, **of_sessions), version="1", **options)
-        inner = app
-        while not hasattr(inner, "router"):
-            inner = getattr(inner, "app", None) or inner._app
-        async with (
-            inner.router.lifespan_context(inner),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client,
-        ):
+        async with client_of(service(Sessions(pool, **of_sessions), version="1", **options)) as client:
             yield client
 
     return open_client

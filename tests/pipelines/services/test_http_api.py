@@ -171,9 +171,7 @@ async def test_an_idle_session_ends_and_one_in_use_does_not(client):
                 break
             await asyncio.sleep(0.05)
         answer = await http.post(f"/sessions/{idle}/tools/run_code", json={"code": "1"})
-        assert answer.json()["error"]["message"].startswith(
-            "no such session: it was closed, or without a call for 0.4 s"
-        )
+        assert answer.json()["error"]["message"].startswith("no such session: it was ended, or idle for 0.4 s")
 
 
 async def test_only_who_brings_the_token_is_served(client):
@@ -193,7 +191,21 @@ async def test_a_page_under_another_name_does_not_reach_it(client):
 
 async def test_a_request_may_not_be_larger_than_it_may(client):
     async with client(most_mb=1) as http:
-        assert (await http.post("/sessions", json={"images": ["A" * (2 << 20)]})).status_code == 413
+        for path in ("/sessions", "/mcp"):
+            assert (await http.post(path, json={"images": ["A" * (2 << 20)]})).status_code == 413
+
+
+async def test_a_path_that_there_is_not_is_an_error_with_a_type(client):
+    async with client() as http:
+        for method, path, status in (("GET", "/nowhere", 404), ("PUT", "/sessions", 405)):
+            answer = await http.request(method, path)
+            assert (answer.status_code, answer.json()["error"]["type"]) == (status, "invalid_request")
+
+
+async def test_a_refusal_does_not_repeat_what_was_sent(client):
+    async with client() as http:
+        answer = await http.post("/sessions", json={"x" * 100_000: 1, "y": "z" * 100_000})
+        assert len(answer.text) < 500
 
 
 async def test_mcp_of_a_session_that_there_is_not(client):

@@ -39,7 +39,7 @@ async def test_a_client_opens_a_session_and_names_it(pool, photo):
         gone = await client.call_tool("run_code", {"session": name, "code": "1"})
         assert gone.is_error
         assert gone.structured_content["error"]["type"] == "unknown_session"
-    assert len(sessions) == 0
+    assert len(sessions.registry) == 0
 
 
 async def test_a_given_session_needs_no_name_and_reaches_no_other(pool, photo):
@@ -57,7 +57,8 @@ async def test_a_given_session_needs_no_name_and_reaches_no_other(pool, photo):
         shown = await client.call_tool("run_code", {"code": "print(secret)"})
         assert (shown.is_error, shown.structured_content["status"]) == (False, "error")
         assert "NameError" in shown.content[0].text
-    await sessions.close_all()
+    for name in (given, other):
+        await sessions.registry.close(name)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import json
 import sqlite3
 from contextlib import closing
 
-import httpx
 import pytest
 from PIL import Image
 
 from pipelines.publishing.dataset_reader import dataset_files, read_files
 from pipelines.storage.workspace import Workspace
+from tests.asgi import client_of
 from tests.train.evaluation.test_endpoint import found, prompts, url
 from train.agent.answers import check
 from train.agent.http_api import application
@@ -33,13 +33,7 @@ async def agent(url, tmp_path):
     with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path / "home")}) as workspace:
         settings = AgentSettings(url=url, model="model")
         app = application(settings, workspace, version="1", host="127.0.0.1", token="", most_mb=8)
-        inner = app
-        while not hasattr(inner, "router"):
-            inner = inner.app
-        async with (
-            inner.router.lifespan_context(inner),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=120) as client,
-        ):
+        async with client_of(app) as client:
             yield client
 
 
@@ -73,8 +67,10 @@ async def test_the_trajectory_is_beside_the_answer_with_its_page_and_images(agen
     message = (await agent.post("/v1/chat/completions", json=asked(image, question))).json()["choices"][0]["message"]
     trajectory = message["darkroom"]
     [turn] = trajectory["rounds"]
-    assert (turn["thought"], turn["status"], trajectory["error"]) == ("I look.", "ok", None)
-    crop = await agent.get(f"/images/{turn['images'][0]}")
+    assert (turn["thought"], turn["observation"]["status"], trajectory["error"]) == ("I look.", "ok", None)
+    (image,) = turn["observation"]["images"]
+    crop = await agent.get(f"/images/{image['sha256']}")
+    assert crop.headers["content-type"] == "image/png"
     assert Image.open(io.BytesIO(crop.content)).size == (60, 30)
     page = (await agent.get(trajectory["page"])).text
     assert "Which colour?" in page

@@ -5,12 +5,12 @@ import base64
 import io
 from contextlib import asynccontextmanager
 
-import httpx
 import numpy as np
 import pytest
 from PIL import Image
 
 from pipelines.models.protocols import PROTOCOLS, Thyme
+from tests.asgi import client_of
 from tests.train.evaluation.conftest import TARGET
 from tests.train.evaluation.test_endpoint import COLOURS, row
 from train.environment.episodes import Episodes
@@ -53,13 +53,7 @@ def service(dataset):
         limits = {"most_open": 64, "idle_seconds": 600.0, **options}
         episodes = Episodes(open_prompts(dataset), settings, named_method(method), Judges(), **limits)
         app = application(episodes, version="1", host="127.0.0.1", token="", compression=0)
-        inner = app
-        while not hasattr(inner, "router"):
-            inner = inner.app
-        async with (
-            inner.router.lifespan_context(inner),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", timeout=120) as client,
-        ):
+        async with client_of(app) as client:
             yield client
 
     return open_client

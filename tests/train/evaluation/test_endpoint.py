@@ -3,8 +3,6 @@
 import base64
 import io
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from PIL import Image, ImageDraw
 from pipelines.models.protocols import Thyme
 from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
+from tests.json_endpoint import JsonHandler, endpoint
 from tests.train.evaluation.conftest import TARGET, desert
 from train.evaluate import evaluate
 from train.evaluation.settings import EvaluationSettings
@@ -41,26 +40,11 @@ def judge(images):
     return json.dumps({"reason": "I look.", "verdict": colour_of(images[-1]) is not None})
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.reply({"object": "list", "data": []})
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+class Handler(JsonHandler):
+    def answer(self, body):
         said = {"model": model, "judge": judge}[body["model"]](list(images_in(body["messages"])))
         usage = {"prompt_tokens": 100, "completion_tokens": 10}
-        self.reply({"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage})
-
-    def reply(self, value):
-        data = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
+        return {"choices": [{"message": {"content": said}, "finish_reason": "stop"}], "usage": usage}
 
 
 def images_in(messages):
@@ -72,10 +56,8 @@ def images_in(messages):
 
 @pytest.fixture(scope="module")
 def url():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    with endpoint(Handler) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
