@@ -156,7 +156,7 @@ def cost(written: TurnReport) -> dict[str, float]:
 
 def page(one: Experiment, found: results.Figures) -> str:
     """The generated page."""
-    lines = [report.comparison_line(each, report.compared(each, found), one) for each in one.comparisons]
+    lines = [report.comparison_line(each, report.compared(each, found)) for each in one.comparisons]
     return "\n".join([*_head(one, found), report.table(one, found), "", *lines, ""])
 
 
