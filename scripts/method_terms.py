@@ -5,6 +5,7 @@ python -m scripts.method_terms            # after a change of a method's terms; 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from train.rl.methods import named_method
@@ -24,6 +25,58 @@ What `python -m train.grpo --method …` trains with where you set nothing else.
 (`--learning-rate`), and `--print-config` prints all of them as YAML. In brackets where the paper states it. *Ours*: the
 paper does not, and the value is this project's choice. This page is generated (`python -m scripts.method_terms`).
 """
+_OWN_WORDS = "the papers' printed texts are used in evaluation and RL alone (`--prompt`)"
+DIFFERENCES = (
+    ("Thyme", "table 9", "the decision and the code are two calls", "two families share the decision: it is paid once"),
+    (
+        "Thyme",
+        "appendix B",
+        "clean images of contrast rows are faded by a seed",
+        "what is restored can be compared with the original",
+    ),
+    (
+        "Thyme",
+        "§4.3",
+        "the stop of repetitions ignores texts of less than 800 characters and tables of numbers",
+        "code repeats itself by its nature; `--repetition paper` is the paper's rule",
+    ),
+    (
+        "Thyme",
+        "§4.4",
+        "choices, numbers and boxes are graded by rule alone",
+        "the judge is asked what no rule can tell",
+    ),
+    ("Thyme", "appendix A", "boxes are clamped when code runs, whatever their variable is called", "names are no rule"),
+    ("PyVision-RL", "eq. 1", "a failed execution earns nothing", "`pyvision_released` pays for it"),
+    (
+        "CodeV",
+        "§5, §12",
+        "an image that does not match scores 0, not 0.25",
+        "any crop would pay; `--judge-rubric paper` has the paper's scores",
+    ),
+    ("CodeV", "§8, §13", "judges are asked in words of our own", _OWN_WORDS),
+    (
+        "Look Less",
+        "eq. 5",
+        "obedience is of the whole rollout",
+        "taken literally, forbidden tools cannot be used wrongly",
+    ),
+    (
+        "Look Less",
+        "table A1",
+        "one update for each batch of rollouts, not two (512 rollouts, 256 trained at a time)",
+        "tokens are weighed over one batch; `trainer.num_iterations=2` trains each batch twice",
+    ),
+    ("FIGR", "figure 5", "suitability is asked for in words of our own, without examples", _OWN_WORDS),
+    ("FIGR", "figure 7", "no GRPO on text alone", "it needs no sandbox: TRL's own trainer does it"),
+    (
+        "Thyme, PyVision-RL",
+        "§3.1; figures 11, 12",
+        "no source files for LLaVA-OV-Image, MM-RLHF, Retool, GMAI-Reasoning, MMPR, LLaVA-CoT, LongVILA",
+        "their columns were not at hand; a file of your own names them (`darkroom sources`)",
+    ),
+)
+"""Paper, where in it, what is done otherwise, and why. What the table of terms has is not repeated."""
 
 
 def page() -> str:
@@ -32,7 +85,12 @@ def page() -> str:
     rows.append(["batch of the paper (yours: `batch_size`, `accumulation`, `max_steps`)", *map(_batch, PAPERS)])
     head = ["term", *(f"`{name}` ({paper})" for name, paper in PAPERS.items())]
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join([INTRODUCTION, *("| " + " | ".join(line) + " |" for line in lines), ""])
+    otherwise = [["paper", "where", "here", "because"], ["---"] * 4, *DIFFERENCES]
+    return "\n".join([INTRODUCTION, *_table(lines), "", "## Otherwise than in a paper", "", *_table(otherwise), ""])
+
+
+def _table(lines: Iterable[Iterable[str]]) -> list[str]:
+    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def _cell(name: str, term: str) -> str:
