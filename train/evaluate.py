@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from train.evaluation.settings import EvaluationSettings, check
+from train.evaluation.settings import EvaluationSettings, ExportFormat, check
 from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
 
 if TYPE_CHECKING:
+    from pipelines.storage.images import ImageStore
     from train.evaluation.questions import QuestionSet
     from train.evaluation.rollouts import EvaluatedPolicy
     from train.runs.reporting import RunReporter
@@ -48,9 +49,13 @@ class EvaluationReport:
 
 
 def evaluate(
-    settings: EvaluationSettings, report: RunReporter | None = None, *, force: bool = False
+    settings: EvaluationSettings,
+    report: RunReporter | None = None,
+    *,
+    exports: Sequence[ExportFormat] = (),
+    force: bool = False,
 ) -> EvaluationReport:
-    """Evaluates and writes ``settings.output``. Raises ``TrainError`` for what cannot be evaluated.
+    """Evaluates; writes ``settings.output`` with its ``exports``. Raises ``TrainError`` for what cannot be evaluated.
 
     Of several processes (``train.evaluation.processes``) only the first returns.
     """
@@ -73,6 +78,7 @@ def evaluate(
         record = None if force else read_report(settings.output, inputs)
         if record is not None:
             report.line(f"{settings.output} is complete for these inputs: nothing to do (--force evaluates again)")
+            _export(settings.output, exports, workspace.images)
             return EvaluationReport(settings.output, record, reused=True)
         start = time.monotonic()
         judge = open_judge(settings, workspace.images)
@@ -91,6 +97,7 @@ def evaluate(
         seconds = round(time.monotonic() - start, 2)
         record = {**report_record(settings, evaluated, question_sets, outcome, inputs), "seconds": seconds}
         write_output(settings.output, record, outcome.findings, evaluated, workspace.images, n_shown=settings.shown)
+        _export(settings.output, exports, workspace.images)
         return EvaluationReport(settings.output, record)
 
 
@@ -142,6 +149,16 @@ def _inputs(settings: EvaluationSettings, evaluated: EvaluatedPolicy, question_s
     return digest([settings.as_json(), who, questions, code, code_digest(*_EVALUATION_CODE), sandbox.sandbox_digest()])
 
 
+def _export(folder: Path, exports: Sequence[ExportFormat], store: ImageStore) -> None:
+    from pipelines.storage.images import ImageMissing
+    from train.evaluation.exports import export
+
+    try:
+        export(folder, exports, store)
+    except ImageMissing as error:
+        raise TrainError(str(error)) from error
+
+
 def _require_own(output: Path) -> None:
     """Raises ``TrainError`` for a folder with other content: the output is replaced as a whole."""
     if output.exists() and (not output.is_dir() or (any(output.iterdir()) and not (output / "report.json").is_file())):
@@ -163,6 +180,10 @@ def main(
     output: Annotated[Path, typer.Option(help="Folder of the report; replaced as a whole when the evaluation ends.")],
     settings: Annotated[Values, EvaluationSettings],
     config: Annotated[Path | None, config_option("rollouts: 4")] = None,
+    export: Annotated[
+        list[ExportFormat] | None,
+        typer.Option(help="Also write the rollouts for other programs into the output. May be repeated."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Evaluate even if the output is complete.")] = False,
 ) -> None:
     """Evaluate a model that thinks with images.
@@ -193,7 +214,7 @@ def main(
         benchmarks = _pairs(settings.pop("benchmarks", ()))
         chosen = EvaluationSettings(output=output, benchmarks=benchmarks, **settings)
         with reporting() as report:
-            evaluation = evaluate(chosen, report, force=force)
+            evaluation = evaluate(chosen, report, exports=export or (), force=force)
             report.line(accuracy_table(evaluation.made["results"]))
             if not evaluation.complete:
                 report.line(f"not complete: {evaluation.made['n_failed']} rollouts failed; run the same command again")

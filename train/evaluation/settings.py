@@ -1,5 +1,6 @@
 """The settings of an evaluation: the policy, the questions, the rollouts, and what is measured besides answers."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,13 @@ WHOLE_SHARE = 0.8
 """A crop with more than this proportion of an image is no crop (as ``pipelines.vision.image_transform.PART_SHARE``)."""
 COVER = 0.5
 """A crop shows a target when it covers at least this proportion of its box."""
+
+
+class ExportFormat(StrEnum):
+    """Of the rollouts beside a report (``exports.py``)."""
+
+    INSPECT = "inspect"
+    CSV = "csv"
 
 
 class PolicySettings(ProgramSettings):

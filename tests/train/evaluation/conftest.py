@@ -1,5 +1,7 @@
 """Scored rollouts by hand, and a desert with one sign in it: noise of which every region looks different."""
 
+import json
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -8,10 +10,17 @@ from pipelines.generation.rollout import Rollout
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef, Observation, Round, Sample, Truth, TruthBox, Usage
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
+from pipelines.vision.visual_tokens import QWEN2_5_VL
+from tests.pipelines.scripted import Scripted
+from train.evaluation.evaluation_run import EvaluationOutcome, report_record
 from train.evaluation.images import ObservedImage
-from train.evaluation.questions import Question
-from train.evaluation.rollouts import Score, ScoredRollout
+from train.evaluation.output import REPORT, write_rollouts
+from train.evaluation.questions import Question, QuestionSet
+from train.evaluation.results import Findings
+from train.evaluation.rollouts import EvaluatedPolicy, Score, ScoredRollout
+from train.evaluation.settings import EvaluationSettings
 
 TARGET = (200, 120, 260, 150)
 IMAGE = ImageRef("1" * 64, 640, 480, "RGB", "PNG")
@@ -70,3 +79,25 @@ def played(
 
 def seen(change=None, *, round=0, of=0, image=CROP):
     return ObservedImage(round, image, of, change)
+
+
+def finished(folder, rollouts):
+    """What an evaluation with these rollouts writes, as far as other files are made of it."""
+    folder.mkdir(parents=True)
+    findings, evaluated = Findings(rollouts, [], None, QWEN2_5_VL, 0.5, 0.8), EvaluatedPolicy(Scripted(lambda turn: ""))
+    settings = EvaluationSettings(output=folder, oracle="crop", sources=("bench",))
+    asked = [QuestionSet("bench", tuple(scored.question for scored in rollouts))]
+    record = report_record(settings, evaluated, asked, EvaluationOutcome(findings, []), "0" * 64)
+    write_rollouts(folder / "rollouts.parquet", findings, evaluated)
+    (folder / REPORT).write_text(json.dumps(record))
+    return folder
+
+
+def exported(folder):
+    """An evaluation of three rollouts, a right one, a wrong one and one that was lost, and its image store."""
+    store = ImageStore(str(folder / "images"))
+    image = store.add_pixels(desert())
+    crop = store.add_pixels(desert().crop(TARGET), parent=image.sha256, made_by="crop")
+    right = played("a", images=(image,), rounds=[looked(images=(crop,))], answer="red")
+    wrong = played("b", images=(image,), right=False, rounds=[looked("error")], answer="=1+1")
+    return finished(folder / "report", [right, wrong, played("c", images=(image,), error="policy_failed")]), store

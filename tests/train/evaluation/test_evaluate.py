@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from zipfile import ZipFile
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +21,7 @@ from tests.object_store import s3_server
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import TARGET, desert
 from train.evaluate import evaluate, main, metadata
-from train.evaluation.settings import EvaluationSettings
+from train.evaluation.settings import EvaluationSettings, ExportFormat
 from train.finetuning.settings import SftSettings
 from train.runs import TrainError
 from train.sft import finetune
@@ -141,8 +142,11 @@ def test_controls_are_played_for_as_many_as_were_asked_for(evaluated):
 
 
 def test_a_second_run_has_nothing_to_do(evaluated, settings, capsys):
-    again = evaluate(settings)
+    again = evaluate(settings, exports=list(ExportFormat))
     assert again.reused
+    assert (evaluated.folder / "rollouts.csv").read_text().count('"signs"') == 8
+    with ZipFile(evaluated.folder / "rollouts.eval") as log:
+        assert len(json.loads(log.read("summaries.json"))) == 8
     assert again.made == json.loads((evaluated.folder / "report.json").read_text())
     assert "nothing to do" in capsys.readouterr().out
 
