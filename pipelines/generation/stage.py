@@ -25,6 +25,7 @@ from pipelines.models.policies import Policy, PolicyUnavailable, RecordedPolicy
 from pipelines.records import Reject, Sample, Usage, from_row, to_row
 from pipelines.records.digest import digest
 from pipelines.records.reject_reasons import Reason, RowError, reject
+from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
 from pipelines.storage.storage_errors import StorageError, storage_errors
@@ -37,7 +38,14 @@ T = TypeVar("T")
 SAMPLES = ("samples",)
 RUNNER_CODE = ("pipelines.records", "pipelines.storage", __name__)
 """What decides the rows of every stage."""
-_NOT_A_ROWS_ERROR = (PolicyUnavailable, sandbox.SandboxUnavailable, TableStale, StorageError, SQLAlchemyError)
+_NOT_A_ROWS_ERROR = (
+    PolicyUnavailable,
+    sandbox.SandboxUnavailable,
+    TableStale,
+    StorageError,
+    LedgerUnavailable,
+    SQLAlchemyError,
+)
 """No endpoint, no sandbox, no ledger, no disk or object store."""
 _NO_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE})
 """The same of an ``OSError``; others are a row's own, like Pillow's for an unreadable image."""

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.storage.claims import Claims
-from pipelines.storage.database import create_table, first_line, open_engine, parsed_url, unavailable
+from pipelines.storage.database import create_table, first_line, open_engine, parsed_url, transact, unavailable
 from pipelines.storage.ledger_requests import spelled
 
 _metadata = sa.MetaData()
@@ -147,8 +147,7 @@ class ActTable:
 
     def read(self, keys: Sequence[str]) -> list[Act | None]:
         """The acts made under ``keys``."""
-        with self._engine.connect() as connection:
-            acts = _acts_under(connection, keys)
+        acts = transact(self._engine, lambda connection: _acts_under(connection, keys))
         return [acts.get(key) for key in keys]
 
     def take(self, keys: Sequence[str]) -> list[Act | bool]:
@@ -157,14 +156,18 @@ class ActTable:
         missing = [key for key in keys if key not in acts]
         taken: set[str] = set()
         if missing:
-            with self._engine.begin() as connection:
-                for part in _parts(missing):
-                    taken |= self._claims.take(connection, part)
-                # who has finished since the reading has no claim any more
-                late = _acts_under(connection, sorted(taken)) if taken else {}
-                self._drop(connection, list(late))
+            taken, late = transact(self._engine, lambda connection: self._claim(connection, missing))
             acts |= late
         return [acts.get(key, key in taken) for key in keys]
+
+    def _claim(self, connection: sa.Connection, keys: Sequence[str]) -> tuple[set[str], dict[str, Act]]:
+        """Those of ``keys`` that are now this holder's, and the acts of those that were made since they were read."""
+        taken: set[str] = set()
+        for part in _parts(keys):
+            taken |= self._claims.take(connection, part)
+        late = _acts_under(connection, sorted(taken)) if taken else {}
+        self._drop(connection, list(late))  # who has finished has no claim any more
+        return taken, late
 
     def release(self, keys: Sequence[str]) -> None:
         """Ends the claims on acts that were not made."""
@@ -176,12 +179,15 @@ class ActTable:
         statement = insert(_acts).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
         # in one order for all, or two processes that write the same keys would wait for each other
         values = [_values(entry) for entry in sorted(entries, key=attrgetter("key"))]
-        with self._engine.begin() as connection:
-            n_written = connection.execute(statement, values).rowcount
+
+        def insert_all(connection: sa.Connection) -> int:
+            n_inserted: int = connection.execute(statement, values).rowcount
             self._drop(connection, [value["key"] for value in values])
-        if n_written == len(entries):
+            return n_inserted
+
+        if transact(self._engine, insert_all) == len(entries):
             return [entry.act for entry in entries]
-        # another process was first, or the driver does not say how many were written
+        # another process was first, the transaction was done twice, or the driver does not say how many were written
         return [act for act in self.read([entry.key for entry in entries]) if act is not None]
 
     def _drop(self, connection: sa.Connection, keys: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
-"""The ledger's database: which URLs it may have, how it is opened, how tables come to be."""
+"""The ledger's database: which URLs it may have, how it and its tables are opened, what is done while it is away."""
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -10,6 +11,9 @@ from sandbox.errors import UserError
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
 _CREATING = 0x6461726B  # any number that no other program locks
+AWAY_SECONDS, _WAIT_SECONDS = 120.0, 0.5
+"""How long a server that was there may be away, and how often it is asked meanwhile."""
+_T = TypeVar("_T")
 
 
 class LedgerUnavailable(UserError):
@@ -43,6 +47,28 @@ def create_table(engine: sa.Engine, table: sa.Table) -> None:
         connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
         for index in table.indexes:
             connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+
+
+def transact(engine: sa.Engine, work: Callable[[sa.Connection], _T]) -> _T:
+    """What ``work`` returns, in a transaction of its own.
+
+    While a PostgreSQL is away, as when it is started again, it is tried again: ``work`` bears being done twice, since a
+    server may be lost after it committed. Raises ``LedgerUnavailable`` after ``AWAY_SECONDS``.
+    """
+    deadline = time.monotonic() + AWAY_SECONDS
+    while True:
+        try:
+            with engine.begin() as connection:
+                return work(connection)
+        except (sa.exc.OperationalError, sa.exc.InterfaceError) as error:
+            if engine.dialect.name != "postgresql":
+                raise
+            if time.monotonic() > deadline:
+                raise LedgerUnavailable(
+                    f"the ledger's database does not answer since {AWAY_SECONDS:.0f} s ({first_line(error)}): start "
+                    "it, then run again: finished work is kept"
+                ) from error
+        time.sleep(_WAIT_SECONDS)
 
 
 def clock(connection: sa.Connection) -> float:

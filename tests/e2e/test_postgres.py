@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,11 +14,13 @@ import pytest
 
 from assets.definitions import SAMPLES
 from pipelines.models.policies import BudgetPool, SpendTracker
+from pipelines.models.policies.budget import Spending
 from pipelines.records import Usage
 from pipelines.storage.acts import Act
+from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.workspace import Workspace
-from scripts.postgres import PostgresMissing, postgres
+from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
@@ -25,12 +28,17 @@ from tests.pipelines.storage.claimants import paid_by_two
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def server() -> Iterator[Postgres]:
     try:
-        with postgres() as found:
-            yield found.replace("postgresql://", "postgresql+psycopg://")
+        with postgres_server() as started:
+            yield started
     except PostgresMissing as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def url(server: Postgres) -> str:
+    return server.url.replace("postgresql://", "postgresql+psycopg://")
 
 
 def test_an_act_is_found_again_by_another_connection(url: str) -> None:
@@ -115,6 +123,40 @@ def test_a_budget_pool_is_shared_by_all_who_write_to_it(url: str) -> None:
         spent = SpendTracker(ledger, "crop").others.usage
     assert (spent.calls, spent.prompt_tokens, spent.completion_tokens) == (80, 800, 400)
     assert spent.cost_usd == pytest.approx(0.8)
+
+
+def test_acts_wait_for_a_server_that_is_killed_and_started_again(
+    server: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    performed: list[int] = []
+
+    async def perform(n: int) -> Act:
+        performed.append(n)
+        await asyncio.sleep(0.01)
+        return Act({"n": n})
+
+    async def all_in_turn(ledger: Ledger) -> list[Act]:
+        tracker = SpendTracker(ledger, "killed")
+        acts = []
+        for n in range(60):
+            acts.append(await ledger.once("killed", {"n": n}, lambda n=n: perform(n)))
+            tracker.report(Spending(Usage(n + 1, 0, 0, 0.0)))
+            if n == 20:
+                server.kill()
+                threading.Timer(2.0, server.start).start()
+        await asyncio.to_thread(tracker.settle)
+        return acts
+
+    with Ledger(url) as ledger:
+        assert [act.result["n"] for act in asyncio.run(all_in_turn(ledger))] == list(range(60)) == performed
+        assert ledger.totals()["killed"].acts == 60
+        assert SpendTracker(ledger, "killed").others.usage.calls == 60
+        monkeypatch.setattr("pipelines.storage.database.AWAY_SECONDS", 0.5)
+        server.kill()
+        with pytest.raises(LedgerUnavailable, match=r"start it, then run again: finished work is kept$") as raised:
+            ledger.get("a" * 64)
+        server.start()
+        assert "\n" not in str(raised.value)
 
 
 def test_dagster_keeps_runs_and_partitions_there_with_the_settings_for_a_team(

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pipelines.models.policies.base import PolicyUnavailable
 from pipelines.records import Usage
-from pipelines.storage.database import create_table
+from pipelines.storage.database import create_table, transact
 from pipelines.storage.ledger import Ledger
 
 SETTLE_SECONDS = 0.05
@@ -117,8 +117,9 @@ class SpendTracker:
     def _read(self) -> Spending:
         others = sa.and_(_purses.c.purse == self.name, _purses.c.session != self._session)
         query = sa.select(*(sa.func.coalesce(sa.func.sum(_purses.c[name]), 0) for name in _AMOUNTS)).where(others)
-        with self._ledger.engine.connect() as connection:
-            calls, prompt, completion, cost, hours = connection.execute(query).one()
+        calls, prompt, completion, cost, hours = transact(
+            self._ledger.engine, lambda connection: connection.execute(query).one()
+        )
         return Spending(Usage(int(calls), int(prompt), int(completion), float(cost)), float(hours))
 
     def _write(self, own: Spending) -> None:
@@ -127,8 +128,8 @@ class SpendTracker:
         amounts = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost_usd, own.hours)
         spent = dict(zip(_AMOUNTS, amounts, strict=True))
         row = insert(_purses).values(purse=self.name, session=self._session, **spent)
-        with self._ledger.engine.begin() as connection:
-            connection.execute(row.on_conflict_do_update(index_elements=["purse", "session"], set_=spent))
+        upsert = row.on_conflict_do_update(index_elements=["purse", "session"], set_=spent)
+        transact(self._ledger.engine, lambda connection: connection.execute(upsert))
         self._written = own
 
 
