@@ -9,11 +9,15 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 import yaml
+from sqlalchemy.exc import OperationalError
 
 from assets.graph.resources import PolicyResource
 from assets.pages.metadata import rejects_metadata, stage_metadata
+from assets.runs.places import TAG
 from pipelines.records import Reject
+from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.stage import Pace, StageProgress, StageReport
+from pipelines.storage.storage_errors import StoreAway
 from pipelines.storage.tables import TableKey, Tables
 from pipelines.storage.workspace import Workspace
 
@@ -23,6 +27,9 @@ _N_LOG_LINES = 10
 _LOG_SECONDS = 30.0
 _LEAST_SECONDS = 2.0
 """Between two lines of the log: each is a transaction of Dagster's event log, for which the rows wait."""
+_AWAY = (StoreAway, LedgerUnavailable, OperationalError)
+_N_REPEATS, _REPEAT_SECONDS = 20, 15.0
+"""Of a stage whose database or store is away: five minutes and what it takes to notice."""
 Show = Callable[[str], None]
 Decorator = Callable[[Callable[..., dg.MaterializeResult]], dg.AssetsDefinition]
 _terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
@@ -100,10 +107,22 @@ def stage_asset(
     )
     def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         chosen = settings(**context.op_execution_context.op_config) if settings else None
-        with context.resources.workspace.open() as workspace:
+        with repeated_while_away(context), context.resources.workspace.open() as workspace:
             return perform(StageRun(context, workspace, chosen))
 
     return stage
+
+
+@contextmanager
+def repeated_while_away(context: dg.AssetExecutionContext) -> Iterator[None]:
+    """A run that was launched, so that nobody sees its error, does a stage again that met a database or a store that
+    is away; a command says so at once."""
+    try:
+        yield
+    except _AWAY as error:
+        if TAG not in context.run.tags:
+            raise
+        raise dg.RetryRequested(max_retries=_N_REPEATS, seconds_to_wait=_REPEAT_SECONDS) from error
 
 
 def stage_result(

@@ -12,6 +12,10 @@ class StorageError(UserError):
     """A folder or an object store cannot be used: which, why, and what to do. No row is to blame."""
 
 
+class StoreAway(StorageError):
+    """An object store, or the way to it, does not answer: it may later."""
+
+
 class ReplacedWhileRead(StorageError):
     """Another process wrote the object while it was being read."""
 
@@ -57,41 +61,43 @@ def storage_errors(where: str) -> Iterator[None]:
     except Exception as error:
         if "://" in where and isinstance(error, OSError) and error.errno == errno.EBUSY:  # by entity tags
             raise ReplacedWhileRead(f"{where} was replaced by another process while it was read: run again") from error
-        message = _message(where, error)
-        if message is None:
+        explained = _explained(where, error)
+        if explained is None:
             raise
-        raise StorageError(message) from error
+        raise explained from error
 
 
-def _message(where: str, error: Exception) -> str | None:
+def _explained(where: str, error: Exception) -> StorageError | None:
     """None: it is none of the disk's or the store's errors."""
     protocol, is_url, _ = where.partition("://")
     if not is_url or protocol in ("file", "local"):
         mend = _DISK.get(error.errno or 0) if isinstance(error, OSError) else None
-        return mend and f"cannot use {where}: {getattr(error, 'strerror', error)}. To do: {mend}"
+        return StorageError(f"cannot use {where}: {getattr(error, 'strerror', error)}. To do: {mend}") if mend else None
     store = STORES.get(protocol)
     reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
     if isinstance(error, ImportError):
         package = f"'darkroom-toolkit[{store.extra}]'" if store else f"the fsspec package of {protocol}://"
-        return f"{where} needs a package that is not installed. Run: pip install {package}"
+        return StorageError(f"{where} needs a package that is not installed. Run: pip install {package}")
     if isinstance(error, ValueError) and "rotocol" in reason:
-        return f"{where}: there is no store {protocol}://. Use a folder, or a URL with {', '.join(STORES)}"
+        return StorageError(
+            f"{where}: there is no store {protocol}://. Use a folder, or a URL with {', '.join(STORES)}"
+        )
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in _CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None
 
 
-def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> str | None:
+def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> StorageError | None:
     """What a store, or the way to it, answered."""
     said = reason.lower()
     if any(words in said for words in _NO_BUCKET):
-        return f"{where}: its bucket does not exist. Create it, or correct the URL"
+        return StorageError(f"{where}: its bucket does not exist. Create it, or correct the URL")
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
         return None
     if "request time" in said:
-        return f"{where} refuses this machine's clock: {reason}. To do: set the clock (NTP)"
+        return StorageError(f"{where} refuses this machine's clock: {reason}. To do: set the clock (NTP)")
     if isinstance(error, PermissionError) or any(words in said for words in _NOT_LET_IN):
         credentials = f"; set {store.credentials}" if store else ""
-        return f"{where} does not let you in: {reason}. To do: check credentials and rights{credentials}"
+        return StorageError(f"{where} does not let you in: {reason}. To do: check credentials and rights{credentials}")
     network = f"check the network and {store.address}" if store else "check the network"
-    return f"cannot use {where}: {reason}. To do: {network}, then run again: finished work is kept"
+    return StoreAway(f"cannot use {where}: {reason}. To do: {network}, then run again: finished work is kept")

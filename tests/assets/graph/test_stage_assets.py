@@ -1,13 +1,17 @@
-"""What a stage says of its progress in Dagster's log."""
-
-from __future__ import annotations
+"""What a stage says of its progress in Dagster's log, and how it bears a store that is away."""
 
 from types import SimpleNamespace
 
 import dagster as dg
+import pytest
 
-from assets.graph.stage_assets import progress_lines
+from assets.graph import stage_assets
+from assets.graph.stage_assets import progress_lines, repeated_while_away
+from assets.runs.instance import root_cause
+from assets.runs.places import TAG
+from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.stage import StageProgress
+from pipelines.storage.storage_errors import StoreAway
 
 
 def logged(*, n_rows: int, seconds_per_row: float) -> list[str]:
@@ -38,3 +42,34 @@ def test_fast_rows_are_logged_every_other_second():
 def test_slow_rows_are_logged_every_half_minute():
     assert logged(n_rows=3, seconds_per_row=20.0) == ["33%", "67%", "100%"]
     assert len(logged(n_rows=1000, seconds_per_row=1.0)) > 30
+
+
+@pytest.mark.parametrize(("tags", "n_tries"), [({TAG: "auto"}, 3), ({}, 1)])
+def test_a_launched_run_waits_for_a_store_that_is_away_and_a_command_says_so(
+    tags: dict[str, str], n_tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+
+    @dg.asset
+    def rows(context: dg.AssetExecutionContext) -> None:
+        with repeated_while_away(context):
+            tries.append(len(tries))
+            if len(tries) < 3:
+                raise StoreAway("cannot use s3://b: check the network")
+
+    monkeypatch.setattr(stage_assets, "_REPEAT_SECONDS", 0.0)
+    made = dg.materialize([rows], tags=tags, raise_on_error=False)
+    assert (len(tries), made.success) == (n_tries, n_tries == 3)
+
+
+def test_a_launched_run_that_waited_in_vain_says_what_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dg.asset
+    def rows(context: dg.AssetExecutionContext) -> None:
+        with repeated_while_away(context):
+            raise LedgerUnavailable("the ledger's database does not answer")
+
+    monkeypatch.setattr(stage_assets, "_REPEAT_SECONDS", 0.0)
+    monkeypatch.setattr(stage_assets, "_N_REPEATS", 2)
+    made = dg.materialize([rows], tags={TAG: "auto"}, raise_on_error=False)
+    (failure,) = [event.step_failure_data for event in made.all_events if event.is_step_failure]
+    assert root_cause(failure).endswith("LedgerUnavailable: the ledger's database does not answer")
