@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import dagster as dg
 from dagster._core.events import DagsterEventType
 from rich.console import Console
+from rich.status import Status
 
 from assets.runs.daemon import daemon
-from assets.runs.instance import MaterializationFailed, materialization_line, root_cause
+from assets.runs.instance import (
+    DATABASE_ERRORS,
+    InstanceUnavailable,
+    MaterializationFailed,
+    materialization_line,
+    root_cause,
+)
 from assets.runs.queue import QueuedRuns
 from assets.runs.worker import host_of
 
-_SECONDS = 2.0
+_SECONDS, _AWAY_SECONDS = 2.0, 600.0
+_T = TypeVar("_T")
 
 
 def materialize_elsewhere(
@@ -30,18 +39,15 @@ def materialize_elsewhere(
 
     A shard that failed stops no other. Raises ``MaterializationFailed`` with the message of each.
     """
-    runs, failures = QueuedRuns(instance, job, place), []
+    runs, failures = QueuedRuns(instance, job, place), list[str]()
     with daemon(instance) as watch, console.status(f"{job.name} … queueing {len(partitions):,} shards") as status:
         try:
             # the first shards are worked on while the others are queued
-            runs.submit(partitions, only)
+            _patiently(status, lambda: runs.submit(partitions, only))
             while runs.n_open():
                 watch.ensure()
-                for partition, run in runs.ended():
-                    _print(console, instance, partition, run)
-                    if not run.is_success:
-                        failures += [f"{partition}: {reason}" for reason in _reasons(instance, run)]
-                n_ended, n_running = len(partitions) - runs.n_open(), runs.n_running()
+                _patiently(status, lambda: _note_ended(console, instance, runs, failures))
+                n_ended, n_running = len(partitions) - runs.n_open(), _patiently(status, runs.n_running)
                 status.update(
                     f"{job.name} on {place} … {n_ended:,} of {len(partitions):,} ended, {n_running:,} running"
                 )
@@ -53,16 +59,40 @@ def materialize_elsewhere(
         raise MaterializationFailed("\n".join(failures))
 
 
+def _patiently(status: Status, ask: Callable[[], _T]) -> _T:
+    """What is answered, also where Dagster's history is away meanwhile. Raises ``InstanceUnavailable``."""
+    deadline = time.monotonic() + _AWAY_SECONDS
+    while True:
+        try:
+            return ask()
+        except DATABASE_ERRORS as error:
+            if time.monotonic() > deadline:
+                raise InstanceUnavailable(
+                    f"Dagster's history does not answer since {_AWAY_SECONDS:.0f} s: start its server, then run this "
+                    "again; runs on the cluster go on"
+                ) from error
+        status.update("waiting for Dagster's history, which does not answer …")
+        time.sleep(_SECONDS)
+
+
+def _note_ended(console: Console, instance: dg.DagsterInstance, runs: QueuedRuns, failures: list[str]) -> None:
+    """Prints the shards that have ended since, and adds why those that failed did."""
+    for partition, run in runs.ended():
+        reasons = [] if run.is_success else [f"{partition}: {reason}" for reason in _reasons(instance, run)]
+        _print(console, instance, partition, run)
+        failures += reasons
+
+
 def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: dg.DagsterRun) -> None:
     stats = instance.get_run_stats(run.run_id)
     seconds = f"{stats.end_time - stats.start_time:.1f} s" if stats.start_time and stats.end_time else "not started"
     host, repeated = host_of(run), int(run.tags.get("dagster/retry_number", 0))
     where = f" on {host}" if host else ""
     again = f", repeated {repeated} time{'s' if repeated > 1 else ''}" if repeated else ""
-    console.print(f"[bold]{run.job_name} {partition}[/bold]  {seconds}{where}{again}")
     events = instance.all_logs(
         run.run_id, of_type={DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.STEP_SUCCESS}
     )
+    console.print(f"[bold]{run.job_name} {partition}[/bold]  {seconds}{where}{again}")
     found = [event.dagster_event for event in events if event.dagster_event is not None]
     durations = {event.step_key: event.step_success_data.duration_ms / 1000 for event in found if event.is_step_success}
     for event in found:

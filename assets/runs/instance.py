@@ -24,11 +24,12 @@ from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
 
-_UNAVAILABLE: tuple[type[Exception], ...] = (dg.DagsterInvalidConfigError, CheckError, SQLAlchemyError)
+DATABASE_ERRORS: tuple[type[Exception], ...] = (SQLAlchemyError,)
+"""Of Dagster's history, while its server is away."""
 try:
     from dagster_postgres.utils import DagsterPostgresException
 
-    _UNAVAILABLE += (DagsterPostgresException,)
+    DATABASE_ERRORS += (DagsterPostgresException,)
 except ImportError:
     pass  # without the extra there is no PostgreSQL to be unavailable
 
@@ -79,7 +80,7 @@ def open_instance() -> dg.DagsterInstance:
         raise InstanceUnavailable(
             f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
         ) from error
-    except _UNAVAILABLE as error:
+    except (dg.DagsterInvalidConfigError, CheckError, *DATABASE_ERRORS) as error:
         cause = error.__cause__ or error.__context__ or error
         reason = str(cause).strip().splitlines()[0]
         raise InstanceUnavailable(

@@ -16,6 +16,8 @@ from assets.runs.places import HERE, TAG, PlacedRunLauncher
 _SECONDS = 30
 _START_SECONDS = 600.0
 """A loaded machine takes minutes to import everything."""
+_LAUNCH_SECONDS = 60.0
+"""From the queue until the cluster knows the run, at most: its client is imported meanwhile."""
 
 
 @dg.sensor(
@@ -47,10 +49,12 @@ def fail_lost_starts(instance: dg.DagsterInstance) -> int:
 
 def _reason(instance: dg.DagsterInstance, launcher: PlacedRunLauncher, run: dg.DagsterRun) -> str:
     """Why it will not begin; empty while it may."""
+    launched_at = instance.get_run_stats(run.run_id).launch_time
     if run.tags.get(TAG, HERE) == HERE:
-        launched_at = instance.get_run_stats(run.run_id).launch_time
         is_late = launched_at is not None and time.time() - launched_at > _START_SECONDS
         return f"its process did not begin within {_START_SECONDS:.0f} s" if is_late else ""
+    if launched_at is not None and time.time() - launched_at < _LAUNCH_SECONDS:
+        return ""
     health = launcher.check_run_worker_health(run)
     if health.status != WorkerStatus.FAILED:
         return ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import dagster as dg
 from dagster._config.config_schema import UserConfigSchema
+from dagster._core.errors import DagsterUserCodeUnreachableError
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext
 from dagster._core.launcher.base import RunLauncher
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
@@ -37,6 +38,10 @@ _ALSO_FORWARDED = ("DAGSTER_POSTGRES_URL", "HF_HUB_OFFLINE")
 
 class PlaceError(UserError):
     """A place where runs cannot execute: what is wrong, and the mend."""
+
+
+class PlaceAway(PlaceError):
+    """A place that does not answer: it may later."""
 
 
 class RunSettings(EnvironmentSettings):
@@ -116,14 +121,22 @@ class PlacedRunLauncher(RunLauncher, ConfigurableClass):
         self._at(place)
 
     def launch_run(self, context: LaunchRunContext) -> None:
-        """Records the place first, so that the run is looked for where it was launched. Raises ``PlaceError``."""
+        """Records the place first, so that the run is looked for where it was launched.
+
+        Raises ``PlaceError``, and ``DagsterUserCodeUnreachableError`` where the place is away: the one error after
+        which the queue takes a run back (``max_user_code_failure_retries`` in ``dagster.yaml``).
+        """
         run = context.dagster_run
         place = run.tags.get(TAG) or RunSettings.from_environment().on
         if place != HERE:
             check_databases(self._instance)
-        launcher = self._at(place)
         self._instance.add_run_tags(run.run_id, {TAG: place})
-        launcher.launch_run(context if place == HERE else context._replace(dagster_run=_with_interpreter(run)))
+        try:
+            self._at(place).launch_run(
+                context if place == HERE else context._replace(dagster_run=_with_interpreter(run))
+            )
+        except PlaceAway as error:
+            raise DagsterUserCodeUnreachableError(str(error)) from error
 
     def terminate(self, run_id: str) -> bool:
         run = self._instance.get_run_by_id(run_id)

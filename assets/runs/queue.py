@@ -40,11 +40,17 @@ class QueuedRuns:
         job = self._job.get_subset(asset_selection=set(only)) if only else self._job
         queued = self._queued(selection)
         for partition in partitions:
-            run_id = queued.get(partition) or self._submitted(job, partition, only, selection)
-            self._partitions[run_id] = partition
+            run = queued.get(partition) or self._created(job, partition, only, selection)
+            if run.status == dg.DagsterRunStatus.NOT_STARTED:
+                # the queue needs no workspace: the daemon that launches the run has one
+                self._instance.submit_run(run.run_id, workspace=None)  # type: ignore[arg-type]
+            self._partitions[run.run_id] = partition
 
     def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
-        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not."""
+        """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not.
+
+        A shard whose taker raises is not forgotten: it comes again.
+        """
         unfinished = set(self._instance.get_run_ids(self._filter(_UNFINISHED)))
         for run_id in [run_id for run_id in self._partitions if run_id not in unfinished]:
             run = self._instance.get_run_by_id(run_id)
@@ -53,7 +59,8 @@ class QueuedRuns:
             if repeated := run.tags.get(_REPEATED_BY_TAG):
                 self._partitions[repeated] = self._partitions.pop(run_id)
             elif not self._will_be_repeated(run):
-                yield self._partitions.pop(run_id), run
+                yield self._partitions[run_id], run
+                del self._partitions[run_id]
 
     def n_open(self) -> int:
         """Shards that have not ended."""
@@ -79,25 +86,22 @@ class QueuedRuns:
         undecided = "true" if self._instance.run_retries_enabled else "false"
         return run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
 
-    def _submitted(
+    def _created(
         self, job: dg.JobDefinition, partition: str, only: Sequence[dg.AssetKey] | None, selection: str
-    ) -> str:
-        run = self._instance.create_run_for_job(
+    ) -> dg.DagsterRun:
+        return self._instance.create_run_for_job(
             job,
             tags={_PARTITION_TAG: partition, TAG: self._place, _SELECTION_TAG: selection},
             asset_selection=frozenset(only) if only else None,
             remote_job_origin=_location().get_job_origin(self._job.name),
             job_code_origin=_code().get_job_origin(self._job.name),
         )
-        # the queue needs no workspace: the daemon that launches the run has one
-        self._instance.submit_run(run.run_id, workspace=None)  # type: ignore[arg-type]
-        return run.run_id
 
-    def _queued(self, selection: str) -> dict[str, str]:
-        """Unfinished runs of the same, by shard."""
+    def _queued(self, selection: str) -> dict[str, dg.DagsterRun]:
+        """Unfinished runs of the same, by shard; a command that was killed may not have submitted the last one."""
         tags = {_SELECTION_TAG: selection, TAG: self._place}
         runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=_UNFINISHED, tags=tags))
-        return {run.tags[_PARTITION_TAG]: run.run_id for run in runs if _PARTITION_TAG in run.tags}
+        return {run.tags[_PARTITION_TAG]: run for run in runs if _PARTITION_TAG in run.tags}
 
 
 def check_place(instance: dg.DagsterInstance, place: str) -> None:

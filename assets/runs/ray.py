@@ -14,11 +14,11 @@ from functools import cached_property
 from urllib.parse import urlsplit
 
 import dagster as dg
-from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
+from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 from dagster_ray.core.run_launcher import RayRunLauncher, get_job_submission_id_from_run_id
 from ray.job_submission import JobSubmissionClient
 
-from assets.runs.places import PlaceError, RunSettings, forwarded
+from assets.runs.places import PlaceAway, RunSettings, forwarded
 
 _UNKNOWN_JOB = "does not exist"
 _MEBIBYTE = 2**20
@@ -30,7 +30,7 @@ _CLIENT_PORT = 10001
 def ray_launcher(address: str, settings: RunSettings) -> RayLauncher:
     """For the cluster at ``address``. A run is put where its CPUs are free; without any it would be on the head.
 
-    Raises ``PlaceError`` where no cluster answers.
+    Raises ``PlaceAway`` where no cluster answers.
     """
     launcher = RayLauncher(
         address=address,
@@ -47,8 +47,16 @@ class RayLauncher(RayRunLauncher):
 
     @cached_property
     def client(self) -> JobSubmissionClient:
-        """Raises ``PlaceError`` where no cluster answers."""
+        """Raises ``PlaceAway`` where no cluster answers."""
         return connected(self.address)
+
+    def launch_run(self, context: LaunchRunContext) -> None:
+        """Raises ``PlaceAway`` where the head does not answer."""
+        try:
+            self.client.get_version()
+        except (RuntimeError, OSError) as error:
+            raise _unreachable(self.address, str(error)) from error
+        super().launch_run(context)
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Raises ``RuntimeError`` or ``ConnectionError`` while the head does not answer; run monitoring asks again."""
@@ -69,7 +77,7 @@ class RayLauncher(RayRunLauncher):
 
 
 def connected(address: str) -> JobSubmissionClient:
-    """A client of the cluster. Raises ``PlaceError`` where none answers, or one with which no job can be started."""
+    """A client of the cluster. Raises ``PlaceAway`` where none answers, or one with which no job can be started."""
     url = dashboard_of(address) if address.startswith("ray://") else address
     try:
         return JobSubmissionClient(url)
@@ -78,7 +86,7 @@ def connected(address: str) -> JobSubmissionClient:
 
 
 def dashboard_of(address: str) -> str:
-    """The address at which the cluster behind a ``ray://`` address takes jobs. Raises ``PlaceError``.
+    """The address at which the cluster behind a ``ray://`` address takes jobs. Raises ``PlaceAway``.
 
     Asked for in a process of its own: to become a Ray client changes a process for good, and Ray's server of clients
     sometimes fails to start one, which then waits for ever (ray 2.60).
@@ -101,9 +109,9 @@ def dashboard_of(address: str) -> str:
     raise _unreachable(address, reason)
 
 
-def _unreachable(address: str, reason: str) -> PlaceError:
+def _unreachable(address: str, reason: str) -> PlaceAway:
     last = (reason.strip().splitlines() or ["no answer"])[-1]
-    return PlaceError(
+    return PlaceAway(
         f"no Ray cluster answers at {address} ({last}): give the address of its dashboard, http://HOST:8265, or of its "
         "clients, ray://HOST:10001"
     )

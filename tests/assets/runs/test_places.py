@@ -8,7 +8,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 from dagster._core.code_pointer import CodePointer
+from dagster._core.errors import DagsterUserCodeUnreachableError
 from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._core.launcher import CheckRunHealthResult, LaunchRunContext, WorkerStatus
 from dagster._core.launcher.base import RunLauncher
@@ -121,6 +123,16 @@ def test_a_run_elsewhere_is_started_by_the_python_of_its_code_and_not_by_the_wor
     assert run.job_code_origin.repository_origin.entry_point == [sys.executable, "-m", "dagster"]
 
 
+def test_the_queue_takes_a_run_back_whose_place_is_away(
+    placed: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "check_databases", lambda instance: None)
+    with pytest.raises(DagsterUserCodeUnreachableError, match="no Ray cluster answers at"):
+        launched(placed, dg.DagsterRunStatus.STARTING, **{TAG: f"http://127.0.0.1:{free_port()}"})
+    settings = yaml.safe_load((Path(places.__file__).parents[1] / "dagster_team.yaml").read_text())
+    assert settings["run_coordinator"]["config"]["max_user_code_failure_retries"] > 0
+
+
 def test_nothing_set_is_this_machine(placed: dg.DagsterInstance) -> None:
     assert RunSettings.from_environment({}).on == HERE
     assert isinstance(places._launcher(HERE, RunSettings()), LocalRunLauncher)
@@ -186,11 +198,17 @@ def test_an_address_at_which_nobody_answers_is_one_line(scheme: str) -> None:
 
 
 def test_a_worker_that_ends_before_its_run_begins_is_noticed(
-    placed: dg.DagsterInstance, recorders: dict[str, Recorder]
+    placed: dg.DagsterInstance, recorders: dict[str, Recorder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launched(placed, dg.DagsterRunStatus.STARTING, **{TAG: "auto"})
+    placed.report_dagster_event(DagsterEvent(DagsterEventType.RUN_STARTING.value, "job"), run_id=RUN)
+    monkeypatch.setattr(lost_starts, "_LAUNCH_SECONDS", 0.0)
     assert fail_lost_starts(placed) == 0
     recorders["auto"].health = WorkerStatus.FAILED
+    monkeypatch.undo()
+    monkeypatch.setattr(places, "_launcher", lambda place, settings: recorders[place])
+    assert fail_lost_starts(placed) == 0, "it may not have got there yet"
+    monkeypatch.setattr(lost_starts, "_LAUNCH_SECONDS", 0.0)
     assert fail_lost_starts(placed) == 1
     run = placed.get_run_by_id(RUN)
     assert run is not None

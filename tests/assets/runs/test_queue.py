@@ -72,6 +72,26 @@ def test_a_command_that_is_run_again_waits_for_what_is_queued(
     assert len(instance.get_runs()) == 4, "other assets are other work"
 
 
+def test_what_a_killed_command_did_not_submit_is_submitted_by_the_next(
+    instance: dg.DagsterInstance, job: dg.JobDefinition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(dg.DagsterInstance, "submit_run", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            QueuedRuns(instance, job, "auto").submit(SHARDS)
+    again = QueuedRuns(instance, job, "auto")
+    again.submit(SHARDS)
+    assert {run.status for run in instance.get_runs()} == {dg.DagsterRunStatus.QUEUED}
+    assert (len(instance.get_runs()), again.n_open()) == (3, 3)
+
+
+def test_a_shard_whose_end_could_not_be_noted_comes_again(queued: QueuedRuns, instance: dg.DagsterInstance) -> None:
+    instance.report_run_canceled(runs_of(instance)[SHARDS[0]])
+    assert next(queued.ended())[0] == SHARDS[0]  # whoever took it did not come back for the next
+    assert [partition for partition, _ in queued.ended()] == SHARDS[:1]
+    assert list(queued.ended()) == []
+
+
 def test_a_lost_run_has_not_ended_until_its_repeat_has(queued: QueuedRuns, instance: dg.DagsterInstance) -> None:
     lost = runs_of(instance)[SHARDS[0]]
     instance.report_run_failed(lost, "its worker is gone")
