@@ -115,8 +115,8 @@ def stage_asset(
 
 @contextmanager
 def repeated_while_away(context: dg.AssetExecutionContext) -> Iterator[None]:
-    """A run that was launched, so that nobody sees its error, does a stage again that met a database or a store that
-    is away; a command says so at once."""
+    """A run that was launched, whose error appears on no terminal, does a stage again that met a database or a store
+    that is away; a command says so at once."""
     try:
         yield
     except _AWAY as error:

@@ -32,6 +32,7 @@ try:
     DATABASE_ERRORS += (DagsterPostgresException,)
 except ImportError:
     pass  # without the extra there is no PostgreSQL to be unavailable
+_UNAVAILABLE: tuple[type[Exception], ...] = (dg.DagsterInvalidConfigError, CheckError, *DATABASE_ERRORS)
 
 _FORMER_SETTINGS = {
     "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
@@ -80,7 +81,7 @@ def open_instance() -> dg.DagsterInstance:
         raise InstanceUnavailable(
             f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
         ) from error
-    except (dg.DagsterInvalidConfigError, CheckError, *DATABASE_ERRORS) as error:
+    except _UNAVAILABLE as error:
         cause = error.__cause__ or error.__context__ or error
         reason = str(cause).strip().splitlines()[0]
         raise InstanceUnavailable(
