@@ -8,18 +8,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
 from uuid import uuid4
 
 import fsspec
 
 from scripts.ports import free_port
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 class S3Server:
-    """``url(...)`` makes a bucket of its own for each test."""
+    """``url(...)`` makes a bucket of its own for each test. With a ``log`` a server that is started again has all that
+    the killed one had; without it has nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Path | None = None) -> None:
         self.port = free_port()
+        self._log = log
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -33,8 +38,12 @@ class S3Server:
         }
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = ["moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
+        if self._log is not None:
+            command = ["tests.lasting_s3", str(self.port), str(self._log)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *command], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         while not self._answers():
             assert self._process.poll() is None, "the S3 server ended"
             time.sleep(0.05)
@@ -62,8 +71,8 @@ class S3Server:
 
 
 @contextmanager
-def s3_server() -> Iterator[S3Server]:
-    server = S3Server()
+def s3_server(log: Path | None = None) -> Iterator[S3Server]:
+    server = S3Server(log)
     server.start()
     try:
         yield server
