@@ -117,8 +117,7 @@ def team(folder: Path, environment: dict[str, str]) -> Iterator[Team]:
     environment = {**environment, "DARKROOM_LOCAL": str(local)}
     configuration = yaml.safe_load((ROOT / "assets" / "dagster_team.yaml").read_text())
     configuration["run_monitoring"]["poll_interval_seconds"] = 3
-    coordinator = {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"}
-    configuration["run_coordinator"] = {**coordinator, "config": {"dequeue_interval_seconds": 1}}
+    configuration["run_coordinator"]["config"] |= {"dequeue_interval_seconds": 1, "user_code_failure_retry_delay": 5}
     (local / "dagster" / "dagster.yaml").write_text(yaml.safe_dump(configuration))
     with Workspace.from_environment(environment) as workspace:
         add_signs(workspace, SmallSource(), folder / "signs", n_shards=len(SHARDS))
