@@ -7,6 +7,7 @@ where only the HTTP client inside it is used (docs/policies.md).
 import asyncio
 import json
 import os
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -19,10 +20,13 @@ from yarl import URL
 
 from pipelines.models.messages import Message
 from pipelines.models.policies import failures
+from pipelines.models.policies.base import PolicyError
 from pipelines.models.policies.failures import StatusError
 from pipelines.models.policies.request_body import Fragments, body_of
 
 CHECK_SECONDS = 10.0
+_TITLE_BYTES = 4096
+"""Of a page, in which its title is looked for."""
 IDLE_SECONDS = 4.0
 """Connections that were idle for longer are not used again: servers close them after five."""
 
@@ -40,15 +44,15 @@ class ChatClient:
     async def post(self, fields: Mapping[str, Any], messages: Sequence[Message], urls: Mapping[str, bytes]) -> Any:
         """The endpoint's answer as JSON, to the request that ``request_body.body_of`` makes.
 
-        Raises ``StatusError`` for an HTTP error, ``aiohttp.ClientError`` for a lost connection, ``ValueError`` for a
-        request that is no UTF-8 or an answer that is no JSON.
+        Raises ``StatusError`` for an HTTP error, ``aiohttp.ClientError`` for a lost connection, ``PolicyError`` for a
+        page of HTML, ``ValueError`` for a request that is no UTF-8 or an answer that is no JSON.
         """
         session = self._session or self._open()
         body = Fragments(body_of(fields, messages, urls))
         async with session.post(self._completions, data=body) as response:
             answer = await response.read()
             if response.status < 300:
-                return json.loads(answer)
+                return _json(answer, response.status)
             raise _status_error(response, answer)
 
     async def models_status(self) -> int:
@@ -86,6 +90,24 @@ class ChatClient:
             proxy=proxy_for(self._url),
         )
         return self._session
+
+
+def _json(answer: bytes, status: int) -> Any:
+    """A response's body. Raises ``PolicyError`` for a page of HTML, which no further try changes."""
+    try:
+        return json.loads(answer)
+    except RecursionError:
+        raise PolicyError(f"HTTP {status} with JSON that is nested too deeply") from None
+    except ValueError:
+        beginning = answer[:_TITLE_BYTES].decode("utf-8", "replace").strip()
+        if not beginning.startswith("<"):
+            raise
+        title = re.search(r"<title[^>]{0,100}>([^<]{0,200})", beginning, re.IGNORECASE)
+        named = f" ({' '.join(title[1].split())!r})" if title else ""
+        raise PolicyError(
+            f"HTTP {status} with a page of HTML{named} instead of a completion: set the URL of the API, which usually "
+            "ends with /v1, and check the proxy"
+        ) from None
 
 
 def _headers(key: str) -> dict[str, str]:

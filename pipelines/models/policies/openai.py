@@ -9,6 +9,7 @@ import os
 from typing import Any, Self
 
 from pipelines.models.messages import ImagePart
+from pipelines.models.policies.answers import Answer, read_answer, warn_of_oddities
 from pipelines.models.policies.base import (
     Completion,
     CompletionRequest,
@@ -21,7 +22,6 @@ from pipelines.models.policies.images import ImageEncoder, PixelLimits
 from pipelines.models.policies.settings import Endpoint, EndpointSettings
 from pipelines.models.policies.shared_calls import SharedCalls
 from pipelines.records import Usage
-from pipelines.records.reject_reasons import storable
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
 
@@ -166,47 +166,22 @@ class OpenAIPolicy:
 
     def _completions(self, response: Any, frames: tuple[SentImage, ...], n: int) -> tuple[Completion, ...]:
         """The answer's choices, ``n`` at most. Raises ``PolicyError`` where it is no completion."""
-        try:
-            choices = response["choices"][:n]
-            texts = [storable(_text(choice["message"].get("content"))) for choice in choices]
-            finished = [choice.get("finish_reason") != "length" for choice in choices]
-            usages = self._usages(response.get("usage"), len(choices))
-        except (TypeError, KeyError, AttributeError):
-            raise PolicyError(f"an answer that is no completion: {response}") from None
-        if not texts:
-            raise PolicyError(f"an answer without a choice: {response}")
+        answer = read_answer(response, n)
+        warn_of_oddities(answer, model=self.endpoint.model, endpoint=self.endpoint.base_url)
+        usages = self._usages(answer, len(answer.texts))
         return tuple(
             Completion(text, is_finished, usage, frames)
-            for text, is_finished, usage in zip(texts, finished, usages, strict=True)
+            for text, is_finished, usage in zip(answer.texts, answer.finished, usages, strict=True)
         )
 
-    def _usages(self, used: Any, n: int) -> list[Usage]:
+    def _usages(self, answer: Answer, n: int) -> list[Usage]:
         """A request's usage, split among its ``n`` answers: the first has the prompt and the remainder."""
-        total = self._usage(used)
-        each = total.completion_tokens // max(n, 1)
-        rest = [self._usage({"completion_tokens": each}, n_calls=0)] * (n - 1)
-        return [total - sum(rest, Usage()), *rest] if n else []
+        n_tokens = answer.completion_tokens or 0
+        total = self._usage(answer.prompt_tokens or 0, n_tokens)
+        rest = [self._usage(0, n_tokens // n, n_calls=0)] * (n - 1)
+        return [total - sum(rest, Usage()), *rest]
 
-    def _usage(self, used: Any, n_calls: int = 1) -> Usage:
-        """What cannot be read as a number counts as 0: the answer was paid for, whatever is said of it."""
-        counts = used if isinstance(used, dict) else {}
-        prompt, completion = (_count(counts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
+    def _usage(self, prompt: int, completion: int, n_calls: int = 1) -> Usage:
         at = self.endpoint
         cost = prompt * at.usd_per_million_prompt_tokens + completion * at.usd_per_million_completion_tokens
         return Usage(calls=n_calls, prompt_tokens=prompt, completion_tokens=completion, cost_usd=cost / 1e6)
-
-
-def _text(content: Any) -> str:
-    """A message's content: a text, none, or a list of parts, of which those of text count."""
-    if isinstance(content, list):
-        return "".join(_text(part.get("text")) for part in content)
-    if content is not None and not isinstance(content, str):
-        raise TypeError(f"content is {type(content).__name__}")
-    return content or ""
-
-
-def _count(value: Any) -> int:
-    try:
-        return max(0, int(value))
-    except (TypeError, ValueError, OverflowError):
-        return 0

@@ -17,6 +17,8 @@ import pytest
 
 from pipelines.models.messages import ImagePart, message
 from pipelines.models.policies import Completion, CompletionRequest, OpenAIPolicy, PolicyError, PolicyUnavailable
+from pipelines.models.policies.budget import BudgetPool
+from pipelines.models.policies.recorded import RecordedPolicy
 from pipelines.models.policies.settings import Endpoint
 from pipelines.models.tasks import Task
 from pipelines.records import ImageRef, Usage
@@ -357,3 +359,40 @@ def test_the_identity_is_what_determines_the_text(store):
         "revision": "r",
         "sampling": {"temperature": 0.1, "top_p": 1.0, "max_tokens": 2048},
     }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**GOOD, "usage": None},
+        {**GOOD, "usage": {"prompt_tokens": -1, "completion_tokens": "many"}},
+        {"choices": [{"message": {"content": ["It says ", {"text": "42."}]}}]},
+        {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}},
+    ],
+)
+def test_an_odd_answer_is_charged_once_and_on_the_ledger(server, store, ledger, turn, body):
+    server.says((200, body))
+
+    async def twice() -> tuple[Completion, Completion, int]:
+        pool = BudgetPool()
+        async with RecordedPolicy(
+            OpenAIPolicy(Endpoint(server.url, "model"), store, budget_pool=pool), ledger
+        ) as policy:
+            return await policy.write(turn()), await policy.write(turn()), pool.spent.calls
+
+    first, second, n_paid = asyncio.run(twice())
+    assert first == second
+    assert (len(server.asked), n_paid) == (1, 1)
+
+
+def test_a_page_of_html_is_named_and_not_asked_for_again(server, ask):
+    server.says((200, "<!doctype html><html><head><title>Sign\n in</title></head></html>"))
+    with pytest.raises(PolicyError, match=r"a page of HTML \('Sign in'\) instead of a completion: set the URL"):
+        ask()
+    assert len(server.asked) == 1
+
+
+def test_json_without_an_end_to_its_depth_is_an_error_of_the_endpoint(server, ask):
+    server.says((200, "[" * 200_000))
+    with pytest.raises(PolicyError, match="nested too deeply"):
+        ask()
