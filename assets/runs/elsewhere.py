@@ -12,13 +12,8 @@ from rich.console import Console
 from rich.status import Status
 
 from assets.runs.daemon import daemon
-from assets.runs.instance import (
-    DATABASE_ERRORS,
-    InstanceUnavailable,
-    MaterializationFailed,
-    materialization_line,
-    root_cause,
-)
+from assets.runs.history import DATABASE_ERRORS, InstanceUnavailable
+from assets.runs.instance import MaterializationFailed, materialization_line, root_cause
 from assets.runs.queue import QueuedRuns
 from assets.runs.worker import host_of
 

@@ -12,27 +12,16 @@ from typing import Any
 from uuid import uuid4
 
 import dagster as dg
-from dagster_shared.check.functions import CheckError
 from rich.console import Console
-from sqlalchemy.exc import SQLAlchemyError
 
 from assets.graph.partitions import update_partitions
 from assets.graph.stage_assets import shown_by
+from assets.runs.history import open_instance
 from assets.runs.worker import is_abandoned, worker_tags
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.workspace import Workspace
 from sandbox.errors import UserError
-
-DATABASE_ERRORS: tuple[type[Exception], ...] = (SQLAlchemyError,)
-"""Of Dagster's history, while its server is away."""
-try:
-    from dagster_postgres.utils import DagsterPostgresException
-
-    DATABASE_ERRORS += (DagsterPostgresException,)
-except ImportError:
-    pass  # without the extra there is no PostgreSQL to be unavailable
-_UNAVAILABLE: tuple[type[Exception], ...] = (dg.DagsterInvalidConfigError, CheckError, *DATABASE_ERRORS)
 
 _FORMER_SETTINGS = {
     "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
@@ -43,10 +32,6 @@ places than this machine."""
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
-
-
-class InstanceUnavailable(UserError):
-    """Dagster's history could not be opened: why, and what to check."""
 
 
 class MaterializationFailed(UserError):
@@ -71,22 +56,6 @@ def refresh_dagster(workspace: Workspace) -> None:
         with open_instance() as instance:
             close_abandoned_runs(instance)
             update_partitions(workspace, instance)
-
-
-def open_instance() -> dg.DagsterInstance:
-    """The instance of ``DAGSTER_HOME``. Raises ``InstanceUnavailable`` where its database cannot be opened."""
-    try:
-        return dg.DagsterInstance.get()
-    except ImportError as error:
-        raise InstanceUnavailable(
-            f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
-        ) from error
-    except _UNAVAILABLE as error:
-        cause = error.__cause__ or error.__context__ or error
-        reason = str(cause).strip().splitlines()[0]
-        raise InstanceUnavailable(
-            f"Dagster's history cannot be opened ({reason}): check DAGSTER_POSTGRES_URL, and that the server is up"
-        ) from error
 
 
 def _dagster_settings(workspace: Workspace) -> Path:

@@ -10,7 +10,8 @@ from rich.console import Console
 from assets.definitions import definitions
 from assets.graph.partitions import update_partitions
 from assets.runs.elsewhere import materialize_elsewhere
-from assets.runs.instance import close_abandoned_runs, materialize, open_instance, prepare_dagster_home
+from assets.runs.history import open_instance
+from assets.runs.instance import close_abandoned_runs, materialize, prepare_dagster_home
 from assets.runs.places import HERE
 from assets.runs.queue import check_place
 from pipelines.sources.catalog import Use

@@ -9,7 +9,8 @@ import dagster as dg
 import pytest
 from dagster._core.instance.config import dagster_instance_config
 
-from assets.runs.instance import InstanceUnavailable, open_instance, prepare_dagster_home, refresh_dagster
+from assets.runs.history import InstanceUnavailable, open_instance
+from assets.runs.instance import prepare_dagster_home, refresh_dagster
 from assets.runs.places import PlacedRunLauncher
 from pipelines.storage.workspace import Workspace
 from scripts.ports import free_port

@@ -11,7 +11,7 @@ from rich.status import Status
 from sqlalchemy.exc import OperationalError
 
 from assets.runs import elsewhere
-from assets.runs.instance import InstanceUnavailable
+from assets.runs.history import InstanceUnavailable
 
 AWAY = (OperationalError("SELECT", {}, Exception("refused")), DagsterPostgresException("too many retries"))
 
