@@ -30,6 +30,8 @@ class SourceRow:
     category: str = ""
     license: str = ""
     videos: tuple[bytes, ...] = ()
+    files: tuple[str, ...] = ()
+    """For messages: the file of each image, then of each video; empty for what is no file. None where none is."""
 
 
 @dataclass(frozen=True, slots=True)

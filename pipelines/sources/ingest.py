@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import zip_longest
 from typing import TypeVar
 
 from pipelines.records import ImageRef, Reject, Sample, Truth, VideoRef, to_row
@@ -56,8 +57,9 @@ def _sample(
     if isinstance(row, BadRow):
         raise RowError(row.reason, row.evidence)
     answer = _checked_answer(row)
-    images = tuple(_stored(add_image, data, f"image {n}") for n, data in enumerate(row.images))
-    videos = tuple(_stored(add_video, data, f"video {n}") for n, data in enumerate(row.videos))
+    names = _media_names(row)
+    images = tuple(map(partial(_stored, add_image), row.images, names))
+    videos = tuple(map(partial(_stored, add_video), row.videos, names[len(images) :]))
     _check_boxes(row.truth, images)
     content = {
         "images": [image.sha256 for image in images],
@@ -106,6 +108,12 @@ def _checked_answer(row: SourceRow) -> str:
     return letter
 
 
+def _media_names(row: SourceRow) -> list[str]:
+    """Of the images, then of the videos: ``image 0 (street.jpg)``."""
+    names = [f"{kind} {n}" for kind, files in (("image", row.images), ("video", row.videos)) for n in range(len(files))]
+    return [f"{name} ({file})" if file else name for name, file in zip_longest(names, row.files[: len(names)])]
+
+
 def _stored(add: Callable[[bytes], Ref], data: bytes, what: str) -> Ref:
     try:
         return add(data)
@@ -131,4 +139,6 @@ def _rejected(source: str, row: SourceRow | BadRow, error: RowError) -> Reject:
     else:
         sizes = {name: [f"{len(data)} bytes" for data in getattr(row, name)] for name in ("images", "videos")}
         content = {**asdict(row), **sizes}
+        if not any(content["files"]):
+            del content["files"]
     return reject(error.reason, error.evidence, stage=STAGE, row=content, source=source, source_row=row.row)

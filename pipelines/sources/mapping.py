@@ -14,7 +14,7 @@ from pipelines.records.geometry import Box, box_from_corners, box_from_fractions
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.sources import BadRow, SourceRow
 from pipelines.sources.columns import BESIDE, BoxFrame, Columns, first_named, list_in, object_in, value_at
-from pipelines.sources.media import IMAGE, VIDEO, describe, json_beside, media
+from pipelines.sources.media import IMAGE, VIDEO, describe, file_names, json_beside, media
 from pipelines.sources.texts import (
     LETTERS,
     answer_of,
@@ -52,6 +52,7 @@ def map_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder: Pat
             category=_optional_text(row, columns.category),
             license=_optional_text(row, columns.license) or license,
             videos=tuple(media(row, columns.videos, folder, VIDEO, prefix=columns.path_prefix)),
+            files=(*file_names(row, columns.images), *file_names(row, columns.videos)),
         )
     except RowError as error:
         return BadRow(where, error.reason, error.evidence, _short(row))

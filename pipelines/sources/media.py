@@ -16,7 +16,7 @@ from typing import Any
 
 import fsspec
 
-from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.records.reject_reasons import Reason, RowError, storable
 from pipelines.sources.columns import alternatives, filled, list_in, object_in, value_at
 
 _ARCHIVES = ("zip://", "hf://")
@@ -25,6 +25,7 @@ _ARCHIVES = ("zip://", "hf://")
 _BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "Qk0", "SUkq", "TU0A")
 """The first characters of PNG, JPEG, GIF, WebP, BMP and TIFF in base64."""
 
+_LONGEST_NAME = 200
 _SHORTEST_BASE64 = 64
 """No image is shorter, and no real path begins so and is as long."""
 
@@ -66,6 +67,24 @@ def media(
         entries = list_in(value)
         for entry in [value] if entries is None else entries:
             yield _bytes(entry, name, folder, kind, prefix)
+
+
+def file_names(row: Mapping[str, Any], column: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Of the files that ``media`` reads, each as the row names it; empty where it names none."""
+    names: list[str] = []
+    for name in alternatives(column) if column else ():
+        value = filled(row, name)
+        if value is not None and value != "":
+            entries = list_in(value)
+            names += map(_file_name, [value] if entries is None else entries)
+    return tuple(names)
+
+
+def _file_name(entry: Any) -> str:
+    name = entry.get("path") if isinstance(entry, Mapping) else entry
+    if not isinstance(name, str) or name.startswith(("data:", *_BASE64)):
+        return ""
+    return storable(name[:_LONGEST_NAME])
 
 
 def json_beside(

@@ -20,7 +20,7 @@ from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.sources import SourceRow
 from pipelines.sources.columns import Columns, TranscriptColumns, list_in, object_in, value_at
 from pipelines.sources.dialects import DIALECTS
-from pipelines.sources.media import IMAGE, describe, media
+from pipelines.sources.media import IMAGE, describe, file_names, media
 from pipelines.sources.texts import answer_of, question_of, text_at
 from pipelines.storage.media_validation import probe
 
@@ -82,6 +82,7 @@ def released_row(row: Mapping[str, Any], columns: Columns, *, where: str, folder
         truth=Truth(details=json.dumps({RELEASED: details}, sort_keys=True, ensure_ascii=False)),
         category=text_at(row, columns.category) if columns.category else "",
         license=(text_at(row, columns.license) if columns.license else "") or license,
+        files=file_names(source, column),
     )
 
 
