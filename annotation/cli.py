@@ -9,8 +9,10 @@ from annotation.commands.figures import payments, report
 from annotation.commands.queues import review, suitability, verify
 from annotation.commands.server import down, service, status, up
 from annotation.commands.users import users
+from pipelines.storage.command_errors import CommandGroup
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     help="Human annotation in Label Studio: write, cross-check, accept.\n\n"
     "`up` starts a server, `users add` creates accounts, `init` writes an example campaign, `sync` hands out tasks and "

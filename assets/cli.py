@@ -14,16 +14,19 @@ from assets.commands.training_data import conformance, export, inspect_mask
 from assets.commands.views import explain, gallery, replay, summary
 from pipelines.models.serving.cli import serve
 from pipelines.services.cli import serve_sandbox
+from pipelines.storage.command_errors import CommandGroup
 from sandbox.cli import app as sandbox_app
 from train.agent.cli import app as agent_app
 from train.environment.cli import app as environment_app
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Build datasets that teach vision-language models to think with images.\n\n"
-    "Data is stored in DARKROOM_HOME (default: ./data). Start with `darkroom demo`, then `make ui`.",
+    "Data is stored in DARKROOM_HOME (default: ./data). Start with `darkroom demo`, then `make ui`. "
+    "`--debug` in any command shows the traceback of an error.",
 )
 sandbox_app.command(name="serve")(serve_sandbox)
 app.add_typer(

@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 
 from sandbox.doctor import Finding, can_run, describe_machine, diagnose, try_sessions
-from sandbox.errors import SandboxError
 from sandbox.limits import Limits
 from sandbox.observation import Observation
 from sandbox.pool import SandboxPool
@@ -50,16 +49,12 @@ def run(
 ) -> None:
     """Run FILE once and print the observation. Exits with 1 unless its status is ok."""
     console, code = SafeConsole(), file.read_text(encoding="utf-8", errors="surrogateescape")
-    try:
-        with (
-            SandboxPool(limits=Limits(seconds=seconds), tier=tier, repair="small_model" if repair else "off") as pool,
-            pool.group(image or [], names=list(map(str, image or [])), videos=video or []) as group,
-            group.session(seed=seed) as session,
-        ):
-            observation = session.run(code)
-    except SandboxError as error:
-        console.print(str(error), style="red", markup=False)
-        raise typer.Exit(1) from error
+    with (
+        SandboxPool(limits=Limits(seconds=seconds), tier=tier, repair="small_model" if repair else "off") as pool,
+        pool.group(image or [], names=list(map(str, image or [])), videos=video or []) as group,
+        group.session(seed=seed) as session,
+    ):
+        observation = session.run(code)
     _print_observation(console, observation)
     if out is not None:
         _save_images(console, observation, out)

@@ -12,10 +12,13 @@ SandboxError
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 
 class UserError(Exception):
-    """What a user can fix, in any package: commands print its message and exit with status 1."""
+    """What a user can fix, in any package: commands print its message and exit with its status."""
+
+    exit_status: ClassVar[int] = 1
 
 
 class SandboxError(Exception):

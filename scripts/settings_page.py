@@ -64,6 +64,21 @@ suffixes; unset values fall back to `DARKROOM_POLICY…`.
 HEAD = ["| variable | default | description |", "| --- | --- | --- |"]
 
 
+STATUSES = """## Exit statuses
+
+An error of `darkroom` and of `python -m train.…` is one line on stderr that names what to do. `--debug`, anywhere in a
+command, prints the traceback, too.
+
+| status | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | what you can mend (a setting, a file, a disk, an endpoint), or a negative outcome that the help names |
+| 2 | a wrong command line; of `audit`, that nothing could be audited |
+| 70 | an error that nobody foresaw: please report what `--debug` prints |
+| 130 | Ctrl-C |
+"""
+
+
 def page() -> str:
     """The page's text."""
     sections = [
@@ -85,7 +100,7 @@ def page() -> str:
     ]
     others = [f"| {variable} | {default} | {text} |" for variable, (default, text) in OTHERS.items()]
     tables = [_section(*section) for section in sections]
-    return "\n".join([INTRODUCTION, *tables, "## Others", "", *HEAD, *others, ""])
+    return "\n".join([INTRODUCTION, *tables, "## Others", "", *HEAD, *others, "", STATUSES])
 
 
 def _section(title: str, text: str, model: type[EnvironmentSettings], prefix: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pipelines.storage.command_errors import program_of
 from train.evaluation.settings import EvaluationSettings, ExportFormat, check
 from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, is_first_process, takes_settings
@@ -223,4 +224,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    program_of(main)()

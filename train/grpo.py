@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
+from pipelines.storage.command_errors import program_of
 from train.rl.settings import GrpoSettings, JudgeOptions, added_names
 from train.runs.command_line import Values, config_option, guarded, takes_settings
 from train.runs.trackers import ReportTo, choose_trackers
@@ -162,4 +163,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    program_of(main)()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pipelines.storage.command_errors import program_of
 from train.finetuning.settings import SftSettings, folders_of, read_phases, recipe_names, recipe_path, share_of_batch
 from train.runs import TrainError
 from train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
@@ -163,4 +164,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    program_of(main)()

@@ -19,6 +19,7 @@ import yaml
 from pipelines.models.prompts import bundled_prompt
 from pipelines.records.digest import digest
 from pipelines.storage.atomic_write import replace_folder
+from pipelines.storage.command_errors import program_of
 from train.examples.encoding import conversation
 from train.models.loading import VISION_TOKENS
 from train.models.processor_files import save_processor
@@ -178,4 +179,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    program_of(main)()

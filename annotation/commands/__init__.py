@@ -1,4 +1,4 @@
-"""The commands of `darkroom annotate` (wired in ``annotation/cli.py``): their terminal, and errors as messages."""
+"""The commands of `darkroom annotate` (wired in ``annotation/cli.py``): their terminal, and what they open."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-from rich.text import Text
-
-from sandbox.errors import UserError
 from sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
@@ -37,22 +33,11 @@ class OpenCampaign(NamedTuple):
 
 
 @contextmanager
-def errors_as_messages() -> Iterator[None]:
-    """Prints a ``UserError`` as one line and exits with status 1; other errors keep their traceback."""
-    try:
-        yield
-    except UserError as error:
-        message = Text.assemble(("error: ", "bold red"), str(error))
-        SafeConsole(stderr=True).print(message, soft_wrap=True)
-        raise typer.Exit(1) from error
-
-
-@contextmanager
 def open_workspace() -> Iterator[Workspace]:
-    """The workspace that the environment names, with ``errors_as_messages``."""
+    """The workspace that the environment names."""
     from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages(), Workspace.from_environment() as workspace:
+    with Workspace.from_environment() as workspace:
         yield workspace
 
 

@@ -1,6 +1,6 @@
 """``darkroom annotate finish``: what people accepted becomes data to train on."""
 
-from annotation.commands import CONSOLE, errors_as_messages
+from annotation.commands import CONSOLE
 from assets.commands.build import RlQuota, RlRows, quotas_of
 
 
@@ -15,7 +15,6 @@ def finish(
     other sources. Run it at any time, also while a campaign goes on: finished work is skipped, an interrupted run
     resumes. In the UI it is the job `finished_annotations`.
     """
-    with errors_as_messages():
-        from assets.runs.build import build_annotated
+    from assets.runs.build import build_annotated
 
-        build_annotated(CONSOLE, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"))
+    build_annotated(CONSOLE, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"))

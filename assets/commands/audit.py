@@ -11,14 +11,18 @@ import typer
 
 from annotation.commands import CONSOLE
 from assets.commands import print_line, progress_bar
+from pipelines.storage.command_errors import describe
 from sandbox.errors import UserError
 
 if TYPE_CHECKING:
     from pipelines.storage.places import Place
     from pipelines.storage.workspace import Workspace
 
-_UNUSABLE = 2
-"""The exit status where nothing could be audited; 1 is for findings."""
+
+class _AuditImpossible(UserError):
+    """Nothing could be audited; status 1 is for findings."""
+
+    exit_status = 2
 
 
 def audit(
@@ -55,7 +59,6 @@ def audit(
     from assets.terminal.audit import print_audit
     from pipelines.publishing.audit import EXECUTORS, audit_conversations, executing, find_conversations
     from pipelines.publishing.audit import audit as audit_datasets
-    from pipelines.publishing.dataset_reader import DatasetError
     from pipelines.storage.workspace import Workspace
 
     if executor not in EXECUTORS:
@@ -71,9 +74,8 @@ def audit(
                     report = audit_datasets(
                         folders, workspace=workspace, execute=execute, limit=limit, progress=progress
                     )
-    except (UserError, DatasetError) as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
-        raise typer.Exit(_UNUSABLE) from error
+    except (UserError, OSError) as error:
+        raise _AuditImpossible(describe(error)[0]) from error
     if as_json:
         typer.echo(json.dumps({"executor": executor, **report.as_json()}, indent=2, ensure_ascii=False))
     else:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from annotation.commands import CONSOLE, open_workspace
 from assets.commands import print_line
 
 _Families = Annotated[list[str] | None, typer.Option("--family", help="Only this family; repeatable. Default: all.")]
@@ -33,12 +33,11 @@ def demo(
     Materialises the asset graph on the bundled sources with the policy of DARKROOM_POLICY (default: the oracle, which
     needs no key). Re-running skips finished work; an interrupted run resumes where it stopped.
     """
-    with errors_as_messages():
-        from assets.runs.build import build_sft
-        from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
+    from assets.runs.build import build_sft
+    from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
 
-        families = _checked_families(family or [])
-        build_sft(CONSOLE, EMBEDDED, train=train, families=families, rl_source="" if families else EMBEDDED_RL)
+    families = _checked_families(family or [])
+    build_sft(CONSOLE, EMBEDDED, train=train, families=families, rl_source="" if families else EMBEDDED_RL)
 
 
 def materialize_command(
@@ -66,13 +65,12 @@ def materialize_command(
 
     `darkroom materialize photos --on ray://head:10001`
     """
-    with errors_as_messages():
-        from assets.runs.build import build_sft
-        from pipelines.generation.recipes import load_recipes
+    from assets.runs.build import build_sft
+    from pipelines.generation.recipes import load_recipes
 
-        families = _checked_families(family or [])
-        quotas = quotas_of(quota or [], "FAMILY", load_recipes())
-        build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas, place=on)
+    families = _checked_families(family or [])
+    quotas = quotas_of(quota or [], "FAMILY", load_recipes())
+    build_sft(CONSOLE, source, train=train, families=families, n_rows=rows, family_quotas=quotas, place=on)
 
 
 def rl_command(
@@ -89,10 +87,9 @@ def rl_command(
 
     `darkroom rl mmk12 --rows 10000`
     """
-    with errors_as_messages():
-        from assets.runs.build import build_rl
+    from assets.runs.build import build_rl
 
-        build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"), place=on)
+    build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"), place=on)
 
 
 def home() -> None:

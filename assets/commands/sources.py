@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 from rich.table import Table
 
-from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from annotation.commands import CONSOLE, open_workspace
 from assets.commands import print_line
 from pipelines.sources.columns import BoxFrame, Columns
 
@@ -117,28 +117,27 @@ def ingest(
     from pipelines.sources import SourceError
     from pipelines.sources.catalog import SourceConfig
 
-    with errors_as_messages():
-        if box_frame not in get_args(BoxFrame):
-            raise SourceError(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
-        columns = Columns(
-            images=image or (None if videos else "image"),
-            videos=videos,
-            question=question,
-            answer=answer,
-            choices=choices,
-            boxes=boxes,
-            box_frame=box_frame,  # type: ignore[arg-type]  # checked above
-            category=category,
-        )
-        config = SourceConfig(
-            kind="jsonl",
-            path=str(folder.absolute()),
-            questions=str(questions.absolute()) if questions else None,
-            columns=columns,
-            n_shards=shards,
-            license=license,
-        )
-        _ingest(name or folder.absolute().name.lower().replace("-", "_"), config)
+    if box_frame not in get_args(BoxFrame):
+        raise SourceError(f"--box-frame is one of {', '.join(get_args(BoxFrame))}; found {box_frame!r}")
+    columns = Columns(
+        images=image or (None if videos else "image"),
+        videos=videos,
+        question=question,
+        answer=answer,
+        choices=choices,
+        boxes=boxes,
+        box_frame=box_frame,  # type: ignore[arg-type]  # checked above
+        category=category,
+    )
+    config = SourceConfig(
+        kind="jsonl",
+        path=str(folder.absolute()),
+        questions=str(questions.absolute()) if questions else None,
+        columns=columns,
+        n_shards=shards,
+        license=license,
+    )
+    _ingest(name or folder.absolute().name.lower().replace("-", "_"), config)
 
 
 def _ingest(name: str, config: "SourceConfig") -> None:

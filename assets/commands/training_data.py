@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from annotation.commands import CONSOLE, open_workspace
 from assets.commands import print_line, progress_bar
 from pipelines.records.trajectories import LossPolicy
 from train.examples.encoding import Layout
@@ -47,7 +47,7 @@ def inspect_mask(
     from train.examples.loss_mask import mask_of, row_at, show
     from train.runs.command_line import guarded
 
-    with errors_as_messages(), guarded():
+    with guarded():
         reader = open_reader(
             model,
             layout=layout,
@@ -84,7 +84,7 @@ def conformance(
     from pipelines.storage.workspace import Workspace
     from train.runs.command_line import guarded
 
-    with errors_as_messages(), guarded():
+    with guarded():
         from train.examples.conformance import ConformanceGate, examine, explanation, summary
         from train.examples.conformance.report import copy_report
         from train.examples.encoding import open_reader

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from annotation.commands import CONSOLE, errors_as_messages, open_workspace
+from annotation.commands import CONSOLE, open_workspace
 from assets.commands import print_line, progress_bar
 
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
@@ -73,13 +73,12 @@ def replay(
     from pipelines.publishing.replay import replay as replay_datasets
     from pipelines.storage.workspace import Workspace
 
-    with errors_as_messages():
-        folders = find_datasets(dataset, Workspace.from_environment().home / "datasets" / "sft")
-        with progress_bar("rows") as progress:
-            comparison = replay_datasets(folders, limit=limit, progress=progress)
-        print_replay(CONSOLE, comparison)
-        if comparison.rate < least:
-            raise typer.Exit(1)
+    folders = find_datasets(dataset, Workspace.from_environment().home / "datasets" / "sft")
+    with progress_bar("rows") as progress:
+        comparison = replay_datasets(folders, limit=limit, progress=progress)
+    print_replay(CONSOLE, comparison)
+    if comparison.rate < least:
+        raise typer.Exit(1)
 
 
 def explain(

@@ -20,6 +20,7 @@ from pipelines.storage.atomic_write import MARKER
 from pipelines.storage.places import Place, children, place, readable
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.tables import TableMissing
+from sandbox.errors import UserError
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -35,7 +36,7 @@ _ADDED: Mapping[Kind, frozenset[str]] = {"trajectories": frozenset(), "prompts":
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
 
 
-class DatasetError(Exception):
+class DatasetError(UserError):
     """A file that is no shipped dataset: its columns, and what to do."""
 
 
@@ -50,7 +51,7 @@ def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list
         families = ", ".join(folder.name for folder in dataset_folders(root)) or "none"
         raise TableMissing(
             f"{name!r} is neither a folder with a dataset nor a family that has one (there are: {families}). "
-            "Run: dg launch --assets sft_dataset"
+            "Run: darkroom materialize SOURCE, or darkroom demo"
         )
     return folders
 
@@ -111,7 +112,8 @@ def split_of(file: Place) -> str:
 
 def columns_of(file: Place) -> set[str]:
     """The names of a file's columns."""
-    return set(pq.read_schema(readable(file)).names)
+    with storage_errors(str(file)):
+        return set(pq.read_schema(readable(file)).names)
 
 
 def kind_of(file: Place) -> Kind:
@@ -144,7 +146,11 @@ def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = N
 
 def n_rows_of(files: Iterable[Place]) -> int:
     """How many rows files have, from their footers."""
-    return sum(int(pq.read_metadata(readable(file)).num_rows) for file in files)
+    n_rows = 0
+    for file in files:
+        with storage_errors(str(file)):
+            n_rows += int(pq.read_metadata(readable(file)).num_rows)
+    return n_rows
 
 
 def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
@@ -154,7 +160,7 @@ def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iter
     """
     n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if "images" in without else _ROWS_AT_ONCE
     for path in files:
-        with pq.ParquetFile(readable(path)) as file:
+        with storage_errors(str(path)), pq.ParquetFile(readable(path)) as file:
             leaves = [file.schema.column(place).path for place in range(len(file.schema))]
             bare = [leaf for leaf in leaves if not (leaf.endswith(".bytes") and leaf.split(".")[0] in without)]
             for batch in file.iter_batches(batch_size=n_rows, columns=bare if without else None):

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.storage.places import Place, whole
+from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.tables import Tables
 
 _PATH = "path of the file"
@@ -30,10 +31,12 @@ class TableFile:
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        return frozenset(pl.read_parquet_schema(whole(self.path)))
+        with storage_errors(str(self.path)):
+            return frozenset(pl.read_parquet_schema(whole(self.path)))
 
     def rows(self, condition: pl.Expr) -> list[dict[str, Any]]:
-        return pl.scan_parquet(whole(self.path)).filter(condition).collect().to_dicts()
+        with storage_errors(str(self.path)):
+            return pl.scan_parquet(whole(self.path)).filter(condition).collect().to_dicts()
 
 
 def table_files(tables: Tables) -> Iterator[TableFile]:

@@ -13,7 +13,7 @@ import typer
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.services import LOOPBACK, TOKEN_VARIABLE
 from sandbox import Limits, SandboxPool
-from sandbox.errors import SandboxError, UserError
+from sandbox.errors import UserError
 from sandbox.protections import TIER_VARIABLE
 from sandbox.terminal import SafeConsole
 
@@ -58,38 +58,29 @@ def serve_sandbox(
     console = SafeConsole(stderr=True)
     token = os.environ.get(TOKEN_VARIABLE, "")
     if not stdio:
-        require_token(console, host, token)
-    require_extra(console)
+        require_token(host, token)
+    require_extra()
     if protocol not in PROTOCOLS:
-        fail(console, f"no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
+        raise UserError(f"no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
     from pipelines.services.running import Service
 
     limits = Limits(seconds=seconds, memory_mb=memory_mb)
-    try:
-        with SandboxPool(limits=limits, tier=tier) as pool:
-            service = Service(pool, sessions, waiting, idle, most_mb, compression)
-            with suppress(KeyboardInterrupt):
-                if stdio:
-                    asyncio.run(service.over_stdio(image or [], protocol))
-                else:
-                    service.over_http(host, port, token, say=partial(console.print, markup=False, soft_wrap=True))
-    except (SandboxError, UserError) as error:
-        fail(console, str(error))
+    with SandboxPool(limits=limits, tier=tier) as pool:
+        service = Service(pool, sessions, waiting, idle, most_mb, compression)
+        with suppress(KeyboardInterrupt):
+            if stdio:
+                asyncio.run(service.over_stdio(image or [], protocol))
+            else:
+                service.over_http(host, port, token, say=partial(console.print, markup=False, soft_wrap=True))
 
 
-def require_token(console: SafeConsole, host: str, token: str) -> None:
-    """Ends the command where other machines would be let in without a token."""
+def require_token(host: str, token: str) -> None:
+    """Raises ``UserError`` where other machines would be let in without a token."""
     if host not in LOOPBACK and not token:
-        fail(console, f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
+        raise UserError(f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
 
 
-def require_extra(console: SafeConsole) -> None:
-    """Ends the command where the packages of the services are not installed."""
+def require_extra() -> None:
+    """Raises ``UserError`` where the packages of the services are not installed."""
     if any(find_spec(name) is None for name in ("fastapi", "mcp", "uvicorn", "prometheus_client")):
-        fail(console, "the service needs an extra: pip install 'darkroom-toolkit[serve]'")
-
-
-def fail(console: SafeConsole, message: str) -> None:
-    """Prints the message and ends the command with status 1."""
-    console.print(message, style="red", markup=False, soft_wrap=True)
-    raise typer.Exit(1)
+        raise UserError("the service needs an extra: pip install 'darkroom-toolkit[serve]'")

@@ -46,6 +46,10 @@ _DISK = {
 }
 _NO_BUCKET = ("specified bucket does not exist", "specified container does not exist", "bucket not found")
 _NOT_LET_IN = ("credential", "forbidden", "access denied", "unauthorized", "signature", "authenticat", "access key")
+DATABASES = frozenset({"sqlalchemy", "sqlite3", "psycopg", "alembic"})
+"""Packages whose errors are a database's."""
+_DAMAGED = frozenset({"ArrowInvalid", "ComputeError"})
+"""What pyarrow and polars raise of a file that is no parquet file, or was cut off."""
 _CLIENTS = frozenset({"botocore", "aiobotocore", "s3fs", "gcsfs", "google", "adlfs", "azure", "aiohttp"})
 """Packages whose errors are the store's, whatever their class."""
 
@@ -70,9 +74,12 @@ def storage_errors(where: str) -> Iterator[None]:
 def _explained(where: str, error: Exception) -> StorageError | None:
     """None: it is none of the disk's or the store's errors."""
     protocol, is_url, _ = where.partition("://")
+    if type(error).__name__ in _DAMAGED:
+        reason = str(error).splitlines()[0]
+        return StorageError(f"{where} is damaged ({reason}). To do: delete it, and run the command again that makes it")
     if not is_url or protocol in ("file", "local"):
-        mend = _DISK.get(error.errno or 0) if isinstance(error, OSError) else None
-        return StorageError(f"cannot use {where}: {getattr(error, 'strerror', error)}. To do: {mend}") if mend else None
+        message = disk_message(where, error) if isinstance(error, OSError) else None
+        return StorageError(message) if message else None
     store = STORES.get(protocol)
     reason = (str(error).splitlines() or [""])[0].rstrip(".") or type(error).__name__
     if isinstance(error, ImportError):
@@ -85,6 +92,12 @@ def _explained(where: str, error: Exception) -> StorageError | None:
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in _CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None
+
+
+def disk_message(where: str, error: OSError) -> str | None:
+    """Of a disk's error, and what to do; None for any other."""
+    mend = _DISK.get(error.errno or 0)
+    return mend and f"cannot use {where}: {error.strerror}. To do: {mend}"
 
 
 def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> StorageError | None:

@@ -81,6 +81,8 @@ def test_ingest_sets_bad_rows_aside_with_their_line_and_takes_in_the_rest(
         "ugly.jsonl:8": "duplicate",
         "ugly.jsonl:9": "wrong_type",
     }
+    (truncated,) = (reject for reject in workspace.tables.read_rejects(key) if reject.reason == "truncated_image")
+    assert truncated.evidence.startswith("image 0 (5.jpg): ")
 
 
 def test_ingest_names_the_columns_that_are_there_when_the_mapping_is_wrong(signs: Path) -> None:
@@ -100,7 +102,7 @@ def test_a_source_that_could_not_be_read_is_not_added(signs: Path, workspace: Wo
 def test_without_a_dataset_the_command_that_makes_it_is_named(command: str) -> None:
     said = runner.invoke(app, [command, "crop"])
     assert said.exit_code == 1
-    assert "dg launch" in said.output
+    assert "darkroom materialize" in said.output
 
 
 def test_gallery_writes_the_page_with_the_rejects(shipped: Path, workspace: Workspace) -> None:
@@ -174,6 +176,15 @@ def test_an_unreachable_ledger_is_said_in_one_line(monkeypatch: pytest.MonkeyPat
     assert said.exit_code == 1
     assert "DARKROOM_LEDGER" in said.output
     assert "secret" not in said.output
+
+
+def test_a_ledger_of_garbage_is_said_in_one_line(workspace: Workspace) -> None:
+    workspace.home.mkdir()
+    (workspace.home / "ledger.sqlite").write_bytes(b"garbage" * 1000)
+    said = runner.invoke(app, ["summary"])
+    assert said.exit_code == 1
+    assert said.stderr.count("\n") == 1
+    assert "move the file away" in said.stderr
 
 
 @pytest.mark.parametrize("name", ["demo", "My Photos", "../out", ""])

@@ -45,8 +45,8 @@ def serve(
     is started again pays for nothing twice.
     """
     console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
-    require_token(console, host, token)
-    require_extra(console)
+    require_token(host, token)
+    require_extra()
     with guarded():
         from pipelines.services.listening import listen
         from pipelines.storage.stage import code_version

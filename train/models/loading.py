@@ -30,10 +30,21 @@ def model_type(folder: Path) -> str:
             f"no model in {folder}: expected a folder with config.json and weights. For a model of the hub run "
             "`hf download ORG/NAME --local-dir FOLDER` first; for a toy run `python -m train.tiny FOLDER`"
         )
-    name = json.loads(config.read_text()).get("model_type")
+    name = configuration(config).get("model_type")
     if name not in MODEL_TYPES:
         raise TrainError(f"{folder} holds a {name!r} model; the chat templates fit {', '.join(MODEL_TYPES)} only")
     return str(name)
+
+
+def configuration(file: Path) -> dict[str, Any]:
+    """The fields of a model's ``config.json``. Raises ``TrainError`` for a broken file."""
+    try:
+        fields = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TrainError(f"{file} is no JSON ({error}): copy or download the model again") from error
+    if not isinstance(fields, dict):
+        raise TrainError(f"{file} holds no JSON object: copy or download the model again")
+    return fields
 
 
 def load_processor(folder: Path, *, min_pixels: int | None = None, max_pixels: int | None = None) -> Any:

@@ -55,6 +55,9 @@ def shape_of(model: str) -> ModelShape:
     if (Path(model) / "config.json").is_file():
         from transformers import AutoConfig
 
+        from train.models.loading import configuration
+
+        configuration(Path(model) / "config.json")  # raises for a broken file
         return _shape(Path(model).name, AutoConfig.from_pretrained(model))
     sizes = yaml.safe_load(Path(__file__).with_name("sizes.yaml").read_text())
     name = model.lower()

@@ -7,8 +7,10 @@ TrainError
 
 from typing import ClassVar
 
+from sandbox.errors import UserError
 
-class TrainError(Exception):
+
+class TrainError(UserError):
     """Training cannot start or cannot go on: what was expected, what was found, what to do."""
 
 

@@ -26,7 +26,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from sandbox.errors import UserError
-from train.runs import TrainError
 from train.runs.supervisor import JobDirectory, attend, die_with_parent
 
 ENVIRONMENT = {
@@ -200,9 +199,9 @@ def recipe_values(context: typer.Context, path: Path | None) -> Path | None:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Sets ``ENVIRONMENT``; what a user can mend ends the program with its message and exit status 1, no traceback.
+    """Sets ``ENVIRONMENT``; the job directory receives the reason of an error.
 
-    SIGTERM ends it in order: sandboxes are closed, and the job directory receives the reason.
+    SIGTERM ends it in order: sandboxes are closed, and the reason is in the job directory, too.
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -212,10 +211,9 @@ def guarded() -> Iterator[None]:
     with _ending_in_order(exchange):
         try:
             yield
-        except (TrainError, UserError) as error:
+        except UserError as error:
             _leave(exchange, str(error))
-            typer.secho(f"error: {error}", fg="red", err=True)
-            raise typer.Exit(1) from error
+            raise
         except Exception as error:
             _leave(exchange, f"{type(error).__name__}: {error}")
             raise

@@ -74,21 +74,12 @@ def serve(
     from pipelines.storage.workspace import Workspace
 
     console = SafeConsole(stderr=True)
-    with _errors_as_messages(console), Workspace.from_environment() as workspace:
+    with Workspace.from_environment() as workspace:
         if status or stop:
             _look_after(console, workspace, model, stop)
         else:
             chosen = _engine(workspace, engine, context, images, tuple(arguments or ()))
             _serve(console, workspace, model, chosen, host, port, detach)
-
-
-@contextmanager
-def _errors_as_messages(console: Console) -> Iterator[None]:
-    try:
-        yield
-    except ServingError as error:
-        console.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
-        raise typer.Exit(1) from error
 
 
 def _engine(workspace: Workspace, name: str, context: str, images: int, arguments: tuple[str, ...]) -> Engine:

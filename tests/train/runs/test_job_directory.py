@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-import typer
 
 from train.runs import TrainError
 from train.runs.command_line import guarded
@@ -29,7 +28,7 @@ def started() -> subprocess.Popen[bytes]:
 
 
 def test_an_error_is_left_for_whoever_started_the_program(exchange: JobDirectory) -> None:
-    with pytest.raises(typer.Exit), guarded():
+    with pytest.raises(TrainError), guarded():
         raise TrainError("no dataset folder")
     assert exchange.last_words() == "no dataset folder"
 
@@ -71,6 +70,6 @@ def test_a_program_that_starts_after_it_was_told_to_stop_does_nothing(exchange: 
 def test_a_program_that_nobody_launched_writes_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(typer.Exit), guarded():
+    with pytest.raises(TrainError), guarded():
         raise TrainError("no dataset folder")
     assert list(tmp_path.iterdir()) == []

@@ -89,15 +89,13 @@ def test_attention_that_is_not_installed_is_one_line(tiny):
 
 
 def test_a_file_and_the_command_line_reach_the_trainer(tmp_path, monkeypatch):
-    import typer
-
+    from pipelines.storage.command_errors import program_of
     from train import sft
 
     seen = []
     monkeypatch.setattr(sft, "finetune", lambda *given, **_: seen.append(given[3]))
     (tmp_path / "own.yaml").write_text("trainer:\n  weight_decay: 0.1\n  attn_implementation: eager\n")
-    program = typer.Typer()
-    program.command()(sft.main)
+    program = program_of(sft.main)
     words = ["--dataset", "d", "--model", "m", "--output", "o", "--config", str(tmp_path / "own.yaml")]
     result = CliRunner().invoke(program, [*words, "--set", "trainer.weight_decay=0.2"])
     assert result.exit_code == 0, result.output

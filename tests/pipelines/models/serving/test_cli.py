@@ -13,17 +13,21 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from pipelines.models.serving import ServerRegistry, VirtualEnvironment, start
 from pipelines.models.serving.cli import serve
+from pipelines.storage.command_errors import program_of
 from tests.pipelines.models.serving.conftest import MODEL, put_program
 
 runner = CliRunner()
-app = typer.Typer()
-app.command()(serve)
-COMMAND = (sys.executable, "-c", "import typer; from pipelines.models.serving.cli import serve; typer.run(serve)")
+app = program_of(serve)
+PROGRAM = """
+from pipelines.models.serving.cli import serve
+from pipelines.storage.command_errors import program_of
+program_of(serve)()
+"""
+COMMAND = (sys.executable, "-c", PROGRAM)
 
 
 @pytest.fixture

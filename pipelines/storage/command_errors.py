@@ -1,0 +1,96 @@
+"""The boundary of every command: an error that reaches it is one line on stderr and an exit status, no traceback.
+
+Statuses: 0 done; 1 what the user can mend, and negative outcomes that a command documents; 2 a wrong command line;
+70 an error that nobody foresaw; 130 Ctrl-C. ``--debug``, anywhere among the words, prints the traceback, too.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
+
+from pipelines.storage.storage_errors import DATABASES, disk_message
+from sandbox.errors import SandboxError, UserError
+from sandbox.terminal import SafeConsole
+
+DEBUG = "--debug"
+UNFORESEEN = 70
+"""As ``sysexits.h`` has it: an internal error of the software."""
+
+
+class _Boundary:
+    """Mixed into a command of typer."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """As typer's, for ``args`` or the process's own."""
+        words, is_debugging = _without_debug(sys.argv[1:] if args is None else args)
+        with errors_as_messages(with_traceback=is_debugging):
+            return super().main(words, *rest, **options)  # type: ignore[misc]  # typer's, which it is mixed into
+
+
+class CommandGroup(_Boundary, TyperGroup):
+    """Commands below one name."""
+
+
+class SingleCommand(_Boundary, TyperCommand):
+    """A program with one command."""
+
+
+def program_of(main: Callable[..., Any]) -> typer.Typer:
+    """As ``typer.run`` makes it of a function, within the boundary; call it to run it."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(cls=SingleCommand)(main)
+    return app
+
+
+@contextmanager
+def errors_as_messages(*, with_traceback: bool = False) -> Iterator[None]:
+    """Ends the process with one line and a status where an error is raised within."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # what a user meets last
+        if with_traceback:
+            traceback.print_exception(error)
+        text, status = describe(error)
+        SafeConsole(stderr=True).print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+        sys.exit(status)
+
+
+def describe(error: Exception) -> tuple[str, int]:
+    """What a user reads of an error, and the exit status."""
+    if isinstance(error, UserError):
+        return str(error), error.exit_status
+    if isinstance(error, SandboxError):
+        return str(error), 1
+    if isinstance(error, OSError) and (message := _file_message(error)):
+        return message, 1
+    if isinstance(error, MemoryError):
+        return "not enough memory. To do: free some, or work on fewer rows at a time", 1
+    kind, reason = type(error), (str(error).strip().splitlines() or ["no reason was given"])[0]
+    if kind.__module__.split(".")[0] in DATABASES:
+        return f"a database failed ({reason}). To do: check DARKROOM_LEDGER and the disk, then run again", 1
+    return (
+        f"unforeseen {kind.__name__}: {reason}. Run the command again with {DEBUG} and report what it prints",
+        UNFORESEEN,
+    )
+
+
+def _file_message(error: OSError) -> str | None:
+    """Of an error that names a file or the disk; None for any other."""
+    where = str(error.filename or "")
+    if message := disk_message(where or "the disk", error):
+        return message
+    return f"{where}: {error.strerror}. To do: check the path" if where and error.strerror else None
+
+
+def _without_debug(args: Sequence[str]) -> tuple[list[str], bool]:
+    """The words without ``--debug``, and whether it stood there; what follows ``--`` is another program's."""
+    words = list(args)
+    n_own = words.index("--") if "--" in words else len(words)
+    own = [word for word in words[:n_own] if word != DEBUG]
+    return [*own, *words[n_own:]], len(own) < n_own
