@@ -74,7 +74,7 @@ command, prints the traceback, too.
 | 0 | done |
 | 1 | what you can mend (a setting, a file, a disk, an endpoint), or a negative outcome that the help names |
 | 2 | a wrong command line; of `audit`, that nothing could be audited |
-| 70 | an error that nobody foresaw: please report what `--debug` prints |
+| 70 | an error that was not foreseen: please report what `--debug` prints |
 | 130 | Ctrl-C |
 """
 

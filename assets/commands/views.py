@@ -1,16 +1,26 @@
 """``darkroom summary``, ``gallery``, ``replay`` and ``explain``: inspect what the workspace holds."""
 
 import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from annotation.commands import CONSOLE, open_workspace
 from assets.commands import print_line, progress_bar
 
+if TYPE_CHECKING:
+    from pipelines.publishing.gallery.entries import RejectedRows
+    from pipelines.storage.places import Place
+    from pipelines.storage.workspace import Workspace
+
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
+_MANY = 2_000
+"""Rows of a page from which on a browser is slow."""
 _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum rows per family.")]
 
 
@@ -30,30 +40,80 @@ def gallery(
     out: Annotated[Path | None, typer.Option(help="HTML file; default: DARKROOM_HOME/views/DATASET.html.")] = None,
     rejects: Annotated[bool, typer.Option("--rejects", help="Show rejected rows too, with their reasons.")] = False,
     limit: _Limit = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the rows instead of writing a page; for many.")] = False,
+    beside: Annotated[
+        str | None, typer.Option(help="With --serve: a folder with another run's datasets, to see each row twice.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="With --serve: 0.0.0.0 admits other machines; then DARKROOM_SERVICE_TOKEN is needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --serve: 0 takes a free one.")] = 8768,
 ) -> None:
     """Write a dataset as one HTML page: images, thoughts, code, observations, answers and verdicts of every row.
 
     The page needs no server and no network. It filters by family, category, check and reject reason, searches all
     texts, and steps through rows with `j` and `k`. Large numbers of images go to a folder beside the page.
 
+    With --serve nothing is drawn before it is looked at: an index of the texts is made once, and the browser gets a
+    hundred rows a page. Each row has an address that a colleague can open. Stop it with Ctrl-C.
+
     `darkroom gallery crop --rejects`
+
+    `darkroom gallery all --rejects --serve`
     """
     from pipelines.publishing.dataset_reader import ALL, find_datasets
     from pipelines.publishing.gallery import read_rejects, write_gallery
 
+    if (serve and (out or limit)) or (beside and not serve):
+        raise typer.BadParameter("--out and --limit are for a page, --beside is for --serve")
     with open_workspace() as workspace:
         reject_rows = None
         folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=rejects)
         if rejects:
             families = None if dataset == ALL else [folder.name for folder in folders] or [dataset]
             reject_rows = read_rejects(workspace, families)
-        path, title = out or workspace.local / "views" / f"{Path(dataset).name or 'gallery'}.html", Path(dataset).name
+        title = Path(dataset).name or "gallery"
+        if serve:
+            _serve_gallery(workspace, folders, reject_rows, title, beside, host, port)
+            return
+        path = out or workspace.local / "views" / f"{title}.html"
         with progress_bar("rows") as progress:
             page = write_gallery(path, folders, title=title, rejected=reject_rows, limit=limit, progress=progress)
         n_rejects = f", {page.n_rejects:,} rejects" if rejects else ""
         print_line(f"{page.n_rows:,} trajectories{n_rejects}: {path.absolute()}")
         if page.folder is not None:
             print_line(f"images: {page.folder.absolute()}")
+        if page.n_rows + page.n_rejects > _MANY:
+            print_line("a browser is slow with so many rows: --serve shows them by the hundred")
+
+
+def _serve_gallery(
+    workspace: "Workspace",
+    folders: "Sequence[Place]",
+    rejected: "RejectedRows | None",
+    title: str,
+    beside: str | None,
+    host: str,
+    port: int,
+) -> None:
+    from pipelines.publishing.dataset_reader import find_datasets
+    from pipelines.publishing.gallery.index import open_index
+    from pipelines.publishing.gallery.served import open_server
+    from pipelines.services import TOKEN_VARIABLE
+    from pipelines.services.cli import require_token
+
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    require_token(host, token)
+    views, other = workspace.local / "views", None
+    with progress_bar("index") as progress:
+        index = open_index(views / f"{title}.index", folders, rejected, progress=progress)
+        if beside is not None:
+            other_folders = find_datasets(beside, Path(beside))
+            other = open_index(views / f"{title}.beside.index", other_folders, None, progress=progress)
+    with open_server(index, workspace.images, title=title, beside=other, host=host, port=port, token=token) as server:
+        print_line(f"{server.address} shows {index.n_entries:,} rows; Ctrl-C stops it")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
 
 
 def replay(
@@ -71,14 +131,14 @@ def replay(
     from assets.terminal.reports import print_replay
     from pipelines.publishing.dataset_reader import find_datasets
     from pipelines.publishing.replay import replay as replay_datasets
-    from pipelines.storage.workspace import Workspace
 
-    folders = find_datasets(dataset, Workspace.from_environment().home / "datasets" / "sft")
-    with progress_bar("rows") as progress:
-        comparison = replay_datasets(folders, limit=limit, progress=progress)
-    print_replay(CONSOLE, comparison)
-    if comparison.rate < least:
-        raise typer.Exit(1)
+    with open_workspace() as workspace:
+        folders = find_datasets(dataset, workspace.home / "datasets" / "sft")
+        with progress_bar("rows") as progress:
+            comparison = replay_datasets(folders, limit=limit, progress=progress)
+        print_replay(CONSOLE, comparison)
+        if comparison.rate < least:
+            raise typer.Exit(1)
 
 
 def explain(

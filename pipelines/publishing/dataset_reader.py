@@ -167,6 +167,20 @@ def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iter
                 yield from batch.to_pylist()
 
 
+def row_at(path: Place, place: int) -> dict[str, Any]:
+    """The row of a file that comes after ``place`` others, with its images' bytes. Raises ``DatasetError``."""
+    with storage_errors(str(path)), pq.ParquetFile(readable(path)) as file:
+        for group in range(file.num_row_groups):
+            n_rows = file.metadata.row_group(group).num_rows
+            if place < n_rows:
+                for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, row_groups=[group]):
+                    if place < batch.num_rows:
+                        return cast(dict[str, Any], batch.slice(place, 1).to_pylist()[0])
+                    place -= batch.num_rows
+            place -= n_rows
+    raise DatasetError(f"{path} has become shorter: start the command again")
+
+
 def read_rows(folders: Sequence[Place], *, limit: int | None = None) -> Iterator[dict[str, Any]]:
     """The rows of ``folders``, at most ``limit`` of each, with the images' bytes."""
     for folder in folders:

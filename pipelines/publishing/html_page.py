@@ -14,10 +14,14 @@ from markupsafe import Markup
 from pipelines.publishing.templates import render
 
 
-def html_page(body: Markup, *, title: str, style: str, script: str = "", has_images: bool = True) -> str:
-    """The page. ``has_images``: in data URLs or in files beside it."""
+def html_page(
+    body: Markup, *, title: str, style: str, script: str = "", has_images: bool = True, is_served: bool = False
+) -> str:
+    """The page. ``has_images``: in data URLs or in files beside it; ``is_served``: its script asks its own server."""
     images = " img-src 'self' file: data:;" if has_images else ""
     policy = f"default-src 'none';{images} style-src 'unsafe-inline'"
+    if is_served:
+        policy += "; connect-src 'self'"
     if script:
         policy += f"; script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
     parts = {"style": Markup(style), "body": body, "script": Markup(script)}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from pipelines.publishing.gallery import read_rejects, write_gallery
+from pipelines.publishing.gallery.index import open_index
+from pipelines.publishing.gallery.served import GalleryServer
 from pipelines.storage.workspace import Workspace
 from scripts.screenshots import tab
 from tests.pipelines.publishing.shipping import edit_rows
@@ -19,12 +22,12 @@ Evaluate = Callable[[str], Awaitable[Any]]
 SHOWN = "[...document.querySelectorAll('article')].map(node => node.querySelector('h2').textContent)"
 
 
-def seen(port: int, page: Path, *scripts: str) -> list[Any]:
+def seen(port: int, page: Path | str, *scripts: str) -> list[Any]:
     """What each script gives on the page, one after another; a script may be a promise."""
 
     async def look() -> list[Any]:
         async with tab(port, (1400, 1000)) as call:
-            await call("Page.navigate", url=page.as_uri())
+            await call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
             await until_drawn(call)
             return [await evaluated(call, script) for script in scripts]
 
@@ -155,3 +158,40 @@ def test_two_thousand_rows_are_drawn_as_they_are_looked_at(port: int, folder: Pa
     assert n_entries == 2000
     assert n_drawn < 100
     assert seconds < 2
+
+
+@pytest.fixture
+def served(folder: Path, workspace: Workspace, tmp_path: Path) -> Iterator[str]:
+    """The address of the served gallery with all rows and rejects."""
+    index = open_index(tmp_path / "all.index", [folder], read_rejects(workspace))
+    with GalleryServer(index, workspace.images, title="all") as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield server.address
+        server.shutdown()
+        thread.join()
+
+
+def waited_for(condition: str) -> str:
+    """A promise of what the condition gives once it holds."""
+    return (
+        "new Promise((done, fail) => { const began = Date.now(); const look = () => { const value = "
+        f"({condition}); if (value) done(value); else if (Date.now() - began > 60000) fail(Error('never')); "
+        "else setTimeout(look, 50) }; look() })"
+    )
+
+
+def test_the_served_gallery_filters_moves_and_has_an_address_for_each_row(port: int, served: str) -> None:
+    n_images, crop, third, address = seen(
+        port,
+        served,
+        waited_for("document.querySelectorAll('img').length >= 9 && document.querySelectorAll('img').length"),
+        f"{chosen('family', 'crop')}; {waited_for(f'{SHOWN}.length === 5 && {SHOWN}')}",
+        "[1, 2, 3].forEach(() => document.dispatchEvent(new KeyboardEvent('keydown', {key: 'j'})));"
+        "document.querySelector('article.current h2').textContent",
+        "location.hash",
+    )
+    assert n_images == 9
+    assert len(crop) == 5
+    (again,) = seen(port, served + address, waited_for("document.querySelector('article.current h2')?.textContent"))
+    assert again == third

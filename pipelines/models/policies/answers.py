@@ -1,7 +1,7 @@
 """What an endpoint's answer contains. Whatever was paid for is read, however odd: an error would be paid for again.
 
 >>> read_answer({"choices": [{"message": {"content": [{"type": "text", "text": "a cat"}]}}], "usage": None}, 1)
-Answer(texts=('a cat',), finished=(True,), prompt_tokens=None, completion_tokens=None, model='')
+EndpointAnswer(texts=('a cat',), finished=(True,), prompt_tokens=None, completion_tokens=None, model='')
 """
 
 import logging
@@ -22,7 +22,7 @@ _VERSION = re.compile(r"(?:[-@:](?:latest|preview|exp|v?[0-9][0-9.]*))+")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EndpointAnswer:
     """Texts of the choices, and whether the model ended them; tokens are None where no count can be read."""
 
     texts: tuple[str, ...]
@@ -32,7 +32,7 @@ class Answer:
     model: str
 
 
-def read_answer(body: Any, n: int) -> Answer:
+def read_answer(body: Any, n: int) -> EndpointAnswer:
     """The first ``n`` choices of a response. Raises ``PolicyError`` where it has no message, and counts no tokens."""
     fields = body if isinstance(body, dict) else {}
     listed = fields.get("choices")
@@ -45,7 +45,7 @@ def read_answer(body: Any, n: int) -> Answer:
         problem = "an answer without a choice" if listed == [] else "an answer that is no completion"
         raise PolicyError(f"{problem}: {body}")
     choices = choices or [{}]  # paid for, and withheld
-    return Answer(
+    return EndpointAnswer(
         tuple(storable(_content_of(choice.get("message"))) for choice in choices),
         tuple(choice.get("finish_reason") != "length" for choice in choices),
         prompt,
@@ -54,7 +54,7 @@ def read_answer(body: Any, n: int) -> Answer:
     )
 
 
-def warn_of_oddities(answer: Answer, *, model: str, endpoint: str) -> None:
+def warn_of_oddities(answer: EndpointAnswer, *, model: str, endpoint: str) -> None:
     """Says once what a user should look into: another model answers, or tokens are not counted."""
     if answer.model and not is_same_model(model, answer.model):
         _warn(f"{endpoint} answers as {answer.model[:200]!r} to requests for {model!r}: check DARKROOM_POLICY_MODEL")

@@ -9,7 +9,7 @@ import os
 from typing import Any, Self
 
 from pipelines.models.messages import ImagePart
-from pipelines.models.policies.answers import Answer, read_answer, warn_of_oddities
+from pipelines.models.policies.answers import EndpointAnswer, read_answer, warn_of_oddities
 from pipelines.models.policies.base import (
     Completion,
     CompletionRequest,
@@ -174,7 +174,7 @@ class OpenAIPolicy:
             for text, is_finished, usage in zip(answer.texts, answer.finished, usages, strict=True)
         )
 
-    def _usages(self, answer: Answer, n: int) -> list[Usage]:
+    def _usages(self, answer: EndpointAnswer, n: int) -> list[Usage]:
         """A request's usage, split among its ``n`` answers: the first has the prompt and the remainder."""
         n_tokens = answer.completion_tokens or 0
         total = self._usage(answer.prompt_tokens or 0, n_tokens)

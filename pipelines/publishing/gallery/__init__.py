@@ -3,27 +3,24 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
-from markupsafe import Markup
-from pygments.formatters import HtmlFormatter
 
 from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.dataset_reader import count_rows, map_in_threads, read_rows
-from pipelines.publishing.gallery.entries import Entry, entry_of_reject, entry_of_row
-from pipelines.publishing.html_page import data_url, embedded_json, embedded_text, html_page, json_text
+from pipelines.publishing.gallery.entries import Entry, RejectedRows, entry_of_reject, entry_of_row
+from pipelines.publishing.gallery.shell import gallery_page
+from pipelines.publishing.html_page import data_url, embedded_json, embedded_text, json_text
 from pipelines.publishing.sft_dataset import ASSET
-from pipelines.publishing.templates import render
 from pipelines.records import Reject, Sample
 from pipelines.records.digest import key64
 from pipelines.storage.atomic_write import whole_file
-from pipelines.storage.images import ImageStore
 from pipelines.storage.places import Place
 from pipelines.storage.row_streams import RowSpill, RowStream
 from pipelines.storage.stage import Progress
@@ -32,7 +29,6 @@ from pipelines.storage.workspace import Workspace
 
 INLINE_BYTES = 24 << 20
 """The most that a page holds of images: a browser reads that at once, and a mail or an issue takes it."""
-_HERE = Path(__file__).parent
 _ENTRIES = f"entries {uuid4().hex}"
 
 
@@ -46,25 +42,18 @@ class GalleryPage:
     folder: Path | None
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedRows:
-    """Rejects to show, each with its sample where it has one, and the store with their images."""
-
-    rows: Collection[tuple[Reject, Sample | None]]
-    store: ImageStore
-
-
 def read_rejects(workspace: Workspace, families: Sequence[str] | None = None) -> RejectedRows:
     """The rejects of ``families`` (None: of every one, and of intake) by stage, over all partitions."""
     tables, keys = workspace.tables, list(_reject_keys(workspace.tables, families))
-    samples = _SamplesOf(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
+    state = [[str(key), tables.rejects_path(key).stat().st_mtime] for key in keys]
     n_rejects = sum(map(tables.n_rejects, keys))
 
     def read() -> Iterator[tuple[Reject, Sample | None]]:
+        samples = _SamplesOf(tables, (reject for key in keys for reject in tables.stream_rejects(key)))
         for key in keys:
             yield from ((reject, samples.get(reject.sample_id)) for reject in tables.stream_rejects(key))
 
-    return RejectedRows(RowStream(n_rejects, read), workspace.images)
+    return RejectedRows(RowStream(n_rejects, read), workspace.images, state)
 
 
 class _SamplesOf:
@@ -131,15 +120,8 @@ def _entries(folders: Sequence[Place], limit: int | None, rejected: RejectedRows
 
 def _render(title: str, images: Mapping[str, str]) -> str:
     """The page with ``_ENTRIES`` where its entries belong."""
-    data = {"entries": embedded_text("entries", f"[{_ENTRIES}]"), "images": embedded_json("images", images)}
-    body = render("gallery/gallery.html.jinja", title=title, **data)
-    return html_page(
-        Markup(body),
-        title=f"{title}: gallery",
-        style=(_HERE / "gallery.css").read_text(encoding="utf-8")
-        + HtmlFormatter(style="friendly").get_style_defs(".code"),
-        script=(_HERE / "gallery.js").read_text(encoding="utf-8"),
-    )
+    data = (embedded_text("entries", f"[{_ENTRIES}]"), embedded_json("images", images))
+    return gallery_page(title, data, "gallery.js")
 
 
 class _PageImages:

@@ -5,7 +5,7 @@ Every text goes into the page as text; code comes as tokens, ``[class, text]``, 
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,16 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedRows:
+    """Rejects to show, each with its sample where it has one, and the store with their images."""
+
+    rows: Collection[tuple[Reject, Sample | None]]
+    store: ImageStore
+    state: Any = None
+    """Another one where a table of them was written again."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Media:
     """The decoded images of a row: of its question, and of each round's observation."""
 
@@ -57,7 +67,7 @@ def entry_of_row(row: Mapping[str, Any]) -> Entry:
 def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) -> Entry:
     """A rejected row, as far as it had come; ``sample`` is its question where intake made one."""
     row = json.loads(reject.row)
-    question = _question(reject, sample, row)
+    question = question_of_reject(reject, sample, row)
     images, n_missing = _opened(row.get("images") or (), store)
     rounds = []
     for turn in row.get("rounds") or ():
@@ -76,7 +86,7 @@ def entry_of_reject(reject: Reject, sample: Sample | None, store: ImageStore) ->
     return _entry(row, question, _Media(images, rounds, len(sample.videos) if sample else 0), why=why)
 
 
-def _question(reject: Reject, sample: Sample | None, row: Mapping[str, Any]) -> dict[str, Any]:
+def question_of_reject(reject: Reject, sample: Sample | None, row: Mapping[str, Any]) -> dict[str, Any]:
     """What a reject's own row lacks: family, source and, with a sample, its question."""
     names = {"family": reject.family or "intake", "source": reject.source, "source_row": reject.source_row}
     if sample is None:
@@ -113,6 +123,7 @@ def _entry(
         images[0], n_outlined = outlined(images[0], crops)
     content = {
         "id": row.get("trajectory_id") or question.get("sample_id") or "",
+        "link": link_of(row, question),
         "family": question["family"],
         **{name: question.get(name) or "" for name in ("category", "source", "source_row", "license", "question")},
         "choices": list(question.get("choices") or ()),
@@ -131,6 +142,12 @@ def _entry(
         "reject": why,
     }
     return Entry(content, files)
+
+
+def link_of(row: Mapping[str, Any], question: Mapping[str, Any]) -> str:
+    """What an entry's address names it by: a trajectory, or a sample or a row of a source in a family."""
+    place = f"{question.get('source')}:{question.get('source_row')}"
+    return row.get("trajectory_id") or f"{question.get('sample_id') or place}/{question['family']}"
 
 
 def _round(turn: Mapping[str, Any]) -> dict[str, Any]:

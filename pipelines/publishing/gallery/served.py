@@ -1,0 +1,165 @@
+"""The gallery of many rows: a page of this machine's own server, which draws a row when it is looked at."""
+
+import json
+import secrets
+import sys
+from collections.abc import Mapping
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from pipelines.publishing.dataset_reader import row_at
+from pipelines.publishing.gallery.entries import Entry, entry_of_reject, entry_of_row
+from pipelines.publishing.gallery.index import EntryPlace, GalleryIndex
+from pipelines.publishing.gallery.shell import gallery_page
+from pipelines.publishing.html_page import data_url, embedded_json
+from pipelines.records import Reject, Sample, from_row
+from pipelines.storage.images import ImageStore
+from pipelines.storage.places import place
+from sandbox.errors import UserError
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_COOKIE = "darkroom_gallery"
+
+
+class GalleryServer(ThreadingHTTPServer):
+    """Serves the rows of ``index``; ``beside``: of another run, whose row of the same sample stands below each.
+
+    Listens at once, port 0 takes a free one. With ``token`` a client needs it once, in the address of the page.
+    """
+
+    daemon_threads = True
+
+    def __init__(
+        self,
+        index: GalleryIndex,
+        store: ImageStore,
+        *,
+        title: str,
+        beside: GalleryIndex | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str = "",
+    ) -> None:
+        self.index, self.beside, self.store, self.token, self.host = index, beside, store, token, host
+        elements = [embedded_json("facets", index.facets())]
+        self.page = gallery_page(title, elements, "served.js", is_served=True).encode(errors="replace")
+        super().__init__((host, port), _GalleryHandler)
+
+    @property
+    def address(self) -> str:
+        """Of the page."""
+        query = f"?token={self.token}" if self.token else ""
+        return f"http://{self.host}:{self.server_port}/{query}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """One line; none where the browser has left."""
+        error = sys.exception()
+        if isinstance(error, Exception) and not isinstance(error, ConnectionError):
+            print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
+
+    def rows(self, fields: Mapping[str, str]) -> dict[str, Any]:
+        """A page of entries, without what they hold."""
+        number = fields.get("page", "0")
+        page = self.index.page(fields, int(number) if number.isdecimal() else 0, row=fields.get("row", ""))
+        return {
+            "number": page.number,
+            "n_pages": page.n_pages,
+            "n_entries": page.n_entries,
+            "entries": list(page.entries),
+        }
+
+    def row(self, fields: Mapping[str, str]) -> dict[str, Any] | None:
+        """An entry and that of the other run, each with its images; None where there is none."""
+        number = fields.get("n", "")
+        lookup = self.index.lookup(int(number)) if number.isdecimal() and len(number) < 16 else None
+        if lookup is None:
+            return None
+        other = self.beside.of_sample(lookup.sample, lookup.family) if self.beside else None
+        return {"entries": [_drawn(self._entry(each)) for each in (lookup, other) if each is not None]}
+
+    def _entry(self, lookup: EntryPlace) -> Entry:
+        if lookup.reject is None:
+            return entry_of_row(row_at(place(lookup.file), lookup.place))
+        sample = lookup.reject["sample"]
+        return entry_of_reject(
+            from_row(Reject, lookup.reject["reject"]), from_row(Sample, sample) if sample else None, self.store
+        )
+
+
+def open_server(index: GalleryIndex, store: ImageStore, **options: Any) -> GalleryServer:
+    """As ``GalleryServer``. Raises ``UserError`` where the port is taken."""
+    try:
+        return GalleryServer(index, store, **options)
+    except OSError as error:
+        where = f"{options.get('host')}:{options.get('port')}"
+        raise UserError(f"cannot listen at {where}: {error.strerror}; choose another --port") from error
+
+
+class _GalleryHandler(BaseHTTPRequestHandler):
+    server: GalleryServer
+
+    def do_GET(self) -> None:
+        """The page, a page of rows, or a row."""
+        address = urlsplit(self.path)
+        fields = dict(parse_qsl(address.query))
+        if not self._is_own_name() or not self._is_let_in(fields):
+            self.send_error(HTTPStatus.FORBIDDEN, "the address needs its token")
+        elif address.path == "/":
+            self._answer(self.server.page, "text/html; charset=utf-8")
+        elif address.path == "/rows":
+            self._answer_json(self.server.rows(fields))
+        elif address.path == "/row":
+            self._answer_row(fields)
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    def _answer_row(self, fields: Mapping[str, str]) -> None:
+        try:
+            row = self.server.row(fields)
+        except UserError as error:
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, explain=str(error))
+            return
+        if row is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+        else:
+            self._answer_json(row)
+
+    def _is_own_name(self) -> bool:
+        """On this machine's own address it answers to no other name, under which a foreign page could reach it."""
+        name = self.headers.get("host", "").rpartition(":")[0]
+        return self.server.host not in _LOOPBACK or name in _LOOPBACK
+
+    def _is_let_in(self, fields: Mapping[str, str]) -> bool:
+        if not self.server.token:
+            return True
+        try:
+            cookie = SimpleCookie(self.headers.get("cookie", "")).get(_COOKIE)
+        except CookieError:
+            cookie = None
+        brought = [fields.get("token", ""), cookie.value if cookie else ""]
+        return any(secrets.compare_digest(token.encode(), self.server.token.encode()) for token in brought)
+
+    def _answer_json(self, value: Any) -> None:
+        self._answer(json.dumps(value, default=str).encode(), "application/json")
+
+    def _answer(self, body: bytes, media_type: str) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", media_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-store")
+        if self.server.token:
+            self.send_header("Set-Cookie", f"{_COOKIE}={self.server.token}; HttpOnly; SameSite=Strict")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: the terminal is the user's."""
+
+
+def _drawn(entry: Entry) -> dict[str, Any]:
+    files = {name: data_url(data, "image/jpeg") for name, data in entry.images.items()}
+    return {"content": entry.content, "files": files}
