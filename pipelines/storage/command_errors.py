@@ -1,7 +1,7 @@
 """The boundary of every command: an error that reaches it is one line on stderr and an exit status, no traceback.
 
 Statuses: 0 done; 1 what the user can mend, and negative outcomes that a command documents; 2 a wrong command line;
-70 an error that nobody foresaw; 130 Ctrl-C. ``--debug``, anywhere among the words, prints the traceback, too.
+70 an error that was not foreseen; 130 Ctrl-C. ``--debug``, anywhere among the words, prints the traceback, too.
 """
 
 import sys
@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from pipelines.storage.storage_errors import DATABASES, disk_message
+from pipelines.storage.storage_errors import CLIENTS, DATABASES, disk_message
 from sandbox.errors import SandboxError, UserError
 from sandbox.terminal import SafeConsole
 
@@ -72,6 +72,8 @@ def describe(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return "not enough memory. To do: free some, or work on fewer rows at a time", 1
     kind, reason = type(error), (str(error).strip().splitlines() or ["no reason was given"])[0]
+    if kind.__module__.split(".")[0] in CLIENTS:
+        return f"an object store or the network failed ({reason}). To do: check the network, then run again", 1
     if kind.__module__.split(".")[0] in DATABASES:
         return f"a database failed ({reason}). To do: check DARKROOM_LEDGER and the disk, then run again", 1
     return (

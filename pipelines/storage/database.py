@@ -10,8 +10,14 @@ from sandbox.errors import UserError
 
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
-_DAMAGED = ("file is not a database", "database disk image is malformed")
-"""What SQLite says of a file that something else wrote."""
+_DAMAGED = "restore a copy of it, or move the file away: what it holds is then paid for again"
+_MEND = {
+    "file is not a database": _DAMAGED,
+    "database disk image is malformed": _DAMAGED,
+    "database or disk is full": "free or enlarge the disk",
+    "readonly database": "make it and its folder writable, or set DARKROOM_LEDGER to another file",
+}
+"""By what SQLite says."""
 _CREATING = 0x6461726B  # any number that no other program locks
 AWAY_SECONDS, _WAIT_SECONDS = 120.0, 0.5
 """How long a server that was there may be away, and how often it is asked meanwhile."""
@@ -35,11 +41,9 @@ def parsed_url(url: str) -> sa.URL:
 
 def unavailable(where: str, why: str) -> LedgerUnavailable:
     """The error, and what to set."""
-    if any(words in why for words in _DAMAGED):
-        return LedgerUnavailable(
-            f"the ledger at {where} is damaged ({why}). Restore a copy, or move the file away: what it holds is then "
-            "paid for again"
-        )
+    mend = next((mend for words, mend in _MEND.items() if words in why), None)
+    if mend is not None:
+        return LedgerUnavailable(f"cannot use the ledger at {where}: {why}. To do: {mend}")
     return LedgerUnavailable(
         f"cannot open the ledger at {where}: {why}. Set DARKROOM_LEDGER to a URL that this machine can reach "
         "(sqlite:///file, or postgresql+psycopg://… with the extra `postgres`), or unset it for SQLite."

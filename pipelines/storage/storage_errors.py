@@ -50,7 +50,7 @@ DATABASES = frozenset({"sqlalchemy", "sqlite3", "psycopg", "alembic"})
 """Packages whose errors are a database's."""
 _DAMAGED = frozenset({"ArrowInvalid", "ComputeError"})
 """What pyarrow and polars raise of a file that is no parquet file, or was cut off."""
-_CLIENTS = frozenset({"botocore", "aiobotocore", "s3fs", "gcsfs", "google", "adlfs", "azure", "aiohttp"})
+CLIENTS = frozenset({"botocore", "aiobotocore", "s3fs", "gcsfs", "google", "adlfs", "azure", "aiohttp"})
 """Packages whose errors are the store's, whatever their class."""
 
 
@@ -89,7 +89,7 @@ def _explained(where: str, error: Exception) -> StorageError | None:
         return StorageError(
             f"{where}: there is no store {protocol}://. Use a folder, or a URL with {', '.join(STORES)}"
         )
-    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in _CLIENTS:
+    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None
 
