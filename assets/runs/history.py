@@ -24,7 +24,7 @@ try:
 except ImportError:
     pass  # without the extra there is no PostgreSQL to be unavailable
 
-_UNREADABLE = (dg.DagsterInvalidConfigError, yaml.YAMLError)
+_UNREADABLE: tuple[type[Exception], ...] = (dg.DagsterInvalidConfigError, yaml.YAMLError)
 """For a ``dagster.yaml`` that is wrong."""
 _LOCK = ".opening.lock"
 _DATABASES = ("history", "schedules")
