@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +29,14 @@ def keys(defs: dg.Definitions) -> set[str]:
 
 def test_the_definitions_are_loadable() -> None:
     dg.Definitions.validate_loadable(definitions())
+
+
+def test_loading_imports_no_library_that_takes_long_and_collects_garbage_afterwards() -> None:
+    heavy = {"torch", "transformers", "datasets", "trl", "polars", "pandas", "openai", "scipy", "skimage", "sklearn"}
+    heavy |= {"matplotlib", "duckdb", "sympy", "rapidocr", "onnxruntime", "label_studio_sdk.client", "ray"}
+    code = f"import gc, sys, assets.definitions; print(sorted({heavy} & set(sys.modules)), gc.isenabled())"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.splitlines()[-1] == "[] True"
 
 
 def test_every_asset_of_the_graph_is_there() -> None:
