@@ -18,12 +18,14 @@ import yaml
 from annotation.rounds.image_pool import POOL
 from annotation.rounds.tables import ORDER, REFUSED
 from assets.graph import annotation, training
+from assets.graph.automation import nightly, shard_sensor
 from assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
 from assets.graph.families import family_assets, samples_asset
 from assets.graph.flywheel import GROUP as FLYWHEEL
 from assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
 from assets.graph.partitions import source_partitions
 from assets.graph.resources import PolicyResource, WorkspaceResource
+from assets.graph.rl import GROUP as RL_GROUP
 from assets.graph.rl import rl_assets
 from assets.launching import LauncherResource
 from assets.runs.lost_starts import lost_starts
@@ -60,7 +62,8 @@ def definitions() -> dg.Definitions:
             *dg.load_assets_from_modules([annotation, training]),
         ],
         jobs=jobs(recipes),
-        sensors=[annotation.annotation_sync, source_partitions, lost_starts],
+        schedules=[nightly(DATASETS, 0), nightly(RL_DATASET, 30)],
+        sensors=[annotation.annotation_sync, source_partitions, lost_starts, *_shard_sensors(recipes)],
         resources={
             "workspace": WorkspaceResource(),
             "policy": PolicyResource.from_environment(),
@@ -75,18 +78,28 @@ def definitions() -> dg.Definitions:
     )
 
 
+def _shard_sensors(recipes: Sequence[Recipe]) -> list[dg.AutomationConditionSensorDefinition]:
+    released, drafted = _families(recipes)
+    return [shard_sensor("sft", drafted), shard_sensor("released", released), shard_sensor("rl", [RL_GROUP])]
+
+
+def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
+    """Those of releases, and those that are drafted."""
+    released = [recipe.family for recipe in recipes if recipe.writer == "released"]
+    return released, [recipe.family for recipe in recipes if recipe.writer != "released"]
+
+
 def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
     """All jobs of the code location."""
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
-    released = [recipe.family for recipe in recipes if recipe.writer == "released"]
-    drafted = [recipe.family for recipe in recipes if recipe.writer != "released"]
+    released, drafted = _families(recipes)
     rounds = ["/".join(table.asset) for table in (*ORDER, REFUSED)]
     selections: dict[str, dg.AssetSelection] = {
         SAMPLES: assets("samples"),
         SFT: groups(*drafted),
         RELEASED: groups(*released),
         DATASETS: assets("sft_dataset"),
-        RL: groups("rl"),
+        RL: groups(RL_GROUP),
         RL_DATASET: assets("rl_dataset"),
         TRAIN: groups("train"),
         FLYWHEEL: groups(FLYWHEEL),

@@ -23,9 +23,10 @@ from annotation.rounds.tables import ACCEPTED, ORDER, REFUSED, AnnotationStages,
 from annotation.rounds.team import require_experts
 from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.stage_assets import OWNERS, SPECS, Decorator, conservation_spec, progress_log, stage_result
+from assets.pages.columns import table_columns
 from assets.pages.metadata import plot, stage_metadata
 from assets.pages.previews import samples_examples, samples_preview
-from pipelines.records import Annotated, PoolImage
+from pipelines.records import Annotated, PoolImage, PreAnnotation, Reject
 from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -38,11 +39,21 @@ def _key(table: TableKey) -> dg.AssetKey:
     return dg.AssetKey(list(table.asset))
 
 
+_RECORDS = {
+    POOL: PoolImage,
+    PRE_ANNOTATIONS: PreAnnotation,
+    **dict.fromkeys(ORDER, Annotated),
+    REFUSED: Reject,
+}
+"""What the rows of the tables are."""
+
+
 def _shown(table: TableKey, *deps: TableKey) -> dict[str, Any]:
     """What all assets of the group declare."""
     spec = SPECS[table.asset[0]]
     declared = {"description": spec.description, "kinds": set(spec.kinds), "deps": [_key(before) for before in deps]}
-    return {"key": _key(table), "group_name": GROUP, "owners": OWNERS, **declared}
+    columns = table_columns(_RECORDS[table])
+    return {"key": _key(table), "group_name": GROUP, "owners": OWNERS, "metadata": columns, **declared}
 
 
 def _stage(table: TableKey, *deps: TableKey) -> Decorator:

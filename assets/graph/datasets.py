@@ -13,9 +13,11 @@ from annotation.queues.review import ReviewQueue
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
 from annotation.rounds.tables import ACCEPTED, read_accepted
+from assets.graph.automation import SHIPS
 from assets.graph.families import stage_key
 from assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
 from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
+from assets.pages.columns import table_columns
 from assets.pages.metadata import rl_dataset_metadata
 from assets.pages.previews import N_PREVIEWED, samples_examples, samples_preview, trajectories_preview
 from pipelines.generation.recipes import Recipe
@@ -24,7 +26,7 @@ from pipelines.publishing.judge_stats import REVIEWS, acceptance, read_reviews
 from pipelines.publishing.parquet_shards import Shipped
 from pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
 from pipelines.publishing.sft_dataset import SftDataset
-from pipelines.records import RLRow, Sample, Trajectory
+from pipelines.records import Review, RLRow, Sample, Trajectory
 from pipelines.rl import necessity, pass_rates, suitability
 from pipelines.selection.screening import Screening
 from pipelines.sources.catalog import Catalog
@@ -41,7 +43,7 @@ def _dataset(key: dg.AssetKey, deps: Sequence[dg.AssetKey], description: str) ->
     """What both datasets declare."""
     checks = [dg.AssetCheckSpec(name=ROWS_CONSERVED, asset=key, blocking=True)]
     shown: dict[str, Any] = {"group_name": GROUP, "kinds": {"huggingface", "parquet"}, "description": description}
-    asset: Decorator = dg.asset(key=key, deps=deps, owners=OWNERS, check_specs=checks, **shown)
+    asset: Decorator = dg.asset(key=key, deps=deps, owners=OWNERS, check_specs=checks, freshness_policy=SHIPS, **shown)
     return asset
 
 
@@ -79,7 +81,7 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
                 metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
         is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"]
         return dg.MaterializeResult(
-            metadata={"dagster/row_count": counts["rows_out"], **metadata},
+            metadata={"dagster/row_count": counts["rows_out"], **counts, **metadata},
             check_results=[dg.AssetCheckResult(check_name=ROWS_CONSERVED, passed=is_conserved, metadata=counts)],
         )
 
@@ -126,6 +128,7 @@ def expert_reviews_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
         group_name=GROUP,
         kinds={"parquet"},
         owners=OWNERS,
+        metadata=table_columns(Review),
         description="Experts' verdicts on a seeded sample of each family. Rows that they reject do not ship.",
     )
     def expert_reviews(

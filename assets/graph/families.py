@@ -18,7 +18,7 @@ from pipelines.generation.engine import STAGES, Family
 from pipelines.generation.recipes import Recipe
 from pipelines.generation.released import ReleasedPolicy
 from pipelines.publishing.judge_stats import judge_stats_of
-from pipelines.records import Reject, Sample, Trajectory
+from pipelines.records import Draft, Reject, Sample, Trajectory
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.stage import StageReport
 from pipelines.storage.tables import TableKey
@@ -28,7 +28,9 @@ SAMPLES = dg.AssetKey(list(stage.SAMPLES))
 
 def samples_asset() -> dg.AssetsDefinition:
     """The asset that reads sources."""
-    return stage_asset(SAMPLES, SPECS["samples"], _read_shard, deps=(), group="source", partitions=SHARDS)
+    return stage_asset(
+        SAMPLES, SPECS["samples"], _read_shard, record=Sample, deps=(), group="source", partitions=SHARDS
+    )
 
 
 def ensure_samples(run: StageRun) -> None:
@@ -132,11 +134,13 @@ def _stage(
         stage_key(recipe.family, stage),
         spec._replace(description=f"{spec.description} {recipe.description}"),
         perform,
+        record=Draft if stage == "drafts" else Trajectory,
         deps=[upstream],
         group=recipe.family,
         partitions=partitions,
         settings=_SETTINGS.get(stage),
         code_version=recipe.digest[:12],
+        metadata={"recipe": dg.MetadataValue.path(str(recipe.file))},
     )
 
 
@@ -169,6 +173,7 @@ def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
         stage_key(recipe.family, "rejects"),
         SPECS["rejects"],
         perform,
+        record=Reject,
         deps=[stage_key(recipe.family, stage) for stage in STAGES],
         group=recipe.family,
         partitions=partitions,

@@ -16,6 +16,7 @@ from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, conservation_spec, progress_lines
 from assets.graph.training_config import SftConfig, sft_program
 from assets.launching import LauncherResource, launch
+from assets.pages.columns import table_columns
 from assets.pages.metadata import funnel as rows_left
 from assets.pages.metadata import rejects_metadata
 from pipelines.generation.engine import Family
@@ -23,7 +24,7 @@ from pipelines.generation.flywheel import TurnReport, write_turn
 from pipelines.generation.recipes import Recipe, load_recipes, without_hints
 from pipelines.models.policies import PolicyUnavailable
 from pipelines.publishing.turn_dataset import Keeps, TurnDataset
-from pipelines.records import Reject
+from pipelines.records import Reject, Trajectory
 from pipelines.sources import SourceError
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.settings import EnvironmentSettings, SettingsError, setting
@@ -75,7 +76,12 @@ def flywheel_assets(partitions: dg.PartitionsDefinition) -> list[dg.AssetsDefini
         decorator: Decorator = dg.asset(group_name=GROUP, owners=OWNERS, partitions_def=partitions, **declared)
         return decorator
 
-    @asset(key=ROWS, kinds={"pytorch", "parquet"}, check_specs=[conservation_spec(ROWS)])
+    @asset(
+        key=ROWS,
+        kinds={"pytorch", "parquet"},
+        check_specs=[conservation_spec(ROWS)],
+        metadata=table_columns(Trajectory),
+    )
     def rows(
         context: dg.AssetExecutionContext,
         workspace: WorkspaceResource,

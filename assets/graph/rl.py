@@ -50,6 +50,7 @@ def _asset(kind: Any) -> dg.AssetsDefinition:
         dg.AssetKey([kind.asset]),
         spec,
         perform,
+        record=kind.kind,
         deps=[dg.AssetKey([name]) for name in spec.deps],
         group=GROUP,
         partitions=SHARDS_OF["rl"],

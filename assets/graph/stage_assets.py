@@ -1,7 +1,7 @@
 """What stage assets share: partitions by shard, a blocking conservation check, counts and rejects, progress lines."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -11,7 +11,9 @@ import dagster as dg
 import yaml
 from sqlalchemy.exc import OperationalError
 
+from assets.graph.automation import WHEN_ADDED
 from assets.graph.resources import PolicyResource
+from assets.pages.columns import table_columns
 from assets.pages.metadata import rejects_metadata, stage_metadata
 from assets.runs.places import TAG
 from pipelines.records import Reject
@@ -81,19 +83,22 @@ def stage_asset(
     spec: StageSpec,
     perform: Callable[[StageRun], dg.MaterializeResult],
     *,
-    deps: Iterable[dg.AssetKey],
+    record: type[Any],
+    deps: Sequence[dg.AssetKey],
     group: str,
     partitions: dg.PartitionsDefinition,
     settings: type[dg.Config] | None = None,
     code_version: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> dg.AssetsDefinition:
-    """The asset of one stage, which ``perform`` materialises with the launchpad's ``settings``."""
+    """The asset of one stage, whose rows are ``record``; ``perform`` materialises it with the launchpad's
+    ``settings``. Its last name is the tag ``darkroom/stage``, by which all families' runs or rejects are selected."""
     # dagster takes the schema of a Config class here, its annotation lists other types only
     schema: Any = settings.to_config_schema() if settings else None
 
     @dg.asset(
         key=key,
-        deps=list(deps),
+        deps=deps,
         group_name=group,
         partitions_def=partitions,
         kinds=set(spec.kinds),
@@ -101,6 +106,9 @@ def stage_asset(
         check_specs=[conservation_spec(key)],
         code_version=code_version,
         description=spec.description,
+        tags={"darkroom/stage": key.path[-1]},
+        metadata={**table_columns(record), **(metadata or {})},
+        automation_condition=WHEN_ADDED if deps else None,
         config_schema=schema,
         required_resource_keys={"workspace", *spec.roles},
         pool=spec.pool or ("endpoints" if spec.roles else None),

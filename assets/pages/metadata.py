@@ -1,6 +1,7 @@
 """Figures on an asset's page: counts, rejects by reason, judges, histograms of votes and pass rates, the RL mix."""
 
 import base64
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -40,7 +41,7 @@ def stage_metadata(report: StageReport, *, path: str) -> Metadata:
 
 
 def rejects_metadata(rejects: Iterable[Reject]) -> Metadata:
-    """Every reason with its count, one example, and its disposition."""
+    """Every reason with its count, its disposition, one example, and the command that explains it."""
     counts: Counter[str] = Counter()
     examples: dict[str, Reject] = {}
     for rejected in rejects:
@@ -56,11 +57,17 @@ def rejects_metadata(rejects: Iterable[Reject]) -> Metadata:
                 "rows": n_rows,
                 "example": examples[reason].source_row,
                 "evidence": examples[reason].evidence[:200],
+                "more": explain_command(examples[reason]),
             }
         )
         for reason, n_rows in counts.most_common()
     ]
     return {"rejects_by_reason": dg.MetadataValue.table(records)}
+
+
+def explain_command(rejected: Reject) -> str:
+    """What prints the row's whole history; a row's place in its source is text of others, hence quoted."""
+    return f"darkroom explain {shlex.quote(f'{rejected.source}:{rejected.source_row}')}"
 
 
 def judging_metadata(judging: JudgeStats) -> Metadata:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from assets.graph.families import stage_key
 from assets.graph.stage_assets import check_conservation
 from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
+from pipelines.publishing.explain import explain
 from pipelines.records import Sample
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -79,6 +81,16 @@ def test_the_pages_show_counts_reasons_images_and_the_funnel(result: dg.ExecuteI
     assert "4 (80%)" in str(trajectories["funnel"])
     records = [record.data for record in rejects["rejects_by_reason"]]
     assert [(record["reason"], record["rows"]) for record in records] == [("not_applicable", 1)]
+
+
+@pytest.mark.parametrize("asset", ["samples", "crop/rejects"])
+def test_the_page_of_rejects_has_the_command_that_explains_each_reason(
+    asset: str, result: dg.ExecuteInProcessResult, worked: Workspace
+) -> None:
+    (record,) = metadata(result, asset)["rejects_by_reason"]
+    explained = explain(worked, shlex.split(record.data["more"])[-1])
+    passages = [*explained.intake, *(passage for history in explained.ways for passage in history.passages)]
+    assert record.data["reason"] in {passage.reason for passage in passages}
 
 
 def test_the_page_says_how_often_questions_are_answered_without_aid(result: dg.ExecuteInProcessResult) -> None:

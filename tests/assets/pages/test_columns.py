@@ -1,0 +1,40 @@
+"""The columns on the tables' pages."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.definitions import definitions
+from assets.pages import columns
+from pipelines import records
+from pipelines.records.schemas import schema_of
+
+TABLES = {"samples", "expert_reviews", "annotation_pool", "pre_annotations", "annotations", "cross_checks"}
+TABLES |= {"accepted_annotations", "refused_submissions", "flywheel/rows"}
+
+
+def schemas() -> dict[str, dg.TableSchema]:
+    specs = definitions().resolve_all_asset_specs()
+    entries = {spec.key.to_user_string(): spec.metadata.get("dagster/column_schema") for spec in specs}
+    return {key: entry for key, entry in entries.items() if isinstance(entry, dg.TableSchema)}
+
+
+def test_every_table_has_its_columns_and_every_column_a_description() -> None:
+    specs = definitions().resolve_all_asset_specs()
+    stages = {spec.key.to_user_string() for spec in specs if "darkroom/stage" in spec.tags}
+    assert schemas().keys() == TABLES | stages
+    assert all(column.description for schema in schemas().values() for column in schema.columns)
+
+
+def test_the_columns_are_those_of_the_file() -> None:
+    columns = schemas()["crop/drafts"].columns
+    assert [column.name for column in columns] == schema_of(records.Draft).names
+    types = {column.name: column.type for column in columns}
+    assert (types["text"], types["images"], types["usage"]) == ("string", "list<struct>", "struct")
+
+
+def test_no_description_is_left_over() -> None:
+    kinds = [kind for name in records.__all__ if isinstance(kind := getattr(records, name), type)]
+    used = {f"{kind.__name__}.{name}" for kind in kinds for name in getattr(kind, "__dataclass_fields__", ())}
+    used |= {column.name for schema in schemas().values() for column in schema.columns}
+    assert columns.DESCRIPTIONS.keys() <= used
