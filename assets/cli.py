@@ -5,7 +5,7 @@ import typer
 from annotation.cli import app as annotation_app
 from assets.commands.annotation import finish
 from assets.commands.audit import audit
-from assets.commands.build import demo, home, materialize_command, rl_command
+from assets.commands.build import demo, home, materialize_command, pivots, rl_command
 from assets.commands.planning import app as planning_app
 from assets.commands.policies import calibrate, pre_annotate
 from assets.commands.sources import app as sources_app
@@ -44,6 +44,7 @@ app.command()(export)
 app.command()(demo)
 app.command(name="materialize")(materialize_command)
 app.command(name="rl")(rl_command)
+app.command()(pivots)
 app.command(name="inspect-mask")(inspect_mask)
 for command in (home, summary, ingest, gallery, replay, audit, explain, calibrate, conformance):
     app.command()(command)

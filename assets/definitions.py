@@ -19,7 +19,7 @@ from annotation.rounds.image_pool import POOL
 from annotation.rounds.tables import ORDER, REFUSED
 from assets.graph import annotation, training
 from assets.graph.automation import nightly, shard_sensor
-from assets.graph.datasets import expert_reviews_asset, rl_dataset_asset, sft_dataset_asset
+from assets.graph.datasets import expert_reviews_asset, pivots_asset, rl_dataset_asset, sft_dataset_asset
 from assets.graph.families import family_assets, samples_asset
 from assets.graph.flywheel import GROUP as FLYWHEEL
 from assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job`
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 SAMPLES, SFT, RELEASED = "source_samples", "sft_trajectories", "released_trajectories"
-DATASETS, TRAIN = "datasets", "train"
+DATASETS, PIVOTS, TRAIN = "datasets", "pivot_dataset", "train"
 RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
 ANNOTATION, RECORDED_ANNOTATIONS = annotation.JOB, "recorded_annotations"
 FINISHED_ANNOTATIONS = "finished_annotations"
@@ -56,6 +56,7 @@ def definitions() -> dg.Definitions:
             *(asset for recipe in recipes for asset in family_assets(recipe)),
             expert_reviews_asset(recipes),
             sft_dataset_asset(recipes),
+            pivots_asset(recipes),
             *rl_assets(),
             rl_dataset_asset(),
             *flywheel_assets(turn_partitions(workspace, flywheel.source)),
@@ -99,6 +100,7 @@ def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
         SFT: groups(*drafted),
         RELEASED: groups(*released),
         DATASETS: assets("sft_dataset"),
+        PIVOTS: assets("pivots"),
         RL: groups(RL_GROUP),
         RL_DATASET: assets("rl_dataset"),
         TRAIN: groups("train"),

@@ -26,7 +26,7 @@ class _AuditImpossible(UserError):
 
 
 def audit(
-    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, or a folder with one or several datasets.")],
+    dataset: Annotated[str, typer.Argument(help="A family, `all`, `rl`, `pivots`, or a folder with datasets.")],
     executor: Annotated[
         str, typer.Option("--in", help="Where code runs: `sandbox`, or `plain` Python with your rights.")
     ] = "sandbox",
@@ -88,10 +88,13 @@ def audit(
 def _folders(dataset: str, workspace: Workspace) -> list[Place]:
     from pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
     from pipelines.publishing.layouts.export_source import RL
+    from pipelines.publishing.pivots.dataset import PIVOTS
     from pipelines.publishing.rl_dataset import rl_folder
 
     prompts = [folder for folder in [rl_folder(workspace)] if dataset_files(folder)]
     if dataset == RL and prompts:
         return prompts
+    if dataset == PIVOTS[0] and dataset_files(folder := workspace.dataset(*PIVOTS)):
+        return [folder]
     folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=dataset == ALL and bool(prompts))
     return [*folders, *(prompts if dataset == ALL else [])]

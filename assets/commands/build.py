@@ -1,4 +1,4 @@
-"""``darkroom demo``, ``materialize`` and ``rl``: build datasets from a source, and ``home`` for the UI."""
+"""``darkroom demo``, ``materialize``, ``rl`` and ``pivots``: build datasets, and ``home`` for the UI."""
 
 from collections.abc import Collection, Sequence
 from typing import Annotated
@@ -90,6 +90,19 @@ def rl_command(
     from assets.runs.build import build_rl
 
     build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"), place=on)
+
+
+def pivots() -> None:
+    """Build the pivots: single decisions of the shipped trajectories, each with what decides a reward at that place.
+
+    A row is a prefix, the verified next action, its goal (the target shown, the turn undone, contrast gained, the right
+    answer), and rejected actions after the same prefix. Splits are those of the SFT datasets. Re-running skips finished
+    work. Look at it with `darkroom audit pivots`, train on it with `darkroom export pivots`.
+    """
+    with errors_as_messages():
+        from assets.runs.build import build_pivots
+
+        build_pivots(CONSOLE)
 
 
 def home() -> None:

@@ -17,6 +17,7 @@ from assets.definitions import (
     ANNOTATION,
     BUNDLED_RECORDING,
     DATASETS,
+    PIVOTS,
     RECORDED_ANNOTATIONS,
     RELEASED,
     RL,
@@ -35,10 +36,14 @@ from pipelines.generation import released
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Yield, next_limit
 from pipelines.generation.recipes import Recipe, load_recipes, quotas
+from pipelines.publishing.pivots.dataset import KEY
+from pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
 from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from pipelines.publishing.sft_dataset import ASSET
 from pipelines.sources import SourceError
 from pipelines.sources.catalog import Catalog, Use
+from pipelines.storage.stage import report
+from pipelines.storage.tables import TableMissing
 from pipelines.storage.workspace import Workspace
 
 
@@ -84,6 +89,21 @@ def build_sft(
                 _build_rl_stages(jobs, used["rl"])
             if train:
                 _train(jobs, chosen)
+
+
+def build_pivots(console: Console) -> None:
+    """Materialises the pivots of what was shipped; finished work is skipped. Prints counts and folder.
+
+    Raises ``TableMissing`` where nothing was shipped, ``MaterializationFailed`` with the asset's message.
+    """
+    with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
+        if not workspace.tables.keys(ASSET):
+            raise TableMissing("no SFT dataset was shipped yet: `darkroom materialize SOURCE`, or `darkroom demo`")
+        jobs.run(PIVOTS)
+        facts = report(workspace.tables, KEY)
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in facts.reasons.items())
+        line = f"{facts.n_in:,} decisions: {facts.n_out:,} pivots in {workspace.dataset(*PIVOTS_FOLDER)}"
+        console.print(f"{line}; left out: {reasons or 'none'}", highlight=False, soft_wrap=True)
 
 
 def families_of(workspace: Workspace, source: str) -> list[Recipe]:

@@ -28,10 +28,17 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 P = TypeVar("P", bound=Place)
-Kind = Literal["trajectories", "prompts"]
-"""Whole conversations (``datasets/sft``), or questions with graders (``datasets/rl/prompts``)."""
+Kind = Literal["trajectories", "prompts", "pivots"]
+"""Whole conversations (``datasets/sft``), questions with graders (``datasets/rl/prompts``), or single decisions
+(``datasets/pivots``)."""
+KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id", "pivots": "pivot_id"}
+"""The column that names a row."""
 ALL = "all"
-_ADDED: Mapping[Kind, frozenset[str]] = {"trajectories": frozenset(), "prompts": frozenset({"visual_search"})}
+_ADDED: Mapping[Kind, frozenset[str]] = {
+    "trajectories": frozenset(),
+    "prompts": frozenset({"visual_search"}),
+    "pivots": frozenset(),
+}
 """Columns that datasets of earlier versions lack; there they are null."""
 _ROWS_AT_ONCE, _ROWS_WITHOUT_IMAGES_AT_ONCE = 16, 256
 
@@ -117,16 +124,18 @@ def columns_of(file: Place) -> set[str]:
 
 
 def kind_of(file: Place) -> Kind:
-    """By the columns: prompts have graders and no rollout."""
+    """By the columns: pivots have a goal, prompts graders and no rollout."""
     columns = columns_of(file)
+    if "goal" in columns:
+        return "pivots"
     return "prompts" if "grader" in columns and "rounds" not in columns else "trajectories"
 
 
 def features_of(kind: Kind) -> Features:
     """The columns of a kind, as ``datasets`` features."""
-    from pipelines.publishing.features import PROMPTS, TRAJECTORIES  # `datasets` takes a second
+    from pipelines.publishing.features import PIVOTS, PROMPTS, TRAJECTORIES  # `datasets` takes a second
 
-    return PROMPTS if kind == "prompts" else TRAJECTORIES
+    return {"prompts": PROMPTS, "pivots": PIVOTS, "trajectories": TRAJECTORIES}[kind]
 
 
 def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = None) -> None:
@@ -140,7 +149,7 @@ def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = N
     if missing or unknown:
         raise DatasetError(
             f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}; "
-            "materialise `sft_dataset` or `rl_dataset` again"
+            "materialise `sft_dataset`, `rl_dataset` or `pivots` again"
         )
 
 

@@ -1,8 +1,8 @@
 """Publishing a dataset: select, screen and fill quotas, split, write shards and card, then a marker of completion.
 
-What differs between the SFT and the RL dataset is a ``Publication`` (``sft_dataset.py``, ``rl_dataset.py``). Every row
-that does not ship is a reject with its reason. Rows stream from the stages' tables into the dataset's table, and from
-there into its files: of all rows only what selects them is in memory.
+What differs between datasets is a ``Publication`` (``sft_dataset.py``, ``rl_dataset.py``, ``pivots/dataset.py``).
+Every row that does not ship is a reject with its reason. Rows stream from the stages' tables into the dataset's table,
+and from there into its files: of all rows only what selects them is in memory.
 """
 
 import json
@@ -23,7 +23,7 @@ from pipelines.records import Reject, Sample, to_row
 from pipelines.records.digest import digest_bytes
 from pipelines.records.reject_reasons import reject
 from pipelines.selection.decontamination import read_benchmarks
-from pipelines.selection.splits import SPLITS, Split, Splits
+from pipelines.selection.splits import SPLITS, Split
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
 from pipelines.storage.places import Place
@@ -69,6 +69,13 @@ class RowFacts(Protocol):
         """The next row that ships, with its sample."""
 
 
+class SampleSplits(Protocol):
+    """Which split a sample is in."""
+
+    def of(self, sample_id: str) -> Split:
+        """Of one sample."""
+
+
 class Publication(ABC, Generic[R, F]):
     """One dataset of a workspace: a table of the rows that ship, and a folder with their files."""
 
@@ -111,7 +118,7 @@ class Publication(ABC, Generic[R, F]):
         """The columns by which a reject names its row."""
 
     @abstractmethod
-    def splits(self) -> Splits:
+    def splits(self) -> SampleSplits:
         """The groups of samples that stay in one split; the table is complete when this is computed."""
 
     @abstractmethod

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pipelines.models.tasks import question_text
 from pipelines.publishing.dataset_reader import Kind, features_of, split_of
 from pipelines.records import ImageRef, RLRow, Sample, Trajectory, VideoRef, to_row
+from pipelines.records.pivots import Pivot
 from pipelines.rl.visual_search import asks_visual_search
 from pipelines.storage.images import ImageStore
 from pipelines.storage.places import Place
@@ -154,18 +155,23 @@ def _write_split(writer: ShardWriter, folder: Path, rows: Iterable[dict[str, Any
 
 def trajectory_row(sample: Sample, trajectory: Trajectory, store: ImageStore) -> dict[str, Any]:
     """The columns of trajectories; an observation's images are indexes into the row's."""
-    images = trajectory.shown_images
-    position = len(trajectory.images)
-    row = to_row(trajectory)
-    for turn in row["rounds"]:
+    return {**to_row(trajectory), **conversation_columns(sample, trajectory, store)}
+
+
+def conversation_columns(sample: Sample, record: Trajectory | Pivot, store: ImageStore) -> dict[str, Any]:
+    """The question of a record, its rounds, and every image that they show."""
+    position = len(record.images)
+    rounds: Any = to_row(record.rounds)
+    for turn in rounds:
         n = len(turn["observation"]["images"])
         turn["observation"]["images"] = list(range(position, position + n))
         position += n
+    images = record.images + tuple(image for turn in record.rounds for image in turn.observation.images)
     return {
-        **row,
-        **_fields(sample, *SAMPLE),
-        **_media(images, sample, store),
-        "n_question_images": len(trajectory.images),
+        **record_columns(sample, *SAMPLE),
+        **media_columns(images, sample, store),
+        "rounds": rounds,
+        "n_question_images": len(record.images),
     }
 
 
@@ -175,17 +181,18 @@ def prompt_row(
     """The columns of prompts."""
     sample = row.sample
     return {
-        **_fields(sample, "sample_id", "answer", *SAMPLE),
+        **record_columns(sample, "sample_id", "answer", *SAMPLE),
         "prompt": question_text(sample),
-        **_fields(row, "difficulty", "origin", "grader"),
+        **record_columns(row, "difficulty", "origin", "grader"),
         **_measurements(row),
         "visual_search": asks_visual_search(sample, visual_search.get(sample.source)),
         "boxes": to_row(sample.truth.boxes),
-        **_media(sample.images, sample, store),
+        **media_columns(sample.images, sample, store),
     }
 
 
-def _fields(record: Any, *names: str) -> dict[str, Any]:
+def record_columns(record: Any, *names: str) -> dict[str, Any]:
+    """Fields of a record as columns."""
     return {name: to_row(getattr(record, name)) for name in names}
 
 
@@ -213,15 +220,16 @@ def _measurements(row: RLRow) -> dict[str, Any]:
     return columns
 
 
-def _media(images: Sequence[ImageRef], sample: Sample, store: ImageStore) -> dict[str, Any]:
+def media_columns(images: Sequence[ImageRef], sample: Sample, store: ImageStore) -> dict[str, Any]:
+    """A row's images and videos, and what they are."""
     return {
-        "images": [_embedded(image, store) for image in images],
+        "images": [embedded(image, store) for image in images],
         "image_refs": to_row(images),
-        "videos": [_embedded(video, store) for video in sample.videos],
+        "videos": [embedded(video, store) for video in sample.videos],
         "video_refs": to_row(sample.videos),
     }
 
 
-def _embedded(file: ImageRef | VideoRef, store: ImageStore) -> dict[str, Any]:
+def embedded(file: ImageRef | VideoRef, store: ImageStore) -> dict[str, Any]:
     """An image or a video as ``datasets`` embeds it."""
     return {"bytes": store.read(file), "path": f"{file.sha256[:16]}.{file.format.lower()}"}

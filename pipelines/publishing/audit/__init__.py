@@ -4,7 +4,7 @@ Everything is compared with what the files say. Nothing is written; rows are rea
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,13 +16,15 @@ from cattrs import BaseValidationError
 import sandbox
 from pipelines.publishing.audit.findings import AuditFinding, AuditReport, shortened
 from pipelines.publishing.audit.known_truth import KnownTruth
+from pipelines.publishing.audit.pivot_checks import rewarded
 from pipelines.publishing.audit.plain import NotComparable, PlainPython
 from pipelines.publishing.audit.prompt_checks import recount, regrade
-from pipelines.publishing.audit.row_case import NotKnown, Row, case_of, changed_images
+from pipelines.publishing.audit.row_case import case_of, changed_images
 from pipelines.publishing.audit.row_checks import remeasure, stated_counts
 from pipelines.publishing.audit.totals import DatasetTotals
 from pipelines.publishing.audit.transcript_rows import Conversations, execute_rounds, find_conversations, row_of
 from pipelines.publishing.dataset_reader import (
+    KEYS,
     Kind,
     check_columns,
     dataset_files,
@@ -33,6 +35,7 @@ from pipelines.publishing.dataset_reader import (
     split_of,
 )
 from pipelines.publishing.replay import Execute, SetupFailed, in_sandbox, replay_row
+from pipelines.publishing.row_images import NotKnown, Row
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.places import Place
 from pipelines.storage.stage import Progress
@@ -179,18 +182,18 @@ def _audited(
 ) -> tuple[Row | None, _RowAudit]:
     """One row's audit, with the row unless it is malformed."""
     result = _RowAudit()
-    row_id = str(row.get("trajectory_id" if kind == "trajectories" else "sample_id"))
-    steps: Sequence[Callable[[], None]] = (
-        [
-            partial(_compare_images, row, row_id, dataset, result),
+    row_id = str(row.get(KEYS[kind]))
+    steps: Mapping[Kind, Sequence[Callable[[], None]]] = {
+        "trajectories": [
             partial(_replay, row, dataset, execute, result),
             partial(_remeasure, row, dataset, truth, result),
-        ]
-        if kind == "trajectories"
-        else [partial(_compare_images, row, row_id, dataset, result), partial(_prompt, row, dataset, truth, result)]
-    )
+        ],
+        "prompts": [partial(_prompt, row, dataset, truth, result)],
+        "pivots": [partial(_replay, row, dataset, execute, result), partial(_reward, row, dataset, execute, result)],
+    }
     try:
-        for step in steps:
+        _compare_images(row, row_id, dataset, result)
+        for step in steps[kind]:
             step()
     except (BaseValidationError, KeyError, TypeError, ValueError) as error:
         reason = shortened(f"{type(error).__name__}: {error}")
@@ -239,6 +242,17 @@ def _prompt(row: Row, dataset: str, truth: KnownTruth | None, result: _RowAudit)
     result.checked += ["votes", "grader"]
     result.findings += recount(row, truth, dataset)
     result.findings += regrade(row, truth, dataset)
+
+
+def _reward(row: Row, dataset: str, execute: Execute, result: _RowAudit) -> None:
+    try:
+        result.findings += rewarded(row, dataset, execute)
+    except (NotComparable, sandbox.SandboxError) as error:
+        if isinstance(error, sandbox.SandboxUnavailable):
+            raise
+        result.not_measured.append(f"reward: {shortened(str(error))}")
+        return
+    result.checked.append("reward")
 
 
 __all__ = [

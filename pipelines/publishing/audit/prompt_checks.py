@@ -5,7 +5,7 @@ from typing import Any
 
 from pipelines.publishing.audit.findings import AuditFinding, shortened
 from pipelines.publishing.audit.known_truth import KnownTruth
-from pipelines.publishing.audit.row_case import Row
+from pipelines.publishing.row_images import Row
 from pipelines.records import Grader, ImageRef, PassRate, Sample, Truth, TruthBox, Votes, from_row
 from pipelines.records.reject_reasons import RowError
 from pipelines.records.rl import majority

@@ -9,7 +9,7 @@ from functools import cache
 
 from pipelines.generation.released import all_recipes
 from pipelines.publishing.audit.findings import AuditFinding, shortened
-from pipelines.publishing.audit.row_case import NotKnown, Row
+from pipelines.publishing.row_images import NotKnown, Row
 from pipelines.records import Check
 from pipelines.verification.case import Case
 from pipelines.verification.checks import (

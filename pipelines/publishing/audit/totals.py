@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.publishing.audit.findings import AuditFinding, shortened
-from pipelines.publishing.audit.row_case import Row
-from pipelines.publishing.dataset_reader import Kind, read_marker
+from pipelines.publishing.dataset_reader import KEYS, Kind, read_marker
+from pipelines.publishing.row_images import Row
 from pipelines.records.digest import digest
 from pipelines.storage.atomic_write import MARKER
 from pipelines.storage.places import Place
 
-_ROW = re.compile(r"^\| (source|category|licence|split|origin|difficulty|grader):? (.+?) \| (\d+) \|$", re.MULTILINE)
+_ROW = re.compile(
+    r"^\| (source|category|licence|split|origin|difficulty|grader|goal):? (.+?) \| (\d+) \|$", re.MULTILINE
+)
 _ROUNDS = re.compile(r"^\| with (\d+) rounds? of code \| (\d+) \|$", re.MULTILINE)
 _SFT_SIZE = re.compile(r"^(\d+) trajectories with (\d+) images", re.MULTILINE)
 _RL_SIZE = re.compile(r"^(\d+) questions with", re.MULTILINE)
@@ -36,7 +38,7 @@ class DatasetTotals:
         self._n_rows += 1
         self._n_images += len(row["images"])
         self._count(row, split)
-        row_id = row["trajectory_id" if self._kind == "trajectories" else "sample_id"]
+        row_id = row[KEYS[self._kind]]
         before = self._first.setdefault(self._content(row), row_id)
         if before is not row_id:
             yield AuditFinding("repeated row", self._folder.name, row_id, f"the same content as {before}")
@@ -63,6 +65,8 @@ class DatasetTotals:
                 yield self._finding(f"README.md: {reason}")
 
     def _content(self, row: Row) -> bytes:
+        if self._kind == "pivots":
+            return bytes.fromhex(digest(row["pivot_id"]))
         said: Any = [row["question"], row["answer"], [ref["sha256"] for ref in row["image_refs"]]]
         if self._kind == "trajectories":
             said += [row["final_thought"], [[turn["thought"], turn["code"]] for turn in row["rounds"]]]
@@ -76,6 +80,8 @@ class DatasetTotals:
         counts["licence"][row["license"] or "not stated"] += 1
         if self._kind == "trajectories":
             counts["rounds"][str(len(row["rounds"]))] += 1
+        elif self._kind == "pivots":
+            counts["goal"][row["goal"]] += 1
         else:
             for name in ("origin", "difficulty"):
                 counts[name][row[name]] += 1

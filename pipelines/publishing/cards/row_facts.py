@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipelines.records import CheckedLabel, Provenance, RLRow, Sample, Trajectory
 from pipelines.records.digest import key64
+from pipelines.records.pivots import Pivot
 from pipelines.records.stand_ins import Annotators, asked, measured_on
 from pipelines.rl import labels
 from pipelines.rl.facts import shards_with
@@ -68,6 +69,27 @@ class SftFacts(SampleFacts):
     def mean_scores(self) -> Mapping[str, float]:
         """Of every check that counts votes or measures something."""
         return {name: total / n for name, (total, n) in sorted(self._scores.items())}
+
+
+@dataclass
+class PivotFacts(SampleFacts):
+    """Of decisions."""
+
+    n_images: int = 0
+    goals: Counter[str] = field(default_factory=Counter)
+    families: Counter[str] = field(default_factory=Counter)
+    n_paired: int = 0
+    flaws: Counter[str] = field(default_factory=Counter)
+    """Of rejected actions."""
+
+    def add(self, row: Pivot, sample: Sample) -> None:
+        """The next row."""
+        self.add_sample(sample)
+        self.n_images += len(row.images) + sum(len(turn.observation.images) for turn in row.rounds)
+        self.goals[row.goal] += 1
+        self.families[row.family] += 1
+        self.n_paired += bool(row.rejected)
+        self.flaws.update(other.flaw for other in row.rejected)
 
 
 @dataclass

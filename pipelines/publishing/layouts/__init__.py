@@ -1,11 +1,14 @@
 """Layouts: a shipped dataset, rendered for other trainers."""
 
+from collections.abc import Mapping
+
 from pipelines.publishing.dataset_reader import Kind
 from pipelines.publishing.layouts.base import Layout
 from pipelines.publishing.layouts.export_source import LayoutError
 from pipelines.publishing.layouts.llama_factory import LLAMA_FACTORY
 from pipelines.publishing.layouts.ms_swift import MS_SWIFT, MS_SWIFT_GRPO, MS_SWIFT_INLINE
 from pipelines.publishing.layouts.openrlhf import OPENRLHF_PROMPTS, OPENRLHF_RL, OPENRLHF_SFT
+from pipelines.publishing.layouts.steps import TRL_DPO, TRL_STEPS
 from pipelines.publishing.layouts.trl import TRL_GRPO, TRL_INLINE, TRL_TURNS
 from pipelines.publishing.layouts.turns import Unfit, Unrenderable
 from pipelines.publishing.layouts.verl import EASYR1, VERL_PROMPTS, VERL_RL, VERL_SFT
@@ -26,11 +29,16 @@ LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in _OF_TRAJECTORIES
 """Every layout of trajectories by its name."""
 PROMPT_LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in _OF_PROMPTS}
 """Every layout of the RL dataset by its name; a trainer's name is the same for both where it is the same work."""
+_OF_KIND: Mapping[Kind, Mapping[str, Layout]] = {
+    "trajectories": LAYOUTS,
+    "prompts": PROMPT_LAYOUTS,
+    "pivots": {layout.name: layout for layout in (TRL_STEPS, TRL_DPO)},
+}
 
 
 def layout_of(name: str, kind: Kind) -> Layout:
     """The layout of that name for rows of that kind. Raises ``LayoutError``."""
-    layouts = PROMPT_LAYOUTS if kind == "prompts" else LAYOUTS
+    layouts = _OF_KIND[kind]
     if name not in layouts:
         raise LayoutError(f"--layout is one of {', '.join(layouts)} for {kind}; found {name!r}")
     return layouts[name]

@@ -14,8 +14,6 @@ from pipelines.publishing.layouts.turns import Row, Turn
 
 Media = Literal["paths", "bytes", "none"]
 """How images are stored: files beside the rows, inside them, or (a trainer of texts) not at all."""
-KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id"}
-"""The column that names a row."""
 Column = tuple[str, pa.DataType]
 TEXT, BYTES = pa.string(), pa.binary()
 IMAGE = pa.struct([("bytes", BYTES), ("path", TEXT)])

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from pipelines.models.protocols import PROTOCOLS
@@ -33,6 +34,12 @@ NEEDED: Mapping[Kind, frozenset[str]] = {
         {
             *("sample_id", "question", "choices", "images", "image_refs", "video_refs", "answer", "grader", "boxes"),
             *("category", "difficulty", "pass_rate", "suitable", "necessity_prior", "source", "license"),
+        }
+    ),
+    "pivots": frozenset(
+        {
+            *("pivot_id", "trajectory_id", "protocol", "mode", "question", "choices", "images", "n_question_images"),
+            *("rounds", "image_refs", "action", "goal", "gold", "rejected"),
         }
     ),
 }
@@ -70,9 +77,9 @@ class ExportSource:
 
         Raises ``LayoutError`` for unknown ones, and for trajectories, which have a protocol of their own.
         """
-        if self.kind == "trajectories":
+        if self.kind != "prompts":
             if protocol is not None or mode is not None:
-                raise LayoutError(f"{self.name} holds trajectories, each in its own protocol: leave --protocol away")
+                raise LayoutError(f"{self.name} holds {self.kind}, each in its own protocol: leave --protocol away")
             return self
         name = protocol or DEFAULT_PROTOCOL
         if name not in PROTOCOLS:
@@ -83,12 +90,14 @@ class ExportSource:
         return replace(self, protocol=name, mode=mode or modes[0])
 
 
-def find_source(dataset: str, datasets: Place, *, split: str, prompts: Place | None = None) -> ExportSource:
-    """The dataset that a user names: a family in ``datasets``, ``all`` of them, ``rl`` in ``prompts``, or a folder.
+def find_source(
+    dataset: str, datasets: Place, *, split: str, named: Mapping[str, Place] = MappingProxyType({})
+) -> ExportSource:
+    """The dataset that a user names: a family in ``datasets``, ``all`` of them, one of ``named``, or a folder.
 
     Raises ``LayoutError`` when there is none, when it lacks the split, and when it is not a shipped dataset.
     """
-    folders = _folders(dataset, datasets, prompts)
+    folders = _folders(dataset, datasets, named)
     files = tuple(file for folder in folders for file in dataset_files(folder, split=split))
     if not files:
         splits = sorted({split_of(file) for folder in folders for file in dataset_files(folder)})
@@ -107,11 +116,13 @@ def _name(dataset: str) -> str:
     return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
 
 
-def _folders(dataset: str, datasets: Place, prompts: Place | None) -> list[Place]:
-    if dataset == RL and prompts is not None and not (datasets / RL).is_dir():
-        if not dataset_files(prompts):
-            raise LayoutError(f"{prompts} holds no parquet file of a shipped dataset: materialise `rl_dataset` first")
-        return [prompts]
+def _folders(dataset: str, datasets: Place, named: Mapping[str, Place]) -> list[Place]:
+    if dataset in named and not (datasets / dataset).is_dir():
+        folder = named[dataset]
+        if not dataset_files(folder):
+            asset = {RL: "rl_dataset"}.get(dataset, dataset)
+            raise LayoutError(f"{folder} holds no parquet file of a shipped dataset: materialise `{asset}` first")
+        return [folder]
     try:
         return find_datasets(dataset, datasets)
     except TableMissing as error:

@@ -13,11 +13,12 @@ from typing import Any
 from uuid import uuid4
 
 from pipelines.models.messages import Message, as_json
-from pipelines.publishing.dataset_reader import marker_facts
-from pipelines.publishing.layouts.base import KEYS, ExportFacts, ExportRow, Layout
+from pipelines.publishing.dataset_reader import KEYS, marker_facts
+from pipelines.publishing.layouts.base import ExportFacts, ExportRow, Layout
 from pipelines.publishing.layouts.export_source import ExportSource, LayoutError
 from pipelines.publishing.layouts.prompt_rows import grader_of, prompt
 from pipelines.publishing.layouts.record_writer import RecordWriter, verify, verify_written
+from pipelines.publishing.layouts.steps import prefix_turns
 from pipelines.publishing.layouts.turns import Row, Unfit, Unrenderable, opening, refs, turns
 from pipelines.publishing.templates import render
 from pipelines.records.digest import digest, digest_bytes
@@ -71,7 +72,7 @@ def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -
     for index, row in enumerate(dataset.rows()):
         try:
             export_row, files = _export_row(row, layout, dataset.split, index)
-            if layout.prompts_only:
+            if layout.prompts_only and layout.of != "pivots":
                 _require_new(export_row, prompts)
             record = layout.render(export_row)
             verify(layout, record)
@@ -86,8 +87,8 @@ def write_records(dataset: ExportSource, layout: Layout, writer: RecordWriter) -
 
 def _export_row(row: Row, layout: Layout, split: str, index: int) -> tuple[ExportRow, dict[str, bytes]]:
     """The row's turns, and the image files that they need."""
-    turns_of = prompt if layout.of == "prompts" else opening if layout.prompts_only else turns
-    row_turns = turns_of(row)
+    turns_of = opening if layout.prompts_only else turns
+    row_turns = {"prompts": prompt, "pivots": prefix_turns}.get(layout.of, turns_of)(row)
     images = list(_images(row))[: sum(len(turn.images) for turn in row_turns)]
     if layout.media == "paths":
         files = {f"images/{name}": data for name, data in images}

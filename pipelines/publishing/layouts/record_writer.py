@@ -20,8 +20,8 @@ from typing import IO, Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.publishing.dataset_reader import read_files
-from pipelines.publishing.layouts.base import KEYS, Layout
+from pipelines.publishing.dataset_reader import KEYS, read_files
+from pipelines.publishing.layouts.base import Layout
 from pipelines.publishing.layouts.export_source import LayoutError
 from pipelines.publishing.layouts.text import IMAGE, PLACEHOLDERS
 from pipelines.publishing.layouts.turns import Unfit, Unrenderable

@@ -40,15 +40,16 @@ DEFAULT_SYSTEM: Mapping[str, str] = {
 """The system turn that a model's stock template gives to a conversation without one; Qwen3-VL gives none."""
 
 
-def _messages(*flags: Column) -> pa.DataType:
+def messages_type(*flags: Column) -> pa.DataType:
+    """The column of messages of parts; ``flags``: columns of a part besides its type and text."""
     part = pa.struct([*texts("type", "text"), *flags])
     return pa.list_(pa.struct([("role", TEXT), ("content", pa.list_(part))]))
 
 
 SFT_SCHEMA = hf_schema(
-    [("trajectory_id", TEXT), ("messages", _messages(("train", pa.bool_()))), ("images", pa.list_(IMAGE))]
+    [("trajectory_id", TEXT), ("messages", messages_type(("train", pa.bool_()))), ("images", pa.list_(IMAGE))]
 )
-GRPO_SCHEMA = hf_schema(prompt_columns(("prompt", _messages()), image=IMAGE, answer="answer"))
+GRPO_SCHEMA = hf_schema(prompt_columns(("prompt", messages_type()), image=IMAGE, answer="answer"))
 
 
 def chat_template(source: str, model_type: str) -> str:

@@ -146,6 +146,7 @@ def rl(prompts: Path) -> Callable[..., ExportSource]:
     """The ``rl`` dataset in a protocol and a mode."""
 
     def open_(protocol: str | None = None, mode: str | None = None) -> ExportSource:
-        return find_source("rl", prompts.parents[1] / "sft", split="train", prompts=prompts).in_protocol(protocol, mode)
+        source = find_source("rl", prompts.parents[1] / "sft", split="train", named={"rl": prompts})
+        return source.in_protocol(protocol, mode)
 
     return open_

@@ -40,7 +40,7 @@ def exported(prompts, tmp_path_factory):
 
     def read(name, protocol="thyme", mode=None):
         if (name, protocol, mode) not in made:
-            found = find_source("rl", Path(), split="train", prompts=prompts).in_protocol(protocol, mode)
+            found = find_source("rl", Path(), split="train", named={"rl": prompts}).in_protocol(protocol, mode)
             folder = export(found, PROMPT_LAYOUTS[name], tmp_path_factory.mktemp("out") / name).folder
             rows = pq.read_table(folder / "train.parquet").to_pylist()
             made[name, protocol, mode] = {key(row): row for row in rows}
