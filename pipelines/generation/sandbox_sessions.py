@@ -22,6 +22,7 @@ from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.acts import Act
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
+from pipelines.storage.tracing import span
 
 
 class Sandboxes:
@@ -146,10 +147,12 @@ class RecordedSession:
         home = self._sandboxes
         async with home.slots:
             try:
-                session = await self._replayed()
-                observation = await session.arun(code)
-                if session.lost:
-                    raise sandbox.SandboxClosed(observation.error)  # not a result: the next run executes it again
+                with span("sandbox run") as note:
+                    session = await self._replayed()
+                    observation = await session.arun(code)
+                    if session.lost:
+                        raise sandbox.SandboxClosed(observation.error)  # not a result: the next run executes it again
+                    note({"darkroom.status": str(observation.status), "darkroom.n_images": len(observation.images)})
             except sandbox.SandboxUnavailable:
                 raise  # not this row's error: no row can be executed
             except (sandbox.ImageUnreadable, sandbox.InputsTooLarge) as error:

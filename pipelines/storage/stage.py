@@ -17,6 +17,7 @@ from pipelines.records import Reject, Usage, from_row, to_row
 from pipelines.records.digest import digest, digest_files
 from pipelines.records.reject_reasons import RETRYABLE
 from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.tracing import span
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -103,8 +104,12 @@ def run_stage(
     """
     if tables.inputs(key) == inputs and not tables.facts(key)["n_retryable"]:
         return report(tables, key, reused=True)
-    outcome = perform()
-    facts = _facts(outcome)
+    attributes = {"darkroom.asset": "/".join(key.asset), "darkroom.partition": key.partition}
+    with span(f"stage {'/'.join(key.asset)}", attributes) as note:
+        outcome = perform()
+        facts = _facts(outcome)
+        counts = ("n_in", "n_out", "n_rejected", "n_quarantined")
+        note({f"darkroom.{name}": facts[name] for name in counts} | {"darkroom.n_performed": outcome.performed})
     if outcome.n_in != facts["n_out"] + facts["n_rejected"] + facts["n_quarantined"]:
         raise RowsLost(f"{key}: {outcome.n_in} rows in, but {facts['n_out']} out and {len(outcome.rejects)} rejects")
     tables.write(key, kind, outcome.rows, outcome.rejects, inputs=inputs, facts=facts)

@@ -17,6 +17,7 @@ from pipelines.models.policies.base import (
 from pipelines.records import Usage, from_row, to_row
 from pipelines.storage.acts import Act
 from pipelines.storage.ledger import Ledger
+from pipelines.storage.tracing import span
 
 
 class RecordedPolicy:
@@ -84,13 +85,18 @@ class RecordedPolicy:
         return tuple(map(_completion, await self._ledger.all_of("policy", key, seeds, perform)))
 
     async def _perform(self, request: CompletionRequest, n: int) -> list[Act]:
-        start = time.perf_counter()
-        if n > 1 and self._sampler is not None:
-            completions = await self._sampler.sample(request, n)
-        else:
-            completions = (await self._policy.write(request),)
+        start, model = time.perf_counter(), self.identity.model
+        # the names of OpenTelemetry's conventions for generative models
+        with span(f"chat {model}", {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}) as note:
+            if n > 1 and self._sampler is not None:
+                completions = await self._sampler.sample(request, n)
+            else:
+                completions = (await self._policy.write(request),)
+            usage = sum((completion.usage for completion in completions), Usage())
+            note({"gen_ai.usage.input_tokens": usage.prompt_tokens, "darkroom.cost_usd": usage.cost_usd})
+            note({"gen_ai.usage.output_tokens": usage.completion_tokens, "gen_ai.request.choice.count": n})
         self.n_written += len(completions)
-        self.spent = sum((completion.usage for completion in completions), self.spent)
+        self.spent += usage
         seconds = (time.perf_counter() - start) / len(completions)  # one request's answers share its time
         return [Act(to_row(each), seconds=seconds, cost_usd=each.usage.cost_usd) for each in completions]
 
