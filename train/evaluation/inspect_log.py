@@ -57,18 +57,23 @@ def _sample(row: Row, model: str, store: ImageStore) -> tuple[dict[str, Any], di
         "metadata": {"benchmark": row["benchmark"], "category": row["category"]},
         "model_usage": {model: _usage(row["usage"])},
     }
+    whole: dict[str, Any]
+    short: dict[str, Any]
     if row["fault"] in RETRYABLE:
         words = f"{row['fault']}: {row['fault_evidence']}"
-        error: dict[str, Any] = {"error": {"message": words, "traceback": "", "traceback_ansi": ""}}
-        short = {"error": words}
+        whole, short = {"error": {"message": words, "traceback": "", "traceback_ansi": ""}}, {"error": words}
     else:
         explanation = {"answer": row["answer"], "explanation": row["detail"]}
         right = {"value": "C" if row["right"] else "I", **explanation}
-        error = short = {"scores": {"right": right, "score": {"value": row["score"], **explanation}}}
+        whole = short = {"scores": {"right": right, "score": {"value": row["score"], **explanation}}}
     choice = {"message": messages[-1], "stop_reason": "unknown" if row["fault"] else "stop"}
     output = {"model": model, "choices": [choice], "completion": row["answer"]}
-    whole = {"input": messages[:1], "messages": messages, "output": output, "attachments": _attachments(row, store)}
-    return summary | error | whole, summary | short | {"completed": True, "message_count": len(messages)}
+    conversation = {"input": messages[:1], "messages": messages, "output": output}
+    attached = {"attachments": _attachments(row, store)}
+    return summary | whole | conversation | attached, summary | short | {
+        "completed": True,
+        "message_count": len(messages),
+    }
 
 
 def _messages(row: Row, model: str) -> Iterator[dict[str, Any]]:
