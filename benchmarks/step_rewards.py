@@ -6,6 +6,7 @@ Of every validation row in the protocol thyme the verified action is replaced by
 way, and by ones that do not: they are executed after the prefix. Printed: how many of them are rewarded.
 """
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pipelines.publishing.dataset_reader import dataset_files, read_files
+from pipelines.publishing.dataset_reader import dataset_files, map_in_threads, read_files
 from pipelines.publishing.pivots.rows import StepReward
+from pipelines.records import Check
 from pipelines.records.geometry import Box
 from pipelines.records.pivots import Action
 
@@ -101,18 +103,32 @@ def _answers(row: Mapping[str, Any]) -> Iterator[Mutation]:
     yield MISSES, "one more look", _look("image = image.crop((0, 0, image.width // 2, image.height // 2))")
 
 
+def _chosen(folder: Path, split: str, each: int) -> Iterator[Mapping[str, Any]]:
+    """``each`` rows in the protocol thyme of every goal."""
+    files = dataset_files(folder, split=split)
+    columns = [(row["protocol"], row["goal"]) for row in read_files(files, without=("images", "videos"))]
+    chosen: set[int] = set()
+    for goal in {goal for _, goal in columns}:
+        places = [place for place, column in enumerate(columns) if column == ("thyme", goal)]
+        chosen.update(places[:: max(1, -(-len(places) // each))])
+    return (row for place, row in enumerate(read_files(files)) if place in chosen)
+
+
+def _rewarded(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[tuple[str, str, Check]]]:
+    reward = StepReward.of(row)
+    return row, [(should, name, reward.of_action(action)) for should, name, action in mutations(row)]
+
+
 def main(
-    folder: Annotated[Path, typer.Argument(help="datasets/pivots/decisions of a home.")], split: str = "validation"
+    folder: Annotated[Path, typer.Argument(help="datasets/pivots/decisions of a home.")],
+    split: str = "validation",
+    each: Annotated[int, typer.Option(help="Rows of every goal, evenly spread.")] = 20,
 ) -> None:
     """Print a table: goal, action, what it should come to, rewarded of all."""
     counts: defaultdict[tuple[str, str, str], Counter[bool]] = defaultdict(Counter)
     flaws: Counter[str] = Counter()
-    for row in read_files(dataset_files(folder, split=split)):
-        if row["protocol"] != "thyme":
-            continue
-        reward = StepReward.of(row)
-        for should, name, action in mutations(row):
-            check = reward.of_action(action)
+    for row, checks in map_in_threads(_chosen(folder, split, each), _rewarded, n_threads=os.cpu_count() or 1):
+        for should, name, check in checks:
             counts[row["goal"], name, should][check.passed] += 1
             flaws[check.reason or "rewarded"] += should == MISSES
     print("| goal | action | should | rewarded |\n| --- | --- | --- | --- |")
