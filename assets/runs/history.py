@@ -24,8 +24,9 @@ try:
 except ImportError:
     pass  # without the extra there is no PostgreSQL to be unavailable
 
-_UNREADABLE: tuple[type[Exception], ...] = (dg.DagsterInvalidConfigError, yaml.YAMLError)
+_UNREADABLE = (dg.DagsterInvalidConfigError, yaml.YAMLError)
 """For a ``dagster.yaml`` that is wrong."""
+_UNAVAILABLE: tuple[type[Exception], ...] = (*_UNREADABLE, CheckError, CommandError, *DATABASE_ERRORS)
 _LOCK = ".opening.lock"
 _DATABASES = ("history", "schedules")
 """Dagster's own folders with SQLite files."""
@@ -48,7 +49,7 @@ def open_instance() -> dg.DagsterInstance:
         raise InstanceUnavailable(
             f"dagster.yaml needs a package that is missing ({error}): pip install 'darkroom-toolkit[postgres]'"
         ) from error
-    except (*_UNREADABLE, CheckError, CommandError, *DATABASE_ERRORS) as error:
+    except _UNAVAILABLE as error:
         raise InstanceUnavailable(_what_to_do(home, error)) from error
 
 
