@@ -41,6 +41,10 @@ OTHERS = {
     "`DARKROOM_RECIPES`": ("", "Folders with families of your own, separated as in `PATH`."),
     "`DARKROOM_REPORT_TO`": ("none", "Trackers of trainings, separated by commas; the same as `--report-to`."),
     "`DARKROOM_SANDBOX_TIER`": ("`full`", "`full`, or `lite` where the kernel forbids user namespaces."),
+    "`DARKROOM_ENVIRONMENT_URL`": (
+        "`http://127.0.0.1:8767`",
+        "Where adapters in other trainers find `darkroom environment serve`; with it `reward.py` grades there.",
+    ),
     "`DARKROOM_SERVICE_TOKEN`": (
         "",
         "Secret that clients of the services bring (`darkroom sandbox serve`, …); without: only this machine.",

@@ -149,6 +149,7 @@ def _write(dataset: ExportSource, layout: Layout, folder: Path, inputs: str) -> 
 
 _CODE = (
     __package__,
+    "pipelines.publishing.adapters",
     "pipelines.publishing.dataset_reader",
     "pipelines.publishing.templates",
     "pipelines.models.messages",

@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.models.protocols.tools import CODE, CROP
+from pipelines.publishing.adapters import adapter_files
 from pipelines.publishing.layouts.base import IMAGE, MESSAGE, TEXT, Column, ExportRow, Layout, sft_record, texts
 from pipelines.publishing.layouts.prompt_rows import FACTS, GRADED, graded, ground_truth, measured, without_videos
 
@@ -51,7 +52,8 @@ def _rl_schema(*extra: Column) -> pa.Schema:
     )
 
 
-RL_SCHEMA = _rl_schema(*texts("question", "answer", "trajectory_id", "protocol"))
+_ASKED = ("question", "answer", "trajectory_id", "sample_id", "protocol", "mode")
+RL_SCHEMA = _rl_schema(*texts(*_ASKED))
 PROMPTS_SCHEMA = _rl_schema(*texts("sample_id", "answer"), *GRADED, *FACTS)
 EASYR1_SCHEMA = pa.schema(
     [*texts("sample_id", "problem"), ("images", pa.list_(IMAGE)), *texts("answer", "ground_truth")]
@@ -60,7 +62,7 @@ EASYR1_SCHEMA = pa.schema(
 
 def _of_trajectory(row: ExportRow) -> dict[str, Any]:
     columns = without_videos(row).row
-    extra = {name: columns[name] for name in ("question", "answer", "trajectory_id", "protocol")}
+    extra = {name: columns[name] for name in _ASKED}
     return _rl_record(row, extra, source=columns["family"], ability=columns["category"] or columns["family"])
 
 
@@ -74,7 +76,7 @@ def _rl_record(row: ExportRow, extra: dict[str, Any], *, source: str, ability: s
     protocol, answer = row.row["protocol"], row.row["answer"]
     return {
         "data_source": f"darkroom/{source}",
-        # verl's own agent loop reads calls as JSON; the other protocols have none there
+        # verl's own agent loop reads calls as JSON; darkroom_verl.py plays all protocols, under these names
         "agent_name": "tool_agent" if protocol == "tool_call" else f"darkroom_{protocol}_agent",
         "prompt": row.messages(),
         "images": list(row.media),
@@ -119,6 +121,7 @@ VERL_RL = Layout(
     render=_of_trajectory,
     schema=RL_SCHEMA,
     prompts_only=True,
+    extra_files=lambda facts: adapter_files("darkroom_verl.py", "darkroom_verl.yaml"),
 )
 VERL_PROMPTS = replace(VERL_RL, of="prompts", render=_of_prompt, schema=PROMPTS_SCHEMA)
 EASYR1 = Layout(
