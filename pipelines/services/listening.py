@@ -72,7 +72,7 @@ class _WithToken:
         self._app, self._expected = app, f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] != "/health":
+        if scope["type"] in ("http", "websocket") and scope["path"] != "/health":
             brought = Headers(scope=scope).get("authorization", "").encode()
             if not secrets.compare_digest(brought, self._expected):
                 error = ServiceError("unauthorized", "expected the header Authorization: Bearer TOKEN")

@@ -48,9 +48,9 @@ def serve(
     The rollout loop, protocols, sandbox, graders and rewards are those of
     train.grpo, for trainers that are not TRL.
 
-    darkroom environment serve data/datasets/rl/all --method thyme
+    darkroom environment serve data/datasets/rl/prompts --method thyme
 
-    darkroom environment serve data/datasets/rl/all --method codev --judge-url URL --judge-model NAME
+    darkroom environment serve data/datasets/rl/prompts --method codev --judge-url URL --judge-model NAME
     """
     console, token = SafeConsole(stderr=True), os.environ.get(TOKEN_VARIABLE, "")
     require_token(host, token)

@@ -5,6 +5,8 @@ POST   /episodes               {"row": 0 or "ID", "mode": "free", "seed": 0} -> 
 POST   /episodes/NAME/step     {"text": what the model wrote} -> an observation, or the end with its reward
 POST   /score                  {"episodes": [NAME, …]} -> the rewards of one group
 DELETE /episodes/NAME
+POST   /grade                  {"answer": "42", "truth": {…}} -> {"right": true}
+GET    /adapters/FILE          what other trainers load (pipelines/publishing/adapters)
 """
 
 import asyncio
@@ -13,43 +15,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
 from pipelines.models.policies.images import MEDIA_TYPES
 from pipelines.models.protocols import PROTOCOLS
+from pipelines.publishing.adapters import ADAPTERS, adapter_files
 from pipelines.publishing.html_page import data_url
+from pipelines.publishing.layouts.reward import by_toolkit
+from pipelines.services.errors import ServiceError
 from pipelines.services.files import encoded
 from pipelines.services.listening import answer_errors, guarded
 from pipelines.services.observation_parts import ObservationPart
 from train.environment.episodes import Episodes
+from train.environment.openenv import add_openenv
+from train.environment.requests import GradeRequest, ResetRequest, ScoreRequest, StepRequest
 
 MOST_MB = 64
 """Of a request, which is a turn's text."""
-
-
-class ResetRequest(BaseModel):
-    """Which row, and how it is asked."""
-
-    model_config = ConfigDict(extra="forbid")
-    row: int | str = Field(description="Its number, from 0 on, or its sample_id.")
-    mode: str = Field(default="free", description="The protocol's prompt: free, forced, forbidden, no_libraries.")
-    seed: int = Field(default=0, ge=0, lt=2**31, description="Of the sandbox; each rollout its own.")
-
-
-class StepRequest(BaseModel):
-    """The model's next turn."""
-
-    model_config = ConfigDict(extra="forbid")
-    text: str
-    finished: bool = Field(default=True, description="False: a token limit cut the turn off.")
-
-
-class ScoreRequest(BaseModel):
-    """Finished episodes of one row."""
-
-    model_config = ConfigDict(extra="forbid")
-    episodes: list[str] = Field(min_length=1, max_length=1024)
 
 
 def application(episodes: Episodes, *, version: str, host: str, token: str, compression: int) -> ASGIApp:
@@ -105,10 +88,22 @@ def _routes(app: FastAPI, episodes: Episodes, version: str, compression: int) ->
     async def score(request: ScoreRequest) -> dict[str, Any]:
         return {"scores": await episodes.score(request.episodes)}
 
+    @app.post("/grade")
+    async def grade(request: GradeRequest) -> dict[str, bool]:
+        return {"right": await asyncio.to_thread(by_toolkit, request.answer, request.truth.model_dump())}
+
+    @app.get("/adapters/{name}", response_class=PlainTextResponse)
+    async def adapter(name: str) -> str:
+        if name not in ADAPTERS:
+            raise ServiceError("invalid_request", f"no adapter {name[:80]!r}; there are {', '.join(ADAPTERS)}")
+        return adapter_files(name)[name]
+
     @app.delete("/episodes/{name}", status_code=204)
     async def close(name: str) -> None:
         episodes.registry.get(name)
         await episodes.registry.close(name)
+
+    add_openenv(app, reset, step, episodes.registry.close)
 
 
 def _messages(asked: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -7,8 +7,9 @@ r"""The reward of a prompt that Darkroom exported: 1.0 for the right answer, 0.0
     OpenRLHF   --reward.remote_url FOLDER/reward.py
 
 By itself it grades choices, numbers and texts, more strictly than Darkroom does. Lists, expressions, boxes and judged
-answers need `pip install darkroom-toolkit`; where that is installed, all kinds are graded by its rules (a judged answer
-by its words: no judge is asked here). The answer is the last <answer> or \boxed{} behind the last observation.
+answers need `pip install darkroom-toolkit`, or the address of a `darkroom environment serve` in the variable
+DARKROOM_ENVIRONMENT_URL; with either, all kinds are graded by Darkroom's rules (a judged answer by its words: no judge
+is asked here). The answer is the last <answer> or \boxed{} behind the last observation.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import functools
 import importlib
 import importlib.util
 import json
+import os
 import re
 import sys
+import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -39,6 +42,7 @@ _FORM = re.compile(
     r"|binary|hexadecimal|decimal place|significant|nearest|round",
     re.IGNORECASE,
 )
+_REMEDY = "pip install darkroom-toolkit, or name its service in DARKROOM_ENVIRONMENT_URL"
 _MAX_NUMBER, _MAX_CHARS, _LONGEST = 60, 400, 4000
 _PROMPT_END = 16
 
@@ -94,11 +98,17 @@ class MsSwiftReward:
 
 
 def score(response: str, truth: Mapping[str, Any]) -> float:
-    """Whether the response ends in the right answer. Raises `NeedsToolkit` for kinds that are not graded here alone."""
+    """Whether the response ends in the right answer.
+
+    Raises `NeedsToolkit` for kinds that are not graded here alone, `OSError` where the service does not answer.
+    """
     answer = final_answer(response)
     if answer is None:
         return 0.0
-    return float(by_toolkit(answer, truth) if has_toolkit() else alone(answer, truth))
+    if has_toolkit():
+        return float(by_toolkit(answer, truth))
+    url = os.environ.get("DARKROOM_ENVIRONMENT_URL")
+    return float(by_service(url, answer, truth) if url else alone(answer, truth))
 
 
 def final_answer(response: str) -> str | None:
@@ -131,11 +141,23 @@ def by_toolkit(final: str, truth: Mapping[str, Any]) -> bool:
     return bool(grading.grade(final, sample, records.Grader(**truth["grader"])).right)
 
 
+def by_service(url: str, final: str, truth: Mapping[str, Any]) -> bool:
+    """Darkroom's verdict, from the service at `url`."""
+    facts = {**{name: truth[name] for name in ("question", "answer", "grader")}, "choices": list(truth["choices"])}
+    headers = {"Content-Type": "application/json"}
+    if token := os.environ.get("DARKROOM_SERVICE_TOKEN"):
+        headers["Authorization"] = f"Bearer {token}"
+    body = json.dumps({"answer": final, "truth": facts}).encode()
+    request = urllib.request.Request(f"{url}/grade", body, headers)
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        return bool(json.load(answer)["right"])
+
+
 def alone(final: str, truth: Mapping[str, Any]) -> bool:
     """The verdict of this file alone: what it finds right, Darkroom does, too."""
     kind, answer = truth["grader"]["kind"], str(truth["answer"])
     if kind not in ("choice", "number", "text"):
-        raise NeedsToolkit(f"answers of the kind {kind!r} are graded by Darkroom: pip install darkroom-toolkit")
+        raise NeedsToolkit(f"answers of the kind {kind!r} are graded by Darkroom: {_REMEDY}")
     if len(final) > min(max(_MAX_CHARS, 2 * len(answer)), _LONGEST):
         return False
     actual, expected = _bare(final), _bare(answer)

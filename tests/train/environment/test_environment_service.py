@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 
 from pipelines.models.protocols import PROTOCOLS, Thyme
+from pipelines.publishing.adapters import ADAPTERS, adapter_files
 from tests.asgi import client_of
 from tests.train.evaluation.conftest import TARGET
-from tests.train.evaluation.test_endpoint import COLOURS, row
+from tests.train.evaluation.test_endpoint import COLOURS
 from train.environment.episodes import Episodes
 from train.environment.http_api import application
 from train.rl.methods import Judges, named_method, settings_of
@@ -31,16 +32,6 @@ def says(answer, *, first=False):
 @pytest.fixture
 def anyio_backend():
     return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def dataset(store, tmp_path_factory):
-    from pipelines.publishing.parquet_shards import write_prompts
-
-    folder = tmp_path_factory.mktemp("prompts") / "deserts"
-    rows = [row(store, name, seed) for seed, name in enumerate(COLOURS)]
-    write_prompts(folder, rows, store=store, split="train")
-    return folder
 
 
 @pytest.fixture
@@ -82,6 +73,26 @@ async def test_an_observation_is_that_of_grpo_to_the_pixel(service, dataset):
         assert [part.get("text") for part in shown["parts"]] == [part.get("text") for part in expected]
         pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(shown["images"][0]))))
         assert np.array_equal(pixels, np.asarray(next(part["image"] for part in expected if "image" in part)))
+
+
+async def test_it_grades_answers_of_rows_that_it_does_not_have(service):
+    truth = {"question": "What is the sum?", "answer": "x^2 + x", "choices": [], "grader": {"kind": "maths"}}
+    async with service() as http:
+
+        async def grade(answer):
+            return (await http.post("/grade", json={"answer": answer, "truth": truth})).json()
+
+        assert (await grade("x + x^2"), await grade("2x")) == ({"right": True}, {"right": False})
+        refused = await http.post("/grade", json={"answer": "x", "truth": {**truth, "grader": {"kind": "guess"}}})
+        assert (refused.status_code, refused.json()["error"]["type"]) == (422, "invalid_request")
+
+
+async def test_it_hands_out_adapters_and_no_other_file(service):
+    async with service() as http:
+        for name in ADAPTERS:
+            answer = await http.get(f"/adapters/{name}")
+            assert (answer.status_code, answer.text) == (200, adapter_files(name)[name])
+        assert (await http.get("/adapters/__init__.py")).status_code == 422
 
 
 async def test_the_conversation_is_the_one_that_grpo_begins_with(service, dataset):

@@ -1,0 +1,14 @@
+"""Three rows about the colour of a sign."""
+
+import pytest
+
+from pipelines.publishing.parquet_shards import write_prompts
+from tests.train.evaluation.test_endpoint import COLOURS, row
+
+
+@pytest.fixture(scope="module")
+def dataset(store, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prompts") / "deserts"
+    rows = [row(store, name, seed) for seed, name in enumerate(COLOURS)]
+    write_prompts(folder, rows, store=store, split="train")
+    return folder
