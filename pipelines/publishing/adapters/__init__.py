@@ -3,7 +3,7 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-ADAPTERS = ("darkroom_verl.py", "darkroom_verl.yaml")
+ADAPTERS = ("darkroom_verl.py", "darkroom_verl.yaml", "darkroom_verifiers.py")
 
 
 def adapter_files(*names: str) -> dict[str, str]:
