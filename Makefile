@@ -82,12 +82,9 @@ docs: $(INSTALLED) ## Build the documentation site into site/ (strict: a broken 
 bench: $(INSTALLED) ## Measure the sandbox against plain Python on this machine (about five minutes)
 	$(BIN)/python -m benchmarks.sandbox
 
-# on a loaded machine a run's process takes longer to start than the minute that Dagster's daemon waits for it
-ui: export DAGSTER_GRPC_TIMEOUT_SECONDS ?= 600
 ui: $(INSTALLED) ## Start the Dagster UI on http://127.0.0.1:3000 (PORT=… for another port)
 	@echo "Dagster loads the asset graph, which takes a minute on a busy machine; then open http://127.0.0.1:$(PORT)"
-	$(BIN)/darkroom home
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/dg dev --host 127.0.0.1 --port $(PORT)
+	$(BIN)/darkroom ui --port $(PORT)
 
 annotate: $(INSTALLED) ## Start Label Studio for human annotation (stop it: .venv/bin/darkroom annotate down)
 	$(BIN)/darkroom annotate up

@@ -5,7 +5,7 @@ import typer
 from annotation.cli import app as annotation_app
 from assets.commands.annotation import finish
 from assets.commands.audit import audit
-from assets.commands.build import demo, home, materialize_command, pivots, rl_command
+from assets.commands.build import demo, home, materialize_command, pivots, rl_command, ui
 from assets.commands.planning import app as planning_app
 from assets.commands.policies import calibrate, pre_annotate
 from assets.commands.sources import app as sources_app
@@ -18,6 +18,7 @@ from pipelines.storage.command_errors import CommandGroup
 from sandbox.cli import app as sandbox_app
 from train.agent.cli import app as agent_app
 from train.environment.cli import app as environment_app
+from train.evaluate import main as evaluate
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -25,9 +26,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     help="Build datasets that teach vision-language models to think with images.\n\n"
-    "Data is stored in DARKROOM_HOME (default: ./data). Start with `darkroom demo`, then `make ui`. "
-    "`--debug` in any command shows the traceback of an error.",
+    "Data is stored in DARKROOM_HOME (default: ./data); `.env` may hold settings. Start with `darkroom demo`, "
+    "then `darkroom ui`. `--debug` in any command shows the traceback of an error.",
 )
+
 sandbox_app.command(name="serve")(serve_sandbox)
 app.add_typer(
     sandbox_app, name="sandbox", help="Run and serve model-written code safely; show what this kernel protects."
@@ -42,9 +44,10 @@ app.add_typer(planning_app, name="train")
 app.command()(serve)
 app.command()(export)
 app.command()(demo)
+app.command(name="evaluate")(evaluate)
 app.command(name="materialize")(materialize_command)
 app.command(name="rl")(rl_command)
 app.command()(pivots)
 app.command(name="inspect-mask")(inspect_mask)
-for command in (home, summary, ingest, gallery, replay, audit, explain, calibrate, conformance):
+for command in (home, ui, summary, ingest, gallery, replay, audit, explain, calibrate, conformance):
     app.command()(command)

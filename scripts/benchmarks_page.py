@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 INTRODUCTION = """# Benchmarks
 
 The 33 sets of the five papers' tables, and VisualProbe, as files in `train/evaluation/benchmarks/`. Download one, then
-`python -m train.evaluate --model CHECKPOINT --benchmark mathvista=FOLDER --output OUT`; a single parquet or TSV file of
+`darkroom evaluate --model CHECKPOINT --benchmark mathvista=FOLDER --output OUT`; a single parquet or TSV file of
 it does as well. Nothing was downloaded to write them: columns are from cards and public code, each mapping is tested
 with rows of these columns, and the last column says what that leaves open. A column that is not there stops the
 evaluation with the names of those that are.

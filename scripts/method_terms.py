@@ -21,7 +21,7 @@ PAPERS = {
 }
 INTRODUCTION = """# Terms of the methods
 
-What `python -m train.grpo --method …` trains with where you set nothing else. Every term is an option
+What `darkroom train grpo --method …` trains with where you set nothing else. Every term is an option
 (`--learning-rate`), and `--print-config` prints all of them as YAML. In brackets where the paper states it. *Ours*: the
 paper does not, and the value is this project's choice. This page is generated (`python -m scripts.method_terms`).
 """

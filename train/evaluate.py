@@ -1,6 +1,6 @@
 """Evaluate a policy with its tools: accuracy, what its code does, and whether the answer depends on it.
 
-    python -m train.evaluate --model data/checkpoints/grpo --dataset data/datasets/rl/all --output data/evaluations/grpo
+    darkroom evaluate --model data/checkpoints/grpo --dataset data/datasets/rl/all --output data/evaluations/grpo
 
 Rollouts use the same loop, sandbox and ledger as data generation: an interrupted evaluation resumes where it
 stopped. The output folder is described in ``train/evaluation/output.py``.
@@ -195,15 +195,17 @@ def main(
     and controls in which its images are blanked or swapped.
 
     A sanity check that needs no model, in a minute:
-    python -m train.evaluate --oracle crop --source demo --output OUT
+
+    `darkroom evaluate --oracle crop --source demo --output OUT`
 
     A checkpoint on its held-out questions:
-    python -m train.evaluate --model CHECKPOINT --dataset SFT_OR_RL_DATASET
-    --output OUT --controls 50
+
+    `darkroom evaluate --model CHECKPOINT --dataset DATASET --output OUT --controls 50`
 
     A server on a public benchmark, four rollouts each:
-    python -m train.evaluate --url http://127.0.0.1:8000/v1 --model NAME
-    --benchmark vstar_bench=FOLDER --rollouts 4 --temperature 0.7 --output OUT
+
+    `darkroom evaluate --url http://127.0.0.1:8000/v1 --model NAME --benchmark vstar_bench=FOLDER
+    --rollouts 4 --temperature 0.7 --output OUT`
 
     Interrupted? Run the same command: model calls and executions are on the
     ledger of the workspace (DARKROOM_HOME) and are not paid for again.

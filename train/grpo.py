@@ -1,6 +1,6 @@
 """GRPO with code execution: the model writes code, the sandbox runs it, a paper's method rewards the rollouts.
 
-    python -m train.grpo --method thyme --dataset data/datasets/rl --model data/checkpoints/sft \\
+    darkroom train grpo --method thyme --dataset data/datasets/rl --model data/checkpoints/sft \\
         --output data/checkpoints/grpo --max-steps 1
 
 The output folder is the checkpoint with ``training.json`` (every metric of every step), ``reward.png`` and
@@ -146,8 +146,9 @@ def main(
     Watch two numbers: `executable`, the proportion of code that ran without
     error, and `broken`, the proportion of rollouts that were dropped.
 
-    A toy run, after the toy run of train.sft:
-    python -m train.grpo --dataset DATASET --model OUT --output OUT2
+    A toy run, after the toy run of `darkroom train sft`:
+
+    darkroom train grpo --dataset DATASET --model OUT --output OUT2
     --max-steps 1 --max-tokens 200 --repetition-penalty 1 --temperature 0.6
 
     Several GPUs: accelerate launch -m train.grpo --dataset ...

@@ -1,6 +1,6 @@
 """Supervised fine-tuning on shipped datasets, in one process or with ``accelerate launch -m``.
 
-    python -m train.sft --dataset data/datasets/sft --model data/models/qwen --output data/checkpoints/sft \\
+    darkroom train sft --dataset data/datasets/sft --model data/models/qwen --output data/checkpoints/sft \\
         --recipe thyme
 
 The output folder is the checkpoint (LoRA weights merged in) with ``training.json`` (phases, loss of every step, inputs
@@ -144,11 +144,14 @@ def main(
     To see which tokens of a row are trained: darkroom inspect-mask
 
     A paper's recipe; options on the command line override it:
-    python -m train.sft --recipe thyme --dataset data/datasets/sft ...
+
+    darkroom train sft --recipe thyme --dataset data/datasets/sft ...
 
     A toy run, in seconds and without a GPU:
-    python -m train.tiny TINY --dataset DATASET
-    python -m train.sft --dataset DATASET --model TINY --output OUT
+
+    darkroom train tiny TINY --dataset DATASET
+
+    darkroom train sft --dataset DATASET --model TINY --output OUT
     --epochs 4 --batch-size 1 --learning-rate 1e-2
 
     Several GPUs: accelerate launch -m train.sft --dataset ...

@@ -1,6 +1,6 @@
 """A tiny random Qwen2.5-VL or Qwen3-VL, made here: model, tokenizer and processor of a quarter of a million weights.
 
-    python -m train.tiny data/models/tiny --dataset data/exports/sft --arch qwen3_vl
+    darkroom train tiny data/models/tiny --dataset data/exports/sft --arch qwen3_vl
 
 It is for tests and for the demo, where every step of training must be real and take milliseconds. It knows nothing.
 The tokenizer is trained on the texts of ``--dataset`` (and a few of its own), so that their sequences are short. The

@@ -1,5 +1,7 @@
-"""``darkroom demo``, ``materialize``, ``rl`` and ``pivots``: build datasets, and ``home`` for the UI."""
+"""``darkroom demo``, ``materialize``, ``rl``, ``pivots``: build datasets from a source; ``ui``, ``home`` for Dagster."""
 
+import os
+import sys
 from collections.abc import Collection, Sequence
 from typing import Annotated
 
@@ -106,7 +108,7 @@ def pivots() -> None:
 
 
 def home() -> None:
-    """Prepare DAGSTER_HOME (below DARKROOM_HOME, telemetry off) and print it. `make ui` runs this first.
+    """Prepare DAGSTER_HOME (below DARKROOM_HOME, telemetry off) and print it. `darkroom ui` does this first.
 
     Closes runs whose process is gone, and makes the shards of all sources partitions.
     """
@@ -116,6 +118,19 @@ def home() -> None:
         folder = prepare_dagster_home(workspace)
         refresh_dagster(workspace)
     print_line(str(folder))
+
+
+def ui(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the web page.")] = 3000,
+    host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines; there is no login.")] = "127.0.0.1",
+) -> None:
+    """Start the Dagster UI with its daemon: the asset graph, its runs, images and rejects. Ctrl-C ends it."""
+    from assets.runs.daemon import WORKSPACE, dagster_environment
+
+    home()
+    # the warning is that Dagster's other command line, which wants a project's folder, comes in its place
+    dagster = [sys.executable, "-W", "ignore::FutureWarning", "-m", "dagster", "dev", "-w", WORKSPACE]
+    os.execve(sys.executable, [*dagster, "--host", host, "--port", str(port)], dagster_environment())
 
 
 def _checked_families(families: list[str]) -> list[str]:

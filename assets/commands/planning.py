@@ -1,19 +1,15 @@
-"""``darkroom train plan``: whether a training fits, and how long it takes."""
+"""``darkroom train``: the training programs, and ``plan``: whether a training fits, and how long it takes."""
 
 from typing import Annotated, Literal
 
 import typer
 
 from assets.commands import print_line
+from train import grpo, sft, tiny
 
-app = typer.Typer(
-    no_args_is_help=True, help="Plan a training; the programs themselves: python -m train.sft, train.grpo."
-)
-
-
-@app.callback()
-def group() -> None:
-    """Plan a training; the programs themselves: python -m train.sft, train.grpo."""
+app = typer.Typer(no_args_is_help=True, help="Plan a training, and train: SFT, GRPO, a tiny model to try them with.")
+for program in (sft, grpo, tiny):
+    app.command(name=program.__name__.rpartition(".")[2])(program.main)
 
 
 @app.command()

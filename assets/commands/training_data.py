@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _Dataset = Annotated[str, typer.Argument(help="A family, `all`, or a folder with one or several datasets.")]
 _Model = Annotated[Path, typer.Option(help="Folder of the model to be trained.")]
 _Layout = Annotated[Layout, typer.Option(help="turns: observations as user turns. inline: inside the answer.")]
-_Pixels = Annotated[int | None, typer.Option(min=784, help="As in `python -m train.sft`.")]
+_Pixels = Annotated[int | None, typer.Option(min=784, help="As in `darkroom train sft`.")]
 
 
 def inspect_mask(
@@ -31,7 +31,7 @@ def inspect_mask(
     max_pixels: _Pixels = None,
     train_observations: Annotated[
         bool,
-        typer.Option("--train-observations", help="Train on observations too (ablation of `python -m train.sft`)."),
+        typer.Option("--train-observations", help="Train on observations too (ablation of `darkroom train sft`)."),
     ] = False,
     loss_policy: Annotated[LossPolicy | None, typer.Option(help="Ablation: instead of what the row says.")] = None,
     without_comments: Annotated[

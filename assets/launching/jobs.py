@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx2
 
 from sandbox.errors import UserError
-from train.runs.supervisor import GRACE_SECONDS
+from train.runs.supervisor import GRACE_SECONDS, SAFE_PATH
 
 if TYPE_CHECKING:
     from assets.launching.launcher import LauncherResource
@@ -62,7 +62,9 @@ class LocalJob:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         supervised = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid()), *command]
-        self._process = subprocess.Popen(supervised, env={**os.environ, **environment}, stdin=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            supervised, env={**os.environ, **SAFE_PATH, **environment}, stdin=subprocess.DEVNULL
+        )
 
     @property
     def where(self) -> str:

@@ -22,7 +22,7 @@ from assets.launching.jobs import Ending, Job, LaunchError, LocalJob, RayJob, su
 from assets.launching.launcher import LauncherResource, Program
 from assets.launching.order import FolderMessages, Order, StepLog, lasting_order, temporary_order
 from pipelines.storage.workspace import Workspace
-from train.runs.supervisor import VARIABLE
+from train.runs.supervisor import SAFE_PATH, VARIABLE
 
 _SECONDS = {"local": 0.2}
 _SECONDS_ELSEWHERE = 2.0
@@ -142,7 +142,7 @@ def start(program: Program, order: Order, launcher: LauncherResource, pipes: Map
     environment = {VARIABLE: str(order.exchange.folder), **pipes}
     if launcher.kind == "local":
         return LocalJob(order.command, environment)
-    environment |= {name: value for name, value in os.environ.items() if name.startswith(_FORWARDED)}
+    environment |= SAFE_PATH | {name: value for name, value in os.environ.items() if name.startswith(_FORWARDED)}
     if launcher.kind == "ray":
         return _on_ray(program, order, launcher, environment)
     if launcher.kind == "slurm":

@@ -1,6 +1,6 @@
 """Dagster's daemon for as long as a command waits for queued runs, unless one is running already.
 
-The daemon launches what is in the queue, notices lost runs and repeats them; beside `make ui` there is one.
+The daemon launches what is in the queue, notices lost runs and repeats them; beside `darkroom ui` there is one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import dagster as dg
 from dagster._core.instance import DagsterInstance
 
 from sandbox.errors import UserError
+from train.runs.supervisor import SAFE_PATH
 
 WORKSPACE = str(files("assets") / "workspace.yaml")
 _QUEUE = "QUEUED_RUN_COORDINATOR"
@@ -60,9 +61,15 @@ class Daemon:
         # ended with this command, also where it is killed
         supervised = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid())]
         command = [*supervised, sys.executable, "-m", "dagster._daemon", "run", "-w", WORKSPACE]
-        environment = {"DAGSTER_GRPC_TIMEOUT_SECONDS": "600", **os.environ}
         with self._log.open("wb") as log:
-            return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, env=dagster_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+
+def dagster_environment() -> dict[str, str]:
+    """Of Dagster's programs: time to start on a loaded machine, and no module from the working directory."""
+    return {"DAGSTER_GRPC_TIMEOUT_SECONDS": "600", **os.environ, **SAFE_PATH}
 
 
 @contextmanager

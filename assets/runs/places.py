@@ -194,7 +194,7 @@ def _with_interpreter(run: dg.DagsterRun) -> dg.DagsterRun:
     if origin is None:
         return run
     repository = origin.repository_origin
-    entry_point = [repository.executable_path, "-m", "dagster"]
+    entry_point = [repository.executable_path, "-P", "-m", "dagster"]
     return run._replace(job_code_origin=origin._replace(repository_origin=repository._replace(entry_point=entry_point)))
 
 

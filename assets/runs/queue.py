@@ -127,7 +127,7 @@ def _code() -> RepositoryPythonOrigin:
         executable_path=sys.executable,
         code_pointer=CodePointer.from_module(MODULE, ATTRIBUTE, None),
         container_image=os.environ.get("DAGSTER_CURRENT_IMAGE"),
-        entry_point=[sys.executable, "-m", "dagster"],
+        entry_point=[sys.executable, "-P", "-m", "dagster"],
         container_context=json.loads(context) if context else None,
     )
 

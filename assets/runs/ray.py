@@ -98,7 +98,7 @@ def dashboard_of(address: str) -> str:
         raise _unreachable(address, str(error)) from error
     for _ in range(_ATTEMPTS):
         try:
-            command = [sys.executable, "-c", _ASK, address]
+            command = [sys.executable, "-P", "-c", _ASK, address]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
         except subprocess.TimeoutExpired:
             reason = f"no answer in {_SECONDS:.0f} s"

@@ -249,7 +249,7 @@ def _outputs(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | N
         *(f"evaluation   {page}" for page in _reports(workspace, "report.html")),
         f"everything   {workspace.home}",
         "",
-        "make ui                 the asset graph, runs and previews in the browser",
+        "darkroom ui             the asset graph, runs and previews in the browser",
         "darkroom gallery        trajectories as an HTML page with images, filters and search",
         "darkroom ingest --help  your own images and questions",
     ]

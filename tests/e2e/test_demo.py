@@ -53,7 +53,7 @@ def test_the_summary_says_what_happened(undisturbed: tuple[Path, str]) -> None:
         "SFT loss, epoch 2",
         "GRPO",
         "Evaluation of grpo",
-        "make ui",
+        "darkroom ui",
         str(home / "datasets" / "sft" / "crop"),
     ):
         assert expected in said, expected

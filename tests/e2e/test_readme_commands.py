@@ -45,9 +45,9 @@ def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, cl
 @pytest.mark.parametrize(
     "beginning",
     [
-        ".venv/bin/python -m train.sft --help",
-        ".venv/bin/python -m train.grpo --help",
-        ".venv/bin/python -m train.evaluate --help",
+        ".venv/bin/darkroom train sft --help",
+        ".venv/bin/darkroom train grpo --help",
+        ".venv/bin/darkroom evaluate --help",
         ".venv/bin/darkroom sandbox doctor",
         ".venv/bin/darkroom sandbox run --help",
         ".venv/bin/darkroom sandbox serve --help",

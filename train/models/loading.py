@@ -28,7 +28,7 @@ def model_type(folder: Path) -> str:
     if not config.is_file():
         raise TrainError(
             f"no model in {folder}: expected a folder with config.json and weights. For a model of the hub run "
-            "`hf download ORG/NAME --local-dir FOLDER` first; for a toy run `python -m train.tiny FOLDER`"
+            "`hf download ORG/NAME --local-dir FOLDER` first; for a toy run `darkroom train tiny FOLDER`"
         )
     name = configuration(config).get("model_type")
     if name not in MODEL_TYPES:

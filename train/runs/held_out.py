@@ -1,6 +1,6 @@
 """Evaluation on held-out rows during training: its settings, the best evaluation so far, and when to stop.
 
-    python -m train.sft … --eval-every 50 --early-stop 3 --keep-best
+    darkroom train sft … --eval-every 50 --early-stop 3 --keep-best
 
 All decisions follow from the values that the trainer has logged, which its checkpoints hold: a resumed training decides
 as an uninterrupted one.

@@ -31,6 +31,8 @@ from functools import partial
 from pathlib import Path
 
 VARIABLE = "DARKROOM_EXCHANGE"
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""For programs that are started with `-m`: a folder `train` in the working directory is not taken for ours."""
 SECONDS = 2.0
 """Between two heartbeats, and between two checks for ``stop``."""
 

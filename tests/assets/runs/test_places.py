@@ -120,7 +120,7 @@ def test_a_run_elsewhere_is_started_by_the_python_of_its_code_and_not_by_the_wor
     launched(placed, dg.DagsterRunStatus.STARTING, **{TAG: "auto"})
     (run,) = recorders["auto"].launched
     assert run.job_code_origin is not None
-    assert run.job_code_origin.repository_origin.entry_point == [sys.executable, "-m", "dagster"]
+    assert run.job_code_origin.repository_origin.entry_point == [sys.executable, "-P", "-m", "dagster"]
 
 
 def test_the_queue_takes_a_run_back_whose_place_is_away(
