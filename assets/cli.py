@@ -1,11 +1,13 @@
 """The command ``darkroom``: its subcommands, in the order of the help text."""
 
 import typer
+from dotenv import load_dotenv
 
 from annotation.cli import app as annotation_app
 from assets.commands.annotation import finish
 from assets.commands.audit import audit
 from assets.commands.build import demo, home, materialize_command, pivots, rl_command, ui
+from assets.commands.new import new
 from assets.commands.planning import app as planning_app
 from assets.commands.policies import calibrate, pre_annotate
 from assets.commands.sources import app as sources_app
@@ -30,6 +32,12 @@ app = typer.Typer(
     "then `darkroom ui`. `--debug` in any command shows the traceback of an error.",
 )
 
+
+@app.callback()
+def darkroom() -> None:
+    load_dotenv(".env")
+
+
 sandbox_app.command(name="serve")(serve_sandbox)
 app.add_typer(
     sandbox_app, name="sandbox", help="Run and serve model-written code safely; show what this kernel protects."
@@ -43,6 +51,7 @@ app.add_typer(sources_app, name="sources")
 app.add_typer(planning_app, name="train")
 app.command()(serve)
 app.command()(export)
+app.command()(new)
 app.command()(demo)
 app.command(name="evaluate")(evaluate)
 app.command(name="materialize")(materialize_command)

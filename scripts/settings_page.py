@@ -16,9 +16,10 @@ from pipelines.storage.settings import EnvironmentSettings, WorkspaceSettings
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 INTRODUCTION = """# Settings
 
-Environment variables, read by every command, the Dagster code location and the training programs. An empty variable
-counts as unset; a value that does not fit is an error that names the variable. This page is generated from the settings
-models (`python -m scripts.settings_page`).
+Environment variables, read by every command, the Dagster code location and the training programs. `darkroom` also reads
+`.env` in the working directory, whose values are weaker (`darkroom new FOLDER` writes one). An empty variable counts as
+unset; a value that does not fit is an error that names the variable. This page is generated from the settings models
+(`python -m scripts.settings_page`).
 """
 OTHERS = {
     "`DARKROOM_STUDIO_URL`, `DARKROOM_STUDIO_TOKEN`": (

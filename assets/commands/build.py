@@ -1,4 +1,4 @@
-"""``darkroom demo``, ``materialize``, ``rl``, ``pivots``: build datasets from a source; ``ui``, ``home`` for Dagster."""
+"""``darkroom demo``, ``materialize``, ``rl``, ``pivots`` build datasets; ``ui`` and ``home`` are for Dagster."""
 
 import os
 import sys

@@ -109,6 +109,21 @@ def test_a_launched_program_is_ours(programs: Path, folder_of_namesakes: Path, e
     assert (folder_of_namesakes / "tiny" / "tiny.json").exists()
 
 
+def test_a_new_workspace_works_with_the_commands_of_its_readme(
+    darkroom: Command, folder_of_namesakes: Path, environment: dict[str, str]
+) -> None:
+    del environment["DARKROOM_HOME"]  # it is in the workspace's .env
+    darkroom("new", "workspace")
+    workspace = folder_of_namesakes / "workspace"
+    lines = [line.split("#")[0].split() for line in (workspace / "README.md").read_text().splitlines()]
+    commands = [words[1:] for words in lines if words[:1] == ["darkroom"]]
+    assert [words[0] for words in commands] == ["materialize", "gallery", "ui", "ingest"]
+    darkroom(*commands[0], below="workspace")
+    # the sixth asks almost what another one asks
+    assert "5 trajectories" in darkroom(*commands[1], below="workspace")
+    assert not (folder_of_namesakes / "home").exists()
+
+
 def test_the_ui_loads_our_assets(folder_of_namesakes: Path, programs: Path, environment: dict[str, str]) -> None:
     port = free_port()
     process = subprocess.Popen(

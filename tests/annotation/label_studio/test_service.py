@@ -1,10 +1,11 @@
-"""The files that keep a server running: systemd units of a workspace, and the example's compose file."""
+"""The files that keep a server running: systemd units of a workspace, and the compose file of `darkroom new`."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_systemd_finds_no_error_in_the_units(tmp_path: Path, monkeypatch: pytest
 
 @pytest.fixture
 def compose() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((EXAMPLE / "compose.yaml").read_text())
+    loaded: dict[str, Any] = yaml.safe_load((files("assets") / "new_workspace" / "compose.yaml").read_text())
     return loaded
 
 
@@ -88,12 +89,15 @@ def test_the_commands_of_the_compose_file_are_commands_with_these_options(compos
             assert option.partition("=")[0] in re.sub(r"\x1b\[[0-9;]*m", "", shown.output)
 
 
-def test_the_database_has_no_password_that_everybody_knows(compose: dict[str, Any]) -> None:
-    assert compose["services"]["database"]["environment"]["POSTGRES_PASSWORD"].startswith(
-        "${STUDIO_DATABASE_PASSWORD:?"
-    )
-    assert "ports" not in compose["services"]["database"]
-    assert compose["services"]["studio"]["ports"] == ["127.0.0.1:8080:8080"]
+def test_no_service_has_a_password_that_everybody_knows(compose: dict[str, Any]) -> None:
+    for service, variable in (("database", "POSTGRES_PASSWORD"), ("s3", "MINIO_ROOT_PASSWORD")):
+        assert compose["services"][service]["environment"][variable].startswith("${SERVICES_PASSWORD:?")
+
+
+def test_only_this_machine_reaches_the_services(compose: dict[str, Any]) -> None:
+    ports = [port for service in compose["services"].values() for port in service.get("ports", ())]
+    assert len(ports) == 3
+    assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
 def test_the_image_is_built_from_files_that_are_there() -> None:
