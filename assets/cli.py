@@ -10,6 +10,7 @@ from assets.commands.build import demo, home, materialize_command, pivots, rl_co
 from assets.commands.new import new
 from assets.commands.planning import app as planning_app
 from assets.commands.policies import calibrate, pre_annotate
+from assets.commands.publishing import publish
 from assets.commands.sources import app as sources_app
 from assets.commands.sources import ingest
 from assets.commands.training_data import conformance, export, inspect_mask
@@ -51,6 +52,7 @@ app.add_typer(sources_app, name="sources")
 app.add_typer(planning_app, name="train")
 app.command()(serve)
 app.command()(export)
+app.command()(publish)
 app.command()(new)
 app.command()(demo)
 app.command(name="evaluate")(evaluate)

@@ -1,0 +1,97 @@
+"""A shipped dataset as a repository of the Hugging Face hub: which files go there, whether the card holds, the upload.
+
+The hub validates a card's YAML by its own rules before it takes a commit. Checked here, without a network, is what it
+cannot know: that the dataset is complete and that the card says of the files what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from pipelines.publishing.dataset_reader import dataset_files, marker_facts, split_of
+from sandbox.errors import UserError
+
+_CARD = "README.md"
+
+
+class HubError(UserError):
+    """The hub cannot be reached, or does not take the dataset: what it said, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubDataset:
+    """A local folder with one dataset."""
+
+    folder: Path
+
+    def files(self) -> dict[str, int]:
+        """What is uploaded, card first, by name with its bytes. Hidden files stay."""
+        paths = [self.folder / _CARD, *dataset_files(self.folder)]
+        return {path.name: path.stat().st_size for path in paths if path.is_file()}
+
+    def rows(self) -> dict[str, int]:
+        """Rows by split."""
+        counts: dict[str, int] = {}
+        for path in dataset_files(self.folder):
+            counts[split_of(path)] = counts.get(split_of(path), 0) + pq.read_metadata(path).num_rows
+        return counts
+
+    def problems(self) -> list[str]:
+        """Why the hub or a reader would misread the dataset; empty when nothing was noticed."""
+        if not dataset_files(self.folder) or not marker_facts(self.folder):
+            return [f"{self.folder} holds no complete dataset: materialise it again"]
+        if not (self.folder / _CARD).is_file():
+            return [f"there is no {_CARD}"]
+        return list(self._problems_of_card())
+
+    def _problems_of_card(self) -> Iterator[str]:
+        from datasets import Features
+        from datasets.info import DatasetInfosDict
+        from huggingface_hub import DatasetCard
+        from yaml import YAMLError
+
+        try:
+            data = DatasetCard.load(self.folder / _CARD).data
+            [info] = DatasetInfosDict.from_dataset_card_data(data).values()
+        except (ValueError, TypeError, KeyError, YAMLError) as error:
+            yield f"the YAML of {_CARD} cannot be read: {' '.join(str(error).split())}"
+            return
+        for name in ("license", "size_categories", "task_categories"):
+            if not data.get(name):
+                yield f"the card has no `{name}`"
+        if data.get("license") == "unknown":
+            yield "the licence is unknown: state it in the source's file, and materialise the dataset again"
+        for path in dataset_files(self.folder):
+            if Features.from_arrow_schema(pq.read_schema(path)) != info.features:
+                yield f"the columns of {path.name} are not those of the card"
+
+    def upload(self, repository: str, *, private: bool) -> str:
+        """Makes the repository if it is not there, and a commit with all files; older data files go. Returns its URL.
+
+        Raises ``HubError``.
+        """
+        from httpx2 import HTTPError
+        from huggingface_hub import HfApi
+
+        hub = HfApi(library_name="darkroom-toolkit")
+        try:
+            hub.create_repo(repository, repo_type="dataset", private=private or None, exist_ok=True)
+            commit = hub.upload_folder(
+                repo_id=repository,
+                repo_type="dataset",
+                folder_path=self.folder,
+                allow_patterns=list(self.files()),
+                delete_patterns="*.parquet",
+                commit_message=f"{self.folder.name}: {sum(self.rows().values()):,} rows",
+            )
+        except (HTTPError, OSError, ValueError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise HubError(
+                f"{repository} was not published ({reason}): log in with `hf auth login`, or set HF_TOKEN to a token "
+                "that may write there"
+            ) from error
+        return str(commit.commit_url)

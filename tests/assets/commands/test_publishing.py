@@ -1,0 +1,114 @@
+"""``darkroom publish``: what is checked before anything is sent, and the upload to a server that speaks as the hub."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.generation.recipes import load_recipes
+from pipelines.publishing.sft_dataset import SftDataset
+from pipelines.storage.workspace import Workspace
+from tests.hub_server import HubServer, hub_server
+from tests.pipelines.publishing.shipping import PARTITION
+
+REPOSITORY = "ann/street-crops"
+
+
+@pytest.fixture
+def hub() -> Iterator[HubServer]:
+    with hub_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def published_home(crop_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("published") / "home"
+    shutil.copytree(crop_home, home)
+    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
+        SftDataset(workspace, load_recipes()["crop"], [PARTITION]).publish()
+    return home
+
+
+@pytest.fixture
+def dataset(published_home: Path, tmp_path: Path) -> Path:
+    """The folder of the dataset ``crop``, with its card, in the home of the test."""
+    shutil.copytree(published_home, tmp_path / "home")
+    return tmp_path / "home" / "datasets" / "sft" / "crop"
+
+
+def publish(hub: HubServer, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own: the client reads its environment when it is imported."""
+    code = "from assets.cli import app; app()"
+    return subprocess.run(
+        [sys.executable, "-c", code, "publish", *words],
+        env={**os.environ, **hub.environment, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def test_a_dry_run_lists_files_and_rows_and_sends_nothing(hub: HubServer, dataset: Path) -> None:
+    done = publish(hub, "crop", REPOSITORY, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    sizes = {name: f"{len(data):,}" for name, data in content(dataset).items()}
+    assert {line.split()[1]: line.split()[0] for line in lines[: len(sizes)]} == sizes
+    assert lines[len(sizes)] == "train 4 rows; the card holds"
+    assert not hub.repositories
+
+
+def test_the_repository_has_what_the_folder_has_and_nothing_older(hub: HubServer, dataset: Path) -> None:
+    hub.repositories[REPOSITORY] = {"train-00000-of-00009.parquet": b"older", "LICENSE": b"theirs"}
+    done = publish(hub, "crop", REPOSITORY)
+    assert done.returncode == 0, done.stderr
+    assert hub.repositories[REPOSITORY] == {**content(dataset), "LICENSE": b"theirs"}
+    assert hub.n_commits == 1
+    assert done.stdout.splitlines()[-1].startswith(f"{hub.url}/datasets/{REPOSITORY}/commit/")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("license:", "lizenz:", "the card has no `license`"),
+        ("- name: question\n", "- name: query\n", "the columns of train-00000-of-00001.parquet are not those"),
+        ("---\n", "---\n]", "the YAML of README.md cannot be read"),
+    ],
+)
+def test_a_card_that_does_not_hold_is_not_sent(
+    hub: HubServer, dataset: Path, before: str, after: str, problem: str
+) -> None:
+    card = dataset / "README.md"
+    assert before in card.read_text()
+    card.write_text(card.read_text().replace(before, after, 1))
+    done = publish(hub, "crop", REPOSITORY)
+    assert done.returncode == 1
+    assert f"problem: {problem}" in done.stdout
+    assert done.stderr.strip() == "error: crop is not fit for the hub: see above"
+    assert not hub.repositories
+
+
+def test_an_incomplete_dataset_is_not_sent(hub: HubServer, dataset: Path) -> None:
+    (dataset / ".darkroom.json").unlink()
+    done = publish(hub, "crop", REPOSITORY)
+    assert "holds no complete dataset: materialise it again" in done.stdout
+    assert not hub.repositories
+
+
+@pytest.mark.parametrize("environment", [{"HF_TOKEN": "hf_wrong"}, {"HF_ENDPOINT": "http://127.0.0.1:1"}])
+def test_what_the_hub_does_not_take_is_one_line(hub: HubServer, dataset: Path, environment: dict[str, str]) -> None:
+    done = publish(hub, "crop", REPOSITORY, **environment)
+    assert done.returncode == 1
+    [line] = done.stderr.strip().splitlines()
+    assert line.startswith(f"error: {REPOSITORY} was not published (")
+    assert "hf auth login" in line
