@@ -11,7 +11,7 @@ import typer.main
 import yaml
 
 from assets.cli import app
-from scripts import benchmarks_page, method_terms, settings_page
+from scripts import benchmarks_page, llms_page, method_terms, settings_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -66,6 +66,15 @@ def test_the_page_of_terms_is_what_the_methods_say() -> None:
 
 def test_the_page_of_benchmarks_is_what_their_files_say() -> None:
     assert benchmarks_page.PAGE.read_text() == benchmarks_page.page(), "run: python -m scripts.benchmarks_page"
+
+
+def test_llms_txt_is_what_navigation_and_pages_say() -> None:
+    assert llms_page.PAGE.read_text() == llms_page.page(), "run: python -m scripts.llms_page"
+
+
+def test_llms_txt_links_to_every_page_of_the_site() -> None:
+    links = re.findall(r"^- \[[^\]]+\]\(([a-z_]+)\.html\)", llms_page.PAGE.read_text(), re.MULTILINE)
+    assert sorted(links) == sorted(page.stem for page in PAGES if page.name != "README.md")
 
 
 def test_every_page_is_in_the_sites_navigation() -> None:

@@ -38,6 +38,12 @@ def test_every_command_has_a_help_text(command: list[str]) -> None:
     assert len(said.output.splitlines()) > 5
 
 
+@pytest.mark.parametrize(("typed", "completed"), [("darkroom eval", "evaluate"), ("darkroom train s", "sft")])
+def test_a_shell_completes_commands(typed: str, completed: str) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_DARKROOM_COMPLETE": "complete_bash"}
+    assert runner.invoke(app, prog_name="darkroom", env=words).output.split() == [completed]
+
+
 HEAVY = ("aiohttp", "datasets", "matplotlib", "openai", "pandas", "polars", "scipy", "torch", "transformers")
 """Libraries that take a second or more to import."""
 
