@@ -101,10 +101,9 @@ def pivots() -> None:
     answer), and rejected actions after the same prefix. Splits are those of the SFT datasets. Re-running skips finished
     work. Look at it with `darkroom audit pivots`, train on it with `darkroom export pivots`.
     """
-    with errors_as_messages():
-        from assets.runs.build import build_pivots
+    from assets.runs.build import build_pivots
 
-        build_pivots(CONSOLE)
+    build_pivots(CONSOLE)
 
 
 def home() -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from annotation.commands import errors_as_messages
 from assets.commands import print_line
 from sandbox.errors import UserError
 
@@ -30,15 +29,14 @@ def new(folder: Annotated[Path, typer.Argument(help="The folder to make; if it e
 
     `darkroom new signs`, then `cd signs` and the commands of its README.
     """
-    with errors_as_messages():
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"{folder} is not empty: name a folder that does not exist yet")
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder, prefix=".new-") as part:
-            _write_settings(Path(part))
-            _write_example(Path(part))
-            for entry in sorted(Path(part).iterdir()):
-                entry.replace(folder / entry.name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not empty: name a folder that does not exist yet")
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".new-") as part:
+        _write_settings(Path(part))
+        _write_example(Path(part))
+        for entry in sorted(Path(part).iterdir()):
+            entry.replace(folder / entry.name)
     print_line(f"{folder.absolute() / 'README.md'}")
     print_line(f"Next: cd {folder} && darkroom materialize {_EXAMPLE} --family {_FAMILY}")
 
