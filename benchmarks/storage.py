@@ -23,7 +23,7 @@ from PIL import Image
 from pipelines.records import ImageRef
 from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.images import ImageStore
-from tests.object_store import s3_server
+from tests.object_store import object_store_server
 
 SIZE = (800, 600)
 LAST_SEED = 1_000_000
@@ -57,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=200)
     photographs = [photograph(seed) for seed in range(parser.parse_args().images)]
-    with tempfile.TemporaryDirectory() as folder, s3_server() as server:
+    with tempfile.TemporaryDirectory() as folder, object_store_server() as server:
         os.environ.update(server.environment)
         local, bare, url = ImageStore(f"{folder}/images"), ImageStore(server.url("images")), server.url("images")
         writer, reader = (ImageStore(url, ImageCache(Path(folder) / name, 10**9)) for name in ("writer", "reader"))

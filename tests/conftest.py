@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw
 from pipelines.records import Truth, TruthBox
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.workspace import Workspace
-from tests.object_store import S3Server, s3_server
+from tests.object_store import ObjectStore, object_store_server
 
 # a busy machine is no failure, and everybody tries the same examples: `--hypothesis-profile explore` looks for others
 settings.register_profile("repeatable", deadline=None, derandomize=True)
@@ -96,17 +96,25 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def _s3_server() -> Iterator[S3Server]:
-    with s3_server() as server:
+def _object_store_server() -> Iterator[ObjectStore]:
+    with object_store_server() as server:
         yield server
 
 
 @pytest.fixture
-def s3(_s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
-    """An S3 server that the test's processes are let into."""
-    for name, value in _s3_server.environment.items():
+def object_store(_object_store_server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    """A server of an object store that the test's processes are let into: S3, unless the tests run on another one."""
+    for name, value in _object_store_server.environment.items():
         monkeypatch.setenv(name, value)
-    return _s3_server
+    return _object_store_server
+
+
+@pytest.fixture
+def s3(object_store: ObjectStore) -> ObjectStore:
+    """That server, for what is about S3 alone."""
+    if object_store.protocol != "s3":
+        pytest.skip("about S3")
+    return object_store
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import pyarrow.parquet as pq
 
 from pipelines.storage.atomic_write import MARKER
-from pipelines.storage.places import Place, children, place, readable
+from pipelines.storage.places import Place, children, opened, place
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.tables import TableMissing
 from sandbox.errors import UserError
@@ -119,8 +119,8 @@ def split_of(file: Place) -> str:
 
 def columns_of(file: Place) -> set[str]:
     """The names of a file's columns."""
-    with storage_errors(str(file)):
-        return set(pq.read_schema(readable(file)).names)
+    with storage_errors(str(file)), opened(file) as source:
+        return set(pq.read_schema(source).names)
 
 
 def kind_of(file: Place) -> Kind:
@@ -155,11 +155,12 @@ def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = N
 
 def n_rows_of(files: Iterable[Place]) -> int:
     """How many rows files have, from their footers."""
-    n_rows = 0
-    for file in files:
-        with storage_errors(str(file)):
-            n_rows += int(pq.read_metadata(readable(file)).num_rows)
-    return n_rows
+    return sum(map(_n_rows, files))
+
+
+def _n_rows(path: Place) -> int:
+    with storage_errors(str(path)), opened(path) as source:
+        return int(pq.read_metadata(source).num_rows)
 
 
 def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
@@ -169,7 +170,7 @@ def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iter
     """
     n_rows = _ROWS_WITHOUT_IMAGES_AT_ONCE if "images" in without else _ROWS_AT_ONCE
     for path in files:
-        with storage_errors(str(path)), pq.ParquetFile(readable(path)) as file:
+        with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:
             leaves = [file.schema.column(place).path for place in range(len(file.schema))]
             bare = [leaf for leaf in leaves if not (leaf.endswith(".bytes") and leaf.split(".")[0] in without)]
             for batch in file.iter_batches(batch_size=n_rows, columns=bare if without else None):

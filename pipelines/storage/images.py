@@ -120,9 +120,10 @@ class ImageStore:
         with storage_errors(self.url):
             if may_be_there and self._fs.exists(path):
                 return sha256
-            if self._local:
-                write_whole(Path(path), data)
-            else:
+        if self._local:
+            write_whole(Path(path), data)
+        else:
+            with storage_errors(self.url, writes=True):
                 self._fs.pipe_file(path, data)  # object stores show an object only when it is complete
         if self._cache is not None:
             self._cache.put(sha256, data)  # what is made is read soon

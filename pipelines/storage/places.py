@@ -6,8 +6,11 @@
 Listings of an object store are never cached: other machines write, too. What is uploaded is seen whole or not at all.
 """
 
+import logging
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
@@ -16,13 +19,18 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from upath import UPath
 
-from pipelines.storage.storage_errors import STORES, StorageError, storage_errors
+from pipelines.storage.storage_errors import STORES, StorageError, no_bucket, replaced_while_read, storage_errors
+
+# Google's client logs tracebacks of what it raises, and a line per request where it may not ask for a bucket's kind
+logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
 
 Place: TypeAlias = Path | UPath
 """A ``Path`` where it is local, else a ``UPath``."""
 _LOCAL = ("file", "local")
 _BLOCK_BYTES = 8 << 20
 """Read ahead from an object: a row group of a table is one request, and not more in memory."""
+_SMALL_BYTES = 256 << 10
+"""An object that takes no longer to read as a whole than by some requests."""
 
 
 def place(where: str | Path) -> Place:
@@ -57,12 +65,18 @@ def reach(where: Place) -> None:
     if isinstance(where, Path):
         return
     with storage_errors(str(where)):
-        bucket = f"{where.path.strip('/').split('/')[0]}/"
         try:
             where.fs.ls(where.path, detail=False)
         except FileNotFoundError:  # the prefix comes with its first object; the bucket does not
             if where.protocol != "memory":
-                where.fs.ls(bucket, detail=False)
+                _reach_bucket(where)
+
+
+def _reach_bucket(where: UPath) -> None:
+    try:
+        where.fs.ls(f"{where.path.strip('/').split('/')[0]}/", detail=False)
+    except FileNotFoundError as error:  # Google's and Azure's clients say no more
+        raise no_bucket(str(where)) from error
 
 
 def children(folder: Place) -> list[Place]:
@@ -73,19 +87,37 @@ def children(folder: Place) -> list[Place]:
         return []
 
 
-def readable(path: Place) -> Path | BinaryIO:
-    """What pyarrow and polars read a file from; of an object, what is read next comes with what was asked for.
+@contextmanager
+def opened(path: Place, *, ahead: bool = True) -> Iterator[Path | BinaryIO]:
+    """What pyarrow reads a file from; of an object, what is read next comes with what was asked for.
 
-    Raises ``FileNotFoundError``, ``StorageError``.
+    ``ahead`` False: who reads some columns gets these bytes only, unless the object is small. Raises
+    ``FileNotFoundError``, ``StorageError``, ``ReplacedWhileRead``.
     """
     if isinstance(path, Path):
-        return path
-    with storage_errors(str(path)):
-        return cast(BinaryIO, path.fs.open(path.path, "rb", cache_type="readahead", block_size=_BLOCK_BYTES))
+        yield path
+        return
+    options = {"cache_type": "readahead", "block_size": _BLOCK_BYTES} if ahead else {"cache_type": "none"}
+    with storage_errors(str(path)), path.fs.open(path.path, "rb", **options) as file:
+        try:
+            yield BytesIO(file.read()) if not ahead and file.size <= _SMALL_BYTES else cast(BinaryIO, file)
+        except Exception as error:
+            if _is_replaced(file):
+                raise replaced_while_read(str(path)) from error
+            raise
+        if _is_replaced(file):
+            raise replaced_while_read(str(path))
+
+
+def _is_replaced(file: Any) -> bool:
+    """Whether another object has its name. S3's client asks with each request, those of Google and Azure do not."""
+    if not hasattr(file, "details") or "s3" in file.fs.protocol:
+        return False
+    return bool(file.fs.info(file.path)["etag"] != file.details["etag"])
 
 
 def whole(path: Place) -> Path | BinaryIO:
-    """As ``readable``, for who reads all of it; of an object by one request, so that no writer comes in between."""
+    """As ``opened``, for who reads all of it; of an object by one request, so that no writer comes in between."""
     if isinstance(path, Path):
         return path
     with storage_errors(str(path)):
@@ -94,7 +126,7 @@ def whole(path: Place) -> Path | BinaryIO:
 
 def upload(part: Path, to: UPath) -> None:
     """A local file as the object ``to``, in one step. Raises ``StorageError``."""
-    with storage_errors(str(to)):
+    with storage_errors(str(to), writes=True):
         to.fs.put_file(str(part), to.path)
 
 

@@ -45,7 +45,10 @@ _DISK = {
     errno.EIO: "check the disk",
 }
 _NO_BUCKET = ("specified bucket does not exist", "specified container does not exist", "bucket not found")
-_NOT_LET_IN = ("credential", "forbidden", "access denied", "unauthorized", "signature", "authenticat", "access key")
+_NOT_LET_IN = (
+    *("credential", "forbidden", "access denied", "unauthorized", "signature", "authenticat", "access key"),
+    "anonymous caller",
+)
 DATABASES = frozenset({"sqlalchemy", "sqlite3", "psycopg", "alembic"})
 """Packages whose errors are a database's."""
 _DAMAGED = frozenset({"ArrowInvalid", "ComputeError"})
@@ -54,17 +57,28 @@ CLIENTS = frozenset({"botocore", "aiobotocore", "s3fs", "gcsfs", "google", "adlf
 """Packages whose errors are the store's, whatever their class."""
 
 
+def no_bucket(where: str) -> StorageError:
+    return StorageError(f"{where}: its bucket does not exist. Create it, or correct the URL")
+
+
+def replaced_while_read(where: str) -> ReplacedWhileRead:
+    return ReplacedWhileRead(f"{where} was replaced by another process while it was read: run again")
+
+
 @contextmanager
-def storage_errors(where: str) -> Iterator[None]:
+def storage_errors(where: str, *, writes: bool = False) -> Iterator[None]:
     """Errors of the disk or the store at ``where``, raised within, are ``StorageError``.
 
-    A file that is not there stays a ``FileNotFoundError``, unless its bucket is not there.
+    A file that is not there stays a ``FileNotFoundError``, unless its bucket is not there. ``writes``: within is an
+    upload alone, for which nothing but the bucket must be there.
     """
     try:
         yield
     except Exception as error:
         if "://" in where and isinstance(error, OSError) and error.errno == errno.EBUSY:  # by entity tags
-            raise ReplacedWhileRead(f"{where} was replaced by another process while it was read: run again") from error
+            raise replaced_while_read(where) from error
+        if writes and isinstance(error, FileNotFoundError):
+            raise no_bucket(where) from error
         explained = _explained(where, error)
         if explained is None:
             raise
@@ -89,6 +103,8 @@ def _explained(where: str, error: Exception) -> StorageError | None:
         return StorageError(
             f"{where}: there is no store {protocol}://. Use a folder, or a URL with {', '.join(STORES)}"
         )
+    if isinstance(error, ValueError) and "unable to connect to account" in reason:  # Azure's, of credentials
+        return _not_let_in(where, reason, store)
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None
@@ -104,13 +120,17 @@ def _answer_of_store(where: str, error: Exception, reason: str, store: Store | N
     """What a store, or the way to it, answered."""
     said = reason.lower()
     if any(words in said for words in _NO_BUCKET):
-        return StorageError(f"{where}: its bucket does not exist. Create it, or correct the URL")
+        return no_bucket(where)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
         return None
     if "request time" in said:
         return StorageError(f"{where} refuses this machine's clock: {reason}. To do: set the clock (NTP)")
     if isinstance(error, PermissionError) or any(words in said for words in _NOT_LET_IN):
-        credentials = f"; set {store.credentials}" if store else ""
-        return StorageError(f"{where} does not let you in: {reason}. To do: check credentials and rights{credentials}")
+        return _not_let_in(where, reason, store)
     network = f"check the network and {store.address}" if store else "check the network"
     return StoreAway(f"cannot use {where}: {reason}. To do: {network}, then run again: finished work is kept")
+
+
+def _not_let_in(where: str, reason: str, store: Store | None) -> StorageError:
+    credentials = f"; set {store.credentials}" if store else ""
+    return StorageError(f"{where} does not let you in: {reason}. To do: check credentials and rights{credentials}")

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 
 from pipelines.records.schemas import schema_of, to_table
-from pipelines.storage.places import Place, readable
+from pipelines.storage.places import Place, opened
 
 R = TypeVar("R")
 ROWS_PER_GROUP = 1_000
@@ -19,7 +19,8 @@ ROWS_PER_GROUP = 1_000
 
 def rows_digest(path: Place) -> str:
     """Digest of a file's pages: what precedes the footer, which holds the metadata, its length and 4 magic bytes."""
-    footer = pq.read_metadata(readable(path)).serialized_size + 8
+    with opened(path) as source:
+        footer = pq.read_metadata(source).serialized_size + 8
     return file_digest(path, path.stat().st_size - footer)
 
 

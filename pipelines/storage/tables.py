@@ -28,7 +28,7 @@ from upath import UPath
 from pipelines.records import Reject
 from pipelines.records.digest import digest
 from pipelines.records.schemas import from_table
-from pipelines.storage.places import Place, children, readable, remove, upload, whole
+from pipelines.storage.places import Place, children, opened, remove, upload, whole
 from pipelines.storage.storage_errors import ReplacedWhileRead, storage_errors
 from pipelines.storage.table_files import file_digest, rows_digest, write_part
 from sandbox.errors import UserError
@@ -242,11 +242,16 @@ class Tables:
         return self._read_footer(path, key)
 
     def _read_footer(self, path: Place, key: TableKey) -> Any:
-        with self._errors(key):
-            return pq.read_metadata(readable(path))
+        with self._errors(key), opened(path) as source:
+            return pq.read_metadata(source)
 
     def _batches(self, path: Place, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        with self._errors(key), pq.ParquetFile(readable(path), pre_buffer=False) as file:
+        some = names is not None
+        with (
+            self._errors(key),
+            opened(path, ahead=not some) as source,
+            pq.ParquetFile(source, pre_buffer=some) as file,
+        ):
             yield from file.iter_batches(batch_size=_ROWS_AT_ONCE, columns=None if names is None else list(names))
 
     @contextmanager

@@ -20,7 +20,7 @@ from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs, materialize_shard
 from tests.conftest import SmallSource
 from tests.e2e.slurm_cluster import wait_until
-from tests.object_store import S3Server, s3_server
+from tests.object_store import ObjectStore, S3Server, running
 
 DIRECT = [dg.AssetKey(["direct", stage]) for stage in ("drafts", "runs", "verdicts", "trajectories", "rejects")]
 
@@ -35,9 +35,9 @@ def database() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
     """One that keeps what it has."""
-    with s3_server(tmp_path / "store.jsonl") as server:
+    with running(S3Server(tmp_path / "store.jsonl")) as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         place("s3://any/home").fs.clear_instance_cache()
@@ -46,7 +46,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]
 
 
 def test_a_launched_run_comes_to_the_same_bytes_and_pays_for_no_more_than_was_in_flight(
-    database: Postgres, store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Postgres, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assets.graph.stage_assets._REPEAT_SECONDS", 2.0)
     with MockEndpoint() as endpoint:
@@ -77,7 +77,7 @@ def tables_of_a_run(signs: Path, **tags: str) -> dict[str, str]:
         return {str(key): workspace.tables.fingerprint(key) for key in workspace.tables.all_keys()}
 
 
-def kill_in_turn(endpoint: MockEndpoint, servers: list[Postgres | S3Server]) -> None:
+def kill_in_turn(endpoint: MockEndpoint, servers: list[Postgres | ObjectStore]) -> None:
     """One after each second call that is answered; each is away for three seconds."""
     for n, server in enumerate(servers, 1):
         wait_until(lambda n=n: len(endpoint.counts()["served"]) >= 2 * n)

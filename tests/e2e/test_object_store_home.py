@@ -13,7 +13,7 @@ import pytest
 from pipelines.storage.atomic_write import MARKER
 from pipelines.storage.places import Place, place
 from tests.conftest import SmallSource
-from tests.object_store import S3Server, s3_server
+from tests.object_store import ObjectStore, object_store_server
 
 pytestmark = pytest.mark.e2e
 DARKROOM = Path(sys.executable).with_name("darkroom")
@@ -45,9 +45,9 @@ def files(folder: Place) -> dict[str, bytes]:
 
 
 def test_everything_but_what_must_be_local_is_in_the_object_store(
-    signs: Path, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    signs: Path, object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = place(s3.url())
+    home = place(object_store.url())
     remote = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path / "local")}
     local = {"DARKROOM_HOME": str(tmp_path / "home")}
     for variables in (remote, local):
@@ -59,12 +59,9 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
 
     import datasets
 
-    options = {"endpoint_url": s3.environment["AWS_ENDPOINT_URL"]}
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", False)  # which forbids every URL, on loopback, too
-    loaded = datasets.load_dataset(
-        "parquet", data_files={"train": f"{shipped}/train-*.parquet"}, storage_options=options, split="train"
-    )
+    loaded = datasets.load_dataset("parquet", data_files={"train": f"{shipped}/train-*.parquet"}, split="train")
     assert {row["images"][0].size for row in loaded} == {(640, 480)}
 
     summary = darkroom("summary", **remote)
@@ -73,7 +70,7 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
     explained = json.loads(darkroom("explain", row, "--json", **remote))
     assert [way["family"] for way in explained["ways"]] == ["crop"]
     assert explained["ways"][0]["acts"], "the ledger is local"
-    assert "audited: s3://" in darkroom("audit", "crop", **remote)
+    assert f"audited: {home.protocol}://" in darkroom("audit", "crop", **remote)
     darkroom("replay", "crop", **remote)
     written_at = (shipped / MARKER).stat().st_mtime
     darkroom("materialize", "signs", "--family", "crop", **remote)
@@ -100,14 +97,14 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
         ("/sys/darkroom", "Operation not permitted. To do: change its permissions"),
     ],
 )
-def test_a_home_that_cannot_be_used_is_said_in_one_line(url: str, mend: str, s3: S3Server, tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_used_is_said_in_one_line(url: str, mend: str, s3: ObjectStore, tmp_path: Path) -> None:
     said = darkroom("home", status=1, DARKROOM_HOME=url, DARKROOM_LOCAL="" if url[0] == "/" else str(tmp_path))
     assert said.startswith("error: ")
     assert said.count("\n") == 1
     assert mend in said
 
 
-def test_no_credentials_and_a_server_that_is_down_are_said_in_one_line(s3: S3Server, tmp_path: Path) -> None:
+def test_no_credentials_and_a_server_that_is_down_are_said_in_one_line(s3: ObjectStore, tmp_path: Path) -> None:
     local = {"DARKROOM_HOME": "s3://bucket/home", "DARKROOM_LOCAL": str(tmp_path)}
     nowhere = {"AWS_SHARED_CREDENTIALS_FILE": "/nonexistent", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
     said = darkroom("summary", status=1, **local, **nowhere)
@@ -122,10 +119,11 @@ def test_no_credentials_and_a_server_that_is_down_are_said_in_one_line(s3: S3Ser
 def test_a_bucket_that_is_gone_stops_a_run_which_can_be_resumed(
     signs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with s3_server() as server:
+    with object_store_server() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        place("s3://any/home").fs.clear_instance_cache()
+        clients = place(f"{server.protocol}://any/home").fs
+        clients.clear_instance_cache()
         home = place(server.url())
         variables = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path)}
         darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **variables)
@@ -134,8 +132,8 @@ def test_a_bucket_that_is_gone_stops_a_run_which_can_be_resumed(
         assert said.count("\n") == 1
         assert "then run again: finished work is kept" in said
         server.start()  # with nothing in it: moto holds everything in memory
-        place("s3://any/home").fs.mkdir(home.path.split("/")[0])
+        server.make_bucket(home.path.split("/")[0])
         darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **variables)
         darkroom("materialize", "signs", "--family", "crop", **variables)
         assert files(home / "datasets" / "sft" / "crop")
-    place("s3://any/home").fs.clear_instance_cache()
+    clients.clear_instance_cache()

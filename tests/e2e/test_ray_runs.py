@@ -18,15 +18,15 @@ from assets.runs.ray import connected, ray_launcher
 from scripts.ports import free_port
 from tests.e2e.ray_cluster import RayCluster, ray_cluster
 from tests.e2e.team import team
-from tests.object_store import S3Server
+from tests.object_store import ObjectStore
 
 UNKNOWN = "00000000-0000-4000-8000-000000000001"
 
 
 @pytest.fixture(scope="module")
-def cluster(_s3_server: S3Server) -> Iterator[RayCluster]:
+def cluster(_object_store_server: ObjectStore) -> Iterator[RayCluster]:
     """The nodes have the object store's credentials themselves."""
-    with ray_cluster({**os.environ, **_s3_server.environment}, n_workers=2) as started:
+    with ray_cluster({**os.environ, **_object_store_server.environment}, n_workers=2) as started:
         yield started
 
 
@@ -49,9 +49,9 @@ def test_a_job_that_a_cluster_does_not_know_is_lost_and_one_that_cannot_be_asked
 
 
 def test_a_shard_whose_node_is_killed_is_repeated_on_another_to_the_same_bytes(
-    cluster: RayCluster, s3: S3Server, clean_environment: dict[str, str], tmp_path: Path
+    cluster: RayCluster, object_store: ObjectStore, clean_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    environment = clean_environment | s3.environment | {"DARKROOM_HOME": s3.url()}
+    environment = clean_environment | object_store.environment | {"DARKROOM_HOME": object_store.url()}
     with team(tmp_path, environment) as found, found.building(cluster.url) as command:
         paid = found.paid()
         lost, process = found.started()

@@ -38,8 +38,8 @@ def dataset_of(workspace: Workspace) -> SftDataset:
 
 
 @pytest.fixture
-def remote(s3, tmp_path) -> Iterator[Workspace]:
-    environment = {"DARKROOM_HOME": s3.url(), "DARKROOM_LOCAL": str(tmp_path / "local")}
+def remote(object_store, tmp_path) -> Iterator[Workspace]:
+    environment = {"DARKROOM_HOME": object_store.url(), "DARKROOM_LOCAL": str(tmp_path / "local")}
     with Workspace.from_environment(environment) as opened:
         yield opened
 
@@ -49,7 +49,7 @@ def test_a_home_in_an_object_store_has_the_bytes_of_a_folder(remote, workspace):
     assert (theirs.n_rows, theirs.n_bytes) == (ours.n_rows, ours.n_bytes)
     for path in ours.folder.iterdir():
         assert (theirs.folder / path.name).read_bytes() == path.read_bytes(), path.name
-    assert str(theirs.folder).startswith("s3://")
+    assert str(theirs.folder).startswith(remote.home.protocol)
     assert [row["trajectory_id"] for row in read_rows([theirs.folder])] == [
         row["trajectory_id"] for row in read_rows([ours.folder])
     ]

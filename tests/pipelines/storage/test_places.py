@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
-from pipelines.storage.places import children, place, reach, readable, remove
-from pipelines.storage.storage_errors import StorageError
+from pipelines.storage.places import children, opened, place, reach, remove
+from pipelines.storage.storage_errors import ReplacedWhileRead, StorageError
 from pipelines.storage.workspace import Workspace
 
 
@@ -64,15 +65,16 @@ def test_without_a_local_folder_it_is_below_the_current_one(tmp_path, monkeypatc
     assert workspace_of(HOME="memory://team/home").local == tmp_path / "data"
 
 
-def test_a_store_is_reached_when_the_workspace_is_opened(s3):
-    with workspace_of(HOME=s3.url("new")):
+def test_a_store_is_reached_when_the_workspace_is_opened(object_store):
+    with workspace_of(HOME=object_store.url("new")):
         pass
-    with pytest.raises(StorageError, match="its bucket does not exist"), workspace_of(HOME="s3://gone-for-good/home"):
+    gone = f"{object_store.protocol}://gone-for-good/home"
+    with pytest.raises(StorageError, match=f"^{gone}: its bucket does not exist"), workspace_of(HOME=gone):
         pass
 
 
-def test_what_is_in_a_store_is_seen_at_once(s3):
-    folder = place(s3.url())
+def test_what_is_in_a_store_is_seen_at_once(object_store):
+    folder = place(object_store.url())
     assert children(folder) == []
     reach(folder)
     (folder / "b" / "file").write_text("1")
@@ -80,5 +82,21 @@ def test_what_is_in_a_store_is_seen_at_once(s3):
     assert [path.name for path in children(folder)] == ["a", "b"]
     remove(folder / "b")
     assert [path.name for path in children(folder)] == ["a"]
-    with pytest.raises(FileNotFoundError):
-        readable(folder / "b" / "file")
+    with pytest.raises(FileNotFoundError), opened(folder / "b" / "file"):
+        pass
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_an_object_that_is_replaced_while_it_is_read_is_said(object_store, ahead):
+    path = place(object_store.url()) / "file"
+    path.write_bytes(b"a" * 20_000_000)
+    with pytest.raises(ReplacedWhileRead, match="run again"):
+        read_twice(path, ahead=ahead)
+
+
+def read_twice(path: UPath, *, ahead: bool) -> None:
+    with opened(path, ahead=ahead) as file:
+        file.read(10)
+        path.write_bytes(b"b" * 20_000_000)
+        file.seek(19_000_000)
+        file.read(10)

@@ -11,12 +11,12 @@ from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.images import ImageMissing, ImageStore
 from pipelines.storage.places import filesystem
 from pipelines.storage.storage_errors import StorageError
-from tests.object_store import s3_server
+from tests.object_store import object_store_server
 
 
 @pytest.fixture
-def url(s3) -> str:
-    return s3.url("images")
+def url(object_store) -> str:
+    return object_store.url("images")
 
 
 def remove_all(url: str) -> None:
@@ -38,7 +38,7 @@ def test_what_was_read_once_is_read_from_the_cache(url, make_image, encoded, tmp
     cached.read(ref)
     remove_all(url)
     assert cached.read(ref) == data
-    with pytest.raises(ImageMissing, match=r"s3|images"):
+    with pytest.raises(ImageMissing, match="images"):
         ImageStore(url).read(ref)
 
 
@@ -62,9 +62,10 @@ def test_a_local_store_has_no_second_copy(tmp_path, make_image):
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_bucket_that_is_not_there_is_said(s3, make_image):
-    with pytest.raises(StorageError, match=r"s3://gone-for-good/images: its bucket does not exist\. Create it"):
-        ImageStore("s3://gone-for-good/images").add_pixels(make_image())
+def test_a_bucket_that_is_not_there_is_said(object_store, make_image):
+    url = f"{object_store.protocol}://gone-for-good/images"
+    with pytest.raises(StorageError, match=rf"{url}: its bucket does not exist\. Create it"):
+        ImageStore(url).add_pixels(make_image())
 
 
 def test_a_store_of_no_kind_is_said():
@@ -76,7 +77,8 @@ def test_a_store_of_no_kind_is_said():
 def test_a_missing_extra_is_named(url, extra, monkeypatch):
     for package in ("s3fs", "gcsfs", "adlfs"):
         monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)  # where it was imported before
+    registry = sys.modules["fsspec.registry"]._registry
+    monkeypatch.delitem(registry, url.partition(":")[0], raising=False)  # where it was imported before
     with pytest.raises(StorageError, match=rf"Run: pip install 'darkroom-toolkit\[{extra}\]'"):
         ImageStore(url)
 
@@ -92,15 +94,15 @@ def test_no_credentials_are_said(s3, monkeypatch, make_image):
 
 
 def test_a_server_that_dies_is_no_fault_of_the_row(monkeypatch, make_image):
-    with s3_server() as server:
+    with object_store_server() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        fs = filesystem("s3://b")[0]
+        fs = filesystem(f"{server.protocol}://b")[0]
         fs.clear_instance_cache()
         store = ImageStore(server.url("images"))
         ref = store.add_pixels(make_image())
         server.kill()
-        with pytest.raises(StorageError, match=r"check the network and AWS_ENDPOINT_URL, then run again") as caught:
+        with pytest.raises(StorageError, match=r"check the network and .*, then run again") as caught:
             store.read(ref)
     with pytest.raises(StorageError):
         row_error(caught.value)

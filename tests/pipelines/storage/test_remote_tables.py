@@ -20,7 +20,7 @@ from tests.pipelines.storage.table_writers import KEY, SAMPLES, write
 def root(request, tmp_path):
     if request.param == "memory":
         return place(f"memory://{tmp_path.name}/tables")
-    return place(request.getfixturevalue("s3").url("tables"))
+    return place(request.getfixturevalue("object_store").url("tables"))
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def killed_between(url: str, scratch: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
 
 
-def test_a_process_that_is_killed_between_rejects_and_table_leaves_no_table(s3, tmp_path):
-    url = s3.url("tables")
+def test_a_process_that_is_killed_between_rejects_and_table_leaves_no_table(object_store, tmp_path):
+    url = object_store.url("tables")
     tables = Tables(place(url), tmp_path)
     killed_between(url, tmp_path)
     assert len(names(tables)) == 1
@@ -130,8 +130,8 @@ def test_a_process_that_is_killed_between_rejects_and_table_leaves_no_table(s3, 
     assert tables.inputs(KEY) == "new"
 
 
-def test_a_process_that_is_killed_leaves_the_earlier_table_with_its_rejects(s3, tmp_path):
-    url = s3.url("tables")
+def test_a_process_that_is_killed_leaves_the_earlier_table_with_its_rejects(object_store, tmp_path):
+    url = object_store.url("tables")
     tables = Tables(place(url), tmp_path)
     write(tables, [1], [2], inputs="old")
     killed_between(url, tmp_path)
@@ -153,8 +153,8 @@ def write_often(url: str, scratch: Path, n: int) -> None:
         write(tables, [n] * n, [n] * (n + 1), inputs=str(n))
 
 
-def test_two_processes_that_write_one_table_settle_on_the_table_of_one(s3, tmp_path):
-    url = s3.url("tables")
+def test_two_processes_that_write_one_table_settle_on_the_table_of_one(object_store, tmp_path):
+    url = object_store.url("tables")
     reader = Tables(place(url), tmp_path)
     write_often(url, tmp_path, 1)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:

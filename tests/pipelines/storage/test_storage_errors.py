@@ -37,6 +37,29 @@ def test_a_clock_that_is_wrong_is_said():
         raise skewed
 
 
+@pytest.mark.parametrize(
+    ("url", "error", "mend"),
+    [
+        ("az://b", ValueError("unable to connect to account for Connection string is malformed"), "AZURE_STORAGE_CONN"),
+        ("gs://b", OSError("Forbidden: b/b/o\nno right to list"), "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("gs://b", OSError("Anonymous caller does not have storage.objects.list access, 401"), "GOOGLE_APPLICATION"),
+    ],
+)
+def test_who_is_not_let_in_reads_which_credentials_to_set(url, error, mend):
+    with (
+        pytest.raises(StorageError, match=rf"^{url} does not let you in: .* set {mend}") as raised,
+        storage_errors(url),
+    ):
+        raise error
+    assert "\n" not in str(raised.value)
+
+
+def test_an_upload_to_a_bucket_that_is_gone_is_said():
+    gone = pytest.raises(StorageError, match=r"^gs://b: its bucket does not exist\. Create it")
+    with gone, storage_errors("gs://b", writes=True):
+        raise FileNotFoundError("b/b/o")
+
+
 def test_a_file_in_the_place_of_a_folder_is_said(tmp_path):
     (tmp_path / "home").write_text("")
     with pytest.raises(StorageError, match="a file stands where a folder is needed"):

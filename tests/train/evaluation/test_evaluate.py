@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
 from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
-from tests.object_store import s3_server
+from tests.object_store import object_store_server
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import TARGET, desert
 from train.evaluate import evaluate, main, metadata
@@ -180,7 +180,7 @@ def test_several_rollouts_are_drawn_by_their_seeds(settings, tmp_path):
 
 
 def test_a_home_on_an_object_store_gives_what_a_folder_gives(prompts, tmp_path, monkeypatch):
-    with s3_server() as server:
+    with object_store_server() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         found = []
