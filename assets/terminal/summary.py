@@ -19,12 +19,13 @@ from pipelines.generation.recipes import Recipe
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from pipelines.publishing.rl_dataset import rl_folder
+from pipelines.publishing.table_search import columns_of
 from pipelines.publishing.text_charts import columns, sparkline
 from pipelines.records import Reject
 from pipelines.records.stand_ins import asked, measured_on
 from pipelines.rl import pass_rates, suitability
 from pipelines.rl.facts import StageFacts, all_votes, polled, stage_facts
-from pipelines.storage.places import Place, children, whole
+from pipelines.storage.places import Place, children
 from pipelines.storage.stage import reason_of
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -32,6 +33,8 @@ from pipelines.storage.workspace import Workspace
 _CURVE_WIDTH = 40
 _GRPO_METRICS = ("reward", "accuracy", "tool_calls", "executable_rate", "broken_rate", "loss")
 _N_LISTED = 50
+_GROUPED, _EXAMPLE = ("stage", "reason", "check", "disposition"), ("source_row", "evidence")
+"""Columns of rejects."""
 _VOTE_BARS = (("right answers", pass_rates.ASSET), ("votes for a drawing", suitability.VOTES))
 
 
@@ -90,8 +93,8 @@ def print_intake(console: Console, workspace: Workspace, keys: Sequence[TableKey
     """Prints how many rows of a source became samples, then its rejects with their reasons."""
     n_in, n_out = _totals(workspace, keys)
     console.print(f"{n_in:,} rows: {n_out:,} samples, {n_in - n_out:,} rejects", highlight=False)
-    listed, n_rejects = _first(reject for key in keys for reject in workspace.tables.stream_rejects(key))
-    print_rejects(console, listed, n_rejects, workspace.tables.rejects_path(keys[0]))
+    listed = list(islice((reject for key in keys for reject in workspace.tables.stream_rejects(key)), _N_LISTED))
+    print_rejects(console, listed, sum(map(workspace.tables.n_rejects, keys)), workspace.tables.rejects_path(keys[0]))
 
 
 def print_rejects(console: Console, listed: Sequence[Reject], n_rejects: int, path: Place) -> None:
@@ -165,9 +168,9 @@ def _reject_groups(paths: Sequence[Place]) -> pl.DataFrame:
     check = pl.col("check")
     reason = pl.when(check == "").then(pl.col("reason")).otherwise(pl.format("{}: {}", "reason", check))
     return (
-        pl.concat([pl.scan_parquet(whole(path)) for path in paths])
+        pl.concat([columns_of(path, *_GROUPED, *_EXAMPLE) for path in paths])
         .group_by("stage", reason.alias("reason"), "disposition", maintain_order=True)
-        .agg(pl.len(), pl.first("source_row"), pl.first("evidence"))
+        .agg(pl.len(), *map(pl.first, _EXAMPLE))
         .collect()
     )
 

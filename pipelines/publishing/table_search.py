@@ -1,4 +1,7 @@
-"""Every table of a workspace as files to search: of thousands of shards only those are read that hold a row."""
+"""Every table of a workspace as files to search: of thousands of shards only those are read that hold a row.
+
+Of an object in a store the columns are read that are searched, then the row groups that hold a row.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 
-from pipelines.storage.places import Place, whole
+from pipelines.storage.places import Place, opened
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.tables import Tables
 
@@ -31,12 +36,36 @@ class TableFile:
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        with storage_errors(str(self.path)):
-            return frozenset(pl.read_parquet_schema(whole(self.path)))
+        with storage_errors(str(self.path)), opened(self.path, ahead=False) as source:
+            return frozenset(pq.read_schema(source).names)
 
     def rows(self, condition: pl.Expr) -> list[dict[str, Any]]:
         with storage_errors(str(self.path)):
-            return pl.scan_parquet(whole(self.path)).filter(condition).collect().to_dicts()
+            rows = pl.scan_parquet(self.path) if isinstance(self.path, Path) else _groups_with(self.path, condition)
+            return rows.filter(condition).collect().to_dicts()
+
+
+def columns_of(path: Place, *names: str) -> pl.LazyFrame:
+    """Some columns of a parquet file."""
+    if isinstance(path, Path):
+        return pl.scan_parquet(path).select(names)
+    with opened(path, ahead=False) as source:
+        return _frame(pq.read_table(source, columns=list(names), partitioning=None))
+
+
+def _groups_with(path: Place, condition: pl.Expr) -> pl.LazyFrame:
+    """The row groups of an object in which the condition is true of a row."""
+    with opened(path, ahead=False) as source, pq.ParquetFile(source, pre_buffer=True) as file:
+        searched = _frame(file.read(columns=condition.meta.root_names()))
+        places = searched.select(pl.arg_where(condition)).collect().to_series().to_numpy()
+        ends = np.cumsum([file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)])
+        return _frame(file.read_row_groups(np.unique(np.searchsorted(ends, places, side="right")).tolist()))
+
+
+def _frame(table: Any) -> pl.LazyFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.lazy()
 
 
 def table_files(tables: Tables) -> Iterator[TableFile]:
