@@ -19,7 +19,7 @@ import yaml
 
 from pipelines.storage.command_errors import program_of
 from train.rl.settings import GrpoSettings, JudgeOptions, added_names
-from train.runs.command_line import Values, config_option, guarded, takes_settings
+from train.runs.command_line import Values, config_option, guarded, local_datasets, takes_settings
 from train.runs.trackers import ReportTo, choose_trackers
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ def _print_config(context: typer.Context, wanted: bool) -> None:
 
 @takes_settings
 def main(
-    dataset: Annotated[Path, typer.Option(help="Folder of the rl dataset, or of an sft dataset for its questions.")],
+    dataset: Annotated[
+        str, typer.Option(help="Folder or URL of the rl dataset, or of an sft dataset for its questions.")
+    ],
     model: Annotated[
         Path, typer.Option(help="Folder of the checkpoint to start from, of train.sft with layout turns.")
     ],
@@ -160,7 +162,7 @@ def main(
         choose_trackers(report_to, output)
         judges, identity = judges_of(**judge)
         chosen = settings_of(method, **settings, judge=identity)
-        reinforce(dataset, model, output, chosen, judges=judges, save_steps=save_steps, force=force)
+        reinforce(*local_datasets([dataset]), model, output, chosen, judges=judges, save_steps=save_steps, force=force)
 
 
 if __name__ == "__main__":

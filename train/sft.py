@@ -20,7 +20,7 @@ import typer
 from pipelines.storage.command_errors import program_of
 from train.finetuning.settings import SftSettings, folders_of, read_phases, recipe_names, recipe_path, share_of_batch
 from train.runs import TrainError
-from train.runs.command_line import Values, config_option, guarded, recipe_values, takes_settings
+from train.runs.command_line import Values, config_option, guarded, local_datasets, recipe_values, takes_settings
 from train.runs.trackers import ReportTo, choose_trackers
 from train.runs.trainer_options import assigned
 
@@ -110,7 +110,8 @@ def _trainer_options(texts: Sequence[str]) -> dict[str, Any]:
 def main(
     context: typer.Context,
     dataset: Annotated[
-        list[Path], typer.Option(help="Folder of a shipped dataset, or of several, one per family. May be repeated.")
+        list[str],
+        typer.Option(help="Folder or URL of a shipped dataset, or of several, one per family. May be repeated."),
     ],
     model: Annotated[Path, typer.Option(help="Folder of the model to start from.")],
     output: Annotated[Path, typer.Option(help="Folder of the checkpoint; replaced as a whole when training ends.")],
@@ -163,7 +164,7 @@ def main(
         if phases:
             settings["phases"] = read_phases(phases, _schedule_options(context))
         chosen = SftSettings(recipe=recipe or (config.stem if config else ""), **settings)
-        finetune(dataset, model, output, chosen, save_steps=save_steps, force=force)
+        finetune(local_datasets(dataset), model, output, chosen, save_steps=save_steps, force=force)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pipelines.storage.command_errors import program_of
 from train.examples.encoding import conversation
 from train.models.loading import VISION_TOKENS
 from train.models.processor_files import save_processor
-from train.runs.command_line import guarded
+from train.runs.command_line import guarded, local_datasets
 
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
 """Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write a program."""
@@ -168,13 +168,13 @@ def main(
     out: Annotated[Path, typer.Argument(help="Folder to write; replaced when it was made from other texts.")],
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
     dataset: Annotated[
-        list[Path] | None, typer.Option(help="Shipped dataset whose texts train the tokenizer; may be given again.")
+        list[str] | None, typer.Option(help="Shipped dataset whose texts train the tokenizer; may be given again.")
     ] = None,
     arch: Annotated[ArchName, typer.Option(help="The model's type.")] = "qwen2_5_vl",
 ) -> None:
     """Build a tiny random Qwen2.5-VL or Qwen3-VL checkpoint, offline."""
     with guarded():
-        built = build(out, seed=seed, texts=dataset_texts(*(dataset or ())), arch=arch)
+        built = build(out, seed=seed, texts=dataset_texts(*local_datasets(dataset or ())), arch=arch)
         typer.echo(f"{out}: {'built' if built else 'already complete, nothing to do'}")
 
 

@@ -1,6 +1,9 @@
 """Folders of an object store as local ones: what training reads is copied here, what it reports is copied there."""
 
+import fcntl
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.storage.atomic_write import MARKER, replace_folder, upload_folder
@@ -11,20 +14,20 @@ from pipelines.storage.storage_errors import storage_errors
 def local_copy(folder: Place, to: Path) -> Path:
     """A local folder with the datasets at or below ``folder``: itself, or ``to``, where what is unchanged is kept.
 
-    A dataset that is no longer in the store, or incomplete there, is no longer in ``to``.
+    A dataset that is no longer in the store, or incomplete there, is no longer in ``to``. Of processes that want a copy
+    at the same time, as those of a training on several GPUs do, one makes it.
     """
     if isinstance(folder, Path):
         return folder
     with storage_errors(str(folder)):
         if not (folder / MARKER).exists():
             return _local_copies(folder, to)
-        marker = (folder / MARKER).read_bytes()
-        if _marker_of(to) != marker:
-            part = to.with_name(f".{to.name}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.parent.mkdir(parents=True, exist_ok=True)
-            folder.fs.get(folder.path.rstrip("/") + "/", f"{part}/", recursive=True)
-            replace_folder(to, part)
+        with _one_at_a_time(to):
+            if _marker_of(to) != (folder / MARKER).read_bytes():
+                part = to.with_name(f".{to.name}.part")
+                shutil.rmtree(part, ignore_errors=True)
+                folder.fs.get(folder.path.rstrip("/") + "/", f"{part}/", recursive=True)
+                replace_folder(to, part)
     return to
 
 
@@ -51,6 +54,15 @@ def _local_copies(folder: Place, to: Path) -> Path:
     for name in names:
         local_copy(folder / name, to / name)
     return to
+
+
+@contextmanager
+def _one_at_a_time(to: Path) -> Iterator[None]:
+    """Of this machine's processes; the lock of one that is killed is free."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with (to.parent / f".{to.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _marker_of(folder: Path) -> bytes | None:

@@ -27,6 +27,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from pipelines.records.digest import digest
 from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
@@ -99,6 +100,13 @@ class Workspace:
     def local_datasets(self, *names: str) -> Path:
         """A local folder with a dataset, or with all below a name: the home's own, or a copy of the store's."""
         return local_copy(self.home.joinpath("datasets", *names), self.local.joinpath("datasets", *names))
+
+    def local_dataset(self, name: str | Path) -> Path:
+        """As ``local_datasets``, of any folder, or URL of this home or another one. Raises ``StorageError``."""
+        folder = place(name)
+        below, is_ours = str(folder), str(folder).startswith(f"{self.home}/datasets/")
+        parts = below.removeprefix(f"{self.home}/datasets/") if is_ours else f"by_url/{digest(below)[:16]}"
+        return local_copy(folder, self.local.joinpath("datasets", *parts.split("/")))
 
     def evaluation(self, checkpoint: str) -> Place:
         return self.home / "evaluations" / checkpoint

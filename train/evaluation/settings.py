@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.selection.splits import SPLITS
 from train.runs import TrainError
-from train.runs.command_line import Flag, MaxPixels, ProgramSettings
+from train.runs.command_line import Flag, MaxPixels, ProgramSettings, local_datasets
 from train.runs.wording import chosen_wording, wording_record
 
 WHOLE_SHARE = 0.8
@@ -66,9 +66,11 @@ class EvaluationSettings(PolicySettings):
     oracle: str = Field(
         default="", description="A family, like `crop`: its oracle writes from the truth. A sanity check."
     )
-    datasets: Annotated[tuple[Path, ...], Flag(name="dataset", type=list[Path] | None, default=None)] = Field(
-        default=(), description="Folder of an RL dataset, or of an SFT dataset. May be repeated."
-    )
+    datasets: Annotated[
+        tuple[Path, ...],
+        BeforeValidator(lambda names: tuple(local_datasets([str(name) for name in names]))),
+        Flag(name="dataset", type=list[str] | None, default=None),
+    ] = Field(default=(), description="Folder or URL of an RL dataset, or of an SFT dataset. May be repeated.")
     split: str = Field(default="validation", description="Of datasets: validation, train or all.")
     benchmarks: Annotated[tuple[tuple[str, Path], ...], Flag(name="benchmark", type=list[str] | None, default=None)] = (
         Field(

@@ -11,6 +11,7 @@ from pipelines.publishing import dataset_reader
 from pipelines.publishing.dataset_reader import DatasetError, Kind
 from pipelines.publishing.features import TRAJECTORIES
 from train.runs import TrainError
+from train.runs.command_line import local_datasets
 
 Part = Literal["train", "held_out"]
 """``held_out`` is the split ``validation``, ``train`` all others."""
@@ -49,7 +50,7 @@ def held_out(datasets: Sequence[Path], chosen: str, *, trained: Sequence[Path]) 
 
     Raises ``TrainError`` where there are none, and for questions that ``trained`` datasets train on.
     """
-    folders = (Path(chosen),) if chosen else tuple(datasets)
+    folders = tuple(local_datasets([chosen])) if chosen else tuple(datasets)
     having = tuple(folder for folder in folders if _has_rows(folder))
     if having:
         rows = HeldOut(having, "held_out")

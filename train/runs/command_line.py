@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
@@ -62,6 +62,13 @@ class ProgramSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     filled_later: ClassVar[frozenset[str]] = frozenset()
     """Fields whose default is decided elsewhere: on the command line they have none."""
+
+
+def local_datasets(names: Sequence[str]) -> list[Path]:
+    """Folders, and local copies of URLs (below DARKROOM_LOCAL). Raises ``StorageError``."""
+    from pipelines.storage.workspace import Workspace  # heavy, for --help
+
+    return [Workspace.from_environment().local_dataset(name) if "://" in name else Path(name) for name in names]
 
 
 MaxPixels = Annotated[

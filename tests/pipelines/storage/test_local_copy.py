@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pipelines.storage.local_copy import share_folder
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from pipelines.storage.atomic_write import MARKER
+from pipelines.storage.local_copy import local_copy, share_folder
 from pipelines.storage.places import place
 from pipelines.storage.workspace import Workspace
 
@@ -29,8 +34,38 @@ def test_a_report_that_lies_where_it_is_to_be_stays_there(tmp_path):
     assert (tmp_path / "grpo" / "report.json").read_text() == "a report"
 
 
-def test_a_report_is_uploaded_to_an_object_store(s3, tmp_path):
+def test_a_report_is_uploaded_to_an_object_store(object_store, tmp_path):
     report(tmp_path / "grpo", "a report")
-    home = place(s3.url()) / "evaluations" / "grpo"
+    home = place(object_store.url()) / "evaluations" / "grpo"
     share_folder(tmp_path / "grpo", home)
     assert (home / "report.json").read_text() == "a report"
+
+
+def dataset(folder, text):
+    (folder / "train-00000-of-00001.parquet").write_text(text)
+    (folder / MARKER).write_text(text)
+
+
+def test_a_dataset_by_url_is_copied_where_assets_copy_it_and_of_another_home_elsewhere(object_store, tmp_path):
+    home, other = place(object_store.url()), place(object_store.url("other"))
+    workspace = Workspace.from_environment({"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(tmp_path / "local")})
+    for root in (home, other):
+        dataset(root / "datasets" / "sft" / "crop", root.name)
+    own = workspace.local_dataset(f"{home}/datasets/sft/crop")
+    assert own == workspace.local_datasets("sft", "crop") == tmp_path / "local" / "datasets" / "sft" / "crop"
+    theirs = workspace.local_dataset(f"{other}/datasets/sft/crop")
+    assert ((own / MARKER).read_text(), (theirs / MARKER).read_text()) == ("home", "other")
+    assert workspace.local_dataset(tmp_path / "folder") == tmp_path / "folder"
+
+
+def copied(url: str, to: Path) -> str:
+    return (local_copy(place(url), to) / MARKER).read_text()
+
+
+def test_processes_that_want_a_copy_at_once_get_one(object_store, tmp_path):
+    folder = place(object_store.url()) / "datasets" / "sft" / "crop"
+    dataset(folder, "rows")
+    with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as processes:
+        copies = [processes.submit(copied, str(folder), tmp_path / "crop") for _ in range(3)]
+        assert [copy.result() for copy in copies] == ["rows"] * 3
+    assert {path.name for path in (tmp_path / "crop").iterdir()} == {MARKER, "train-00000-of-00001.parquet"}
