@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pipelines.storage.atomic_write import MARKER
 from pipelines.storage.places import Place, children, opened, place
 from pipelines.storage.storage_errors import storage_errors
+from pipelines.storage.table_files import footer
 from pipelines.storage.tables import TableMissing
 from sandbox.errors import UserError
 
@@ -119,8 +120,7 @@ def split_of(file: Place) -> str:
 
 def columns_of(file: Place) -> set[str]:
     """The names of a file's columns."""
-    with storage_errors(str(file)), opened(file) as source:
-        return set(pq.read_schema(source).names)
+    return set(footer(file).schema.to_arrow_schema().names)
 
 
 def kind_of(file: Place) -> Kind:
@@ -155,12 +155,7 @@ def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = N
 
 def n_rows_of(files: Iterable[Place]) -> int:
     """How many rows files have, from their footers."""
-    return sum(map(_n_rows, files))
-
-
-def _n_rows(path: Place) -> int:
-    with storage_errors(str(path)), opened(path) as source:
-        return int(pq.read_metadata(source).num_rows)
+    return sum(int(footer(file).num_rows) for file in files)
 
 
 def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iterator[dict[str, Any]]:
@@ -179,7 +174,7 @@ def read_files(files: Iterable[Place], *, without: Collection[str] = ()) -> Iter
 
 def row_at(path: Place, place: int) -> dict[str, Any]:
     """The row of a file that comes after ``place`` others, with its images' bytes. Raises ``DatasetError``."""
-    with storage_errors(str(path)), pq.ParquetFile(readable(path)) as file:
+    with storage_errors(str(path)), opened(path) as source, pq.ParquetFile(source) as file:
         for group in range(file.num_row_groups):
             n_rows = file.metadata.row_group(group).num_rows
             if place < n_rows:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pipelines.storage.places import Place, opened
 from pipelines.storage.storage_errors import storage_errors
+from pipelines.storage.table_files import footer
 from pipelines.storage.tables import Tables
 
 _PATH = "path of the file"
@@ -36,8 +37,7 @@ class TableFile:
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        with storage_errors(str(self.path)), opened(self.path, ahead=False) as source:
-            return frozenset(pq.read_schema(source).names)
+        return frozenset(footer(self.path).schema.to_arrow_schema().names)
 
     def rows(self, condition: pl.Expr) -> list[dict[str, Any]]:
         with storage_errors(str(self.path)):

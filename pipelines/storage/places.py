@@ -124,6 +124,13 @@ def whole(path: Place) -> Path | BinaryIO:
         return BytesIO(path.fs.cat_file(path.path))
 
 
+def end_of(path: UPath, n_bytes: int) -> bytes:
+    """The last bytes of an object, or all of them."""
+    # S3 alone gives them without a question for the length
+    start = -n_bytes if "s3" in path.fs.protocol else max(0, path.stat().st_size - n_bytes)
+    return cast(bytes, path.fs.cat_file(path.path, start=start))
+
+
 def upload(part: Path, to: UPath) -> None:
     """A local file as the object ``to``, in one step. Raises ``StorageError``."""
     with storage_errors(str(to), writes=True):

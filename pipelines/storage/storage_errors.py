@@ -75,7 +75,7 @@ def storage_errors(where: str, *, writes: bool = False) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if "://" in where and isinstance(error, OSError) and error.errno == errno.EBUSY:  # by entity tags
+        if type(error).__name__ == "FileExpired":  # of S3's client, by entity tags
             raise replaced_while_read(where) from error
         if writes and isinstance(error, FileNotFoundError):
             raise no_bucket(where) from error

@@ -2,26 +2,39 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pyarrow.parquet as pq
 
 from pipelines.records.schemas import schema_of, to_table
-from pipelines.storage.places import Place, opened
+from pipelines.storage.places import Place, end_of
+from pipelines.storage.storage_errors import storage_errors
 
 R = TypeVar("R")
 ROWS_PER_GROUP = 1_000
 """Rows of one parquet row group of a table."""
+_TAIL_BYTES = 1 << 16
+"""Longer than most footers."""
 
 
 def rows_digest(path: Place) -> str:
     """Digest of a file's pages: what precedes the footer, which holds the metadata, its length and 4 magic bytes."""
-    with opened(path) as source:
-        footer = pq.read_metadata(source).serialized_size + 8
-    return file_digest(path, path.stat().st_size - footer)
+    return file_digest(path, path.stat().st_size - footer(path).serialized_size - 8)
+
+
+def footer(path: Place) -> Any:
+    """A parquet file's metadata, from an object's end alone. Raises ``FileNotFoundError``, ``StorageError``."""
+    with storage_errors(str(path)):
+        if isinstance(path, Path):
+            return pq.read_metadata(path)
+        tail = end_of(path, _TAIL_BYTES)
+        if len(tail) < (n_bytes := int.from_bytes(tail[-8:-4], "little") + 8):
+            tail = end_of(path, n_bytes)
+        return pq.read_metadata(BytesIO(tail))
 
 
 def file_digest(path: Place, n_bytes: int | None = None) -> str:

@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,8 +29,8 @@ from pipelines.records import Reject
 from pipelines.records.digest import digest
 from pipelines.records.schemas import from_table
 from pipelines.storage.places import Place, children, opened, remove, upload, whole
-from pipelines.storage.storage_errors import ReplacedWhileRead, storage_errors
-from pipelines.storage.table_files import file_digest, rows_digest, write_part
+from pipelines.storage.storage_errors import storage_errors
+from pipelines.storage.table_files import file_digest, footer, rows_digest, write_part
 from sandbox.errors import UserError
 
 R = TypeVar("R")
@@ -39,8 +39,6 @@ _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"
 _REJECTS, _ROWS = b"darkroom.rejects", b"darkroom.rows"
 """Of a table in an object store: the name of its rejects' file, and the digest of its rows and theirs."""
 _SUFFIX = ".rejects"
-_N_FOOTER_READS = 5
-"""A footer is more than one request; another process may write the table between them."""
 _N_LISTED = 3
 """Of so many keys of one asset, a listing is cheaper than a question for each."""
 Mask = NDArray[np.bool_]
@@ -123,10 +121,10 @@ class Tables:
             name = f"{key.partition}.{file_digest(rejects_part)[:16]}{_SUFFIX}.parquet"
             of_rejects = rows_digest(rejects_part)
 
-            def footer(part: Path) -> dict[bytes, bytes]:
+            def own_facts(part: Path) -> dict[bytes, bytes]:
                 return {_REJECTS: name.encode(), _ROWS: digest([file_digest(part), of_rejects]).encode()}
 
-            part = write_part(Path(folder) / "table", kind, rows, metadata, footer=footer)
+            part = write_part(Path(folder) / "table", kind, rows, metadata, footer=own_facts)
             earlier = self.rejects_path(key)
             upload(rejects_part, path.with_name(name))
             upload(part, path)
@@ -236,14 +234,8 @@ class Tables:
         return self._footer_of(self.path(key), key)
 
     def _footer_of(self, path: Place, key: TableKey) -> Any:
-        for _ in range(_N_FOOTER_READS - 1):
-            with suppress(ReplacedWhileRead):
-                return self._read_footer(path, key)
-        return self._read_footer(path, key)
-
-    def _read_footer(self, path: Place, key: TableKey) -> Any:
-        with self._errors(key), opened(path) as source:
-            return pq.read_metadata(source)
+        with self._errors(key):
+            return footer(path)
 
     def _batches(self, path: Place, key: TableKey, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         some = names is not None

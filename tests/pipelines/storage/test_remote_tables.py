@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -13,7 +14,8 @@ import pytest
 from pipelines.records import Sample
 from pipelines.storage.places import place
 from pipelines.storage.tables import TableKey, TableMissing, Tables
-from tests.pipelines.storage.table_writers import KEY, SAMPLES, write
+from tests.object_store import s3_traffic
+from tests.pipelines.storage.table_writers import KEY, SAMPLES, sample, write
 
 
 @pytest.fixture(params=["s3", "memory"])
@@ -168,3 +170,15 @@ def test_two_processes_that_write_one_table_settle_on_the_table_of_one(object_st
         write(reader, [n] * n, [n] * (n + 1), inputs=str(n))
     assert reader.inputs(KEY) == str(n)
     assert [row.source_row for row in reader.read_rejects(KEY)] == [f"row/{n}"] * (n + 1)
+
+
+def test_what_a_footer_says_is_one_request(s3, tmp_path):
+    tables = Tables(place(s3.url("tables")), tmp_path)
+    facts = {"long": random.Random(0).randbytes(100_000).hex()}
+    tables.write(KEY, Sample, [sample(1)], [], inputs="a", facts={})
+    tables.write(TableKey(SAMPLES, "longer"), Sample, [sample(1)], [], inputs="a", facts=facts)
+    with s3_traffic() as traffic:
+        assert tables.n_rows(KEY) == 1
+        assert traffic.n_requests == 1
+        assert tables.facts(TableKey(SAMPLES, "longer")) == facts
+        assert traffic.n_requests == 3

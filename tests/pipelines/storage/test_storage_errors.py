@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.generation.stage import row_error
 from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.storage_errors import StorageError, storage_errors
+from pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, storage_errors
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,16 @@ def test_who_is_not_let_in_reads_which_credentials_to_set(url, error, mend):
     ):
         raise error
     assert "\n" not in str(raised.value)
+
+
+def test_a_store_that_asks_for_fewer_requests_is_not_taken_for_one_where_an_object_was_replaced():
+    busy = OSError(errno.EBUSY, "Please reduce your request rate.")
+    with (
+        pytest.raises(StorageError, match=r"reduce your request rate.*then run again") as raised,
+        storage_errors("s3://b"),
+    ):
+        raise busy
+    assert not isinstance(raised.value, ReplacedWhileRead)
 
 
 def test_an_upload_to_a_bucket_that_is_gone_is_said():
