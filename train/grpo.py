@@ -162,7 +162,8 @@ def main(
         choose_trackers(report_to, output)
         judges, identity = judges_of(**judge)
         chosen = settings_of(method, **settings, judge=identity)
-        reinforce(*local_datasets([dataset]), model, output, chosen, judges=judges, save_steps=save_steps, force=force)
+        (folder,) = local_datasets([dataset])
+        reinforce(folder, model, output, chosen, judges=judges, save_steps=save_steps, force=force)
 
 
 if __name__ == "__main__":
