@@ -23,7 +23,7 @@ from benchmarks.ablations.experiment import MEASURES, Arm, Comparison, Experimen
 from benchmarks.ablations.models import MAX_PIXELS, Model, sft_settings
 from benchmarks.ablations.runner import alone
 from benchmarks.ablations.world import ship
-from benchmarks.ablations.world.signs import StreetSigns
+from pipelines.demo.images.street_signs import StreetSigns
 from pipelines.generation.flywheel import TurnReport, write_turn
 from pipelines.generation.recipes import Recipe, load_recipes, without_hints
 from pipelines.publishing.turn_dataset import Keeps, TurnDataset

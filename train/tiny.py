@@ -27,6 +27,8 @@ from train.runs.command_line import guarded, local_datasets
 
 LINE_SPLIT = r"</?[a-z_]+>|[^<\n]+\n?|\n|<"
 """Tags and lines: a recurring line becomes one token, so that a few steps are enough to learn to write a program."""
+DIGIT_SPLIT = r"</?[a-z_]+>|(?<!\d)\d(?=\d{2}(?!\d))|(?<=\D\d)\d(?=\d(?!\d))|(?<=\D\d\d)\d(?!\d)"
+"""Tags, and every digit of a number of three digits, are tokens of their own: a coordinate is copied digit by digit."""
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *VISION_TOKENS)
 VOCABULARY, LONGEST_SIDE = 3000, 4
 SPREAD = 0.02
@@ -171,10 +173,15 @@ def main(
         list[str] | None, typer.Option(help="Shipped dataset whose texts train the tokenizer; may be given again.")
     ] = None,
     arch: Annotated[ArchName, typer.Option(help="The model's type.")] = "qwen2_5_vl",
+    digits: Annotated[bool, typer.Option("--digits", help="Each digit of a coordinate is a token.")] = False,
+    spread: Annotated[
+        float, typer.Option(min=0.0, help="Standard deviation of the weights; with 0.1 it learns to see.")
+    ] = SPREAD,
 ) -> None:
     """Build a tiny random Qwen2.5-VL or Qwen3-VL checkpoint, offline."""
     with guarded():
-        built = build(out, seed=seed, texts=dataset_texts(*local_datasets(dataset or ())), arch=arch)
+        texts, split = dataset_texts(*local_datasets(dataset or ())), DIGIT_SPLIT if digits else LINE_SPLIT
+        built = build(out, seed=seed, texts=texts, split=split, arch=arch, spread=spread)
         typer.echo(f"{out}: {'built' if built else 'already complete, nothing to do'}")
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.ablations.world import ROWS, rows_below
+from train import tiny
+from train.tiny import DIGIT_SPLIT
 
 METHODS = Path(__file__).with_name("methods")
 """Methods that only the experiments have."""
-DIGITS = r"</?[a-z_]+>|(?<!\d)\d(?=\d{2}(?!\d))|(?<=\D\d)\d(?=\d(?!\d))|(?<=\D\d\d)\d(?!\d)"
-"""Tags, and every digit of a number of three digits, are tokens of their own: a coordinate is copied digit by digit."""
 SPREAD = 0.1
 """Of the random weights: with Qwen's 0.02 a model this small does not learn to see in the time there is."""
 MAX_PIXELS = 4 * 28 * 28
@@ -74,9 +74,7 @@ class Model:
         made = folder / self.name
         datasets = [rows_below(root, name) for name in self.rows]
         if self.program == "random":
-            from train import tiny
-
-            tiny.build(made, seed=seed, texts=tiny.dataset_texts(*datasets), split=DIGITS, spread=SPREAD)
+            tiny.build(made, seed=seed, texts=tiny.dataset_texts(*datasets), split=DIGIT_SPLIT, spread=SPREAD)
         elif self.program == "sft":
             from train.sft import finetune
 
@@ -103,4 +101,4 @@ def grpo_settings(model: Model, seed: int) -> Any:
 
 
 def _defaults(program: str) -> Mapping[str, Any]:
-    return {"sft": SFT, "grpo": GRPO}.get(program, {"split": DIGITS, "spread": SPREAD})
+    return {"sft": SFT, "grpo": GRPO}.get(program, {"split": DIGIT_SPLIT, "spread": SPREAD})

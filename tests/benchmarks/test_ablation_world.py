@@ -7,14 +7,14 @@ from itertools import islice
 
 import pytest
 
-from benchmarks.ablations.models import DIGITS
 from benchmarks.ablations.world.datasets import ROWS, WRITERS, rows_below, shipped
 from benchmarks.ablations.world.films import CONTEXTS, FIRST, N_FRAMES, SHOWN, Films
 from benchmarks.ablations.world.needed_looks import SignsOfWalls
-from benchmarks.ablations.world.signs import LEAST, PIECE, Looks, StreetSigns, named_region, named_regions
 from benchmarks.ablations.world.sums import Sums
+from pipelines.demo.images.street_signs import LEAST, PIECE, Looks, StreetSigns, named_region, named_regions
 from pipelines.generation.recipes.operation_aware import PROMPTS
 from pipelines.records.geometry import Box
+from train.tiny import DIGIT_SPLIT
 
 NUMBERS = re.compile(r"\d+, \d+, \d+, \d+")
 SHARES = re.compile(r"(?:0\.\d{3}, ){3}0\.\d{3}")
@@ -185,7 +185,7 @@ def test_coordinates_are_tokens_digit_by_digit(tmp_path, rows):
     from train.tiny import build
 
     texts = [row["question"] + row["rounds"][0]["code"] for row in rows]
-    build(tmp_path / "tiny", texts=texts, split=DIGITS)
+    build(tmp_path / "tiny", texts=texts, split=DIGIT_SPLIT)
     tokenizer = load_processor(tmp_path / "tiny").tokenizer
     assert [tokenizer.decode([token]) for token in tokenizer("214, 250")["input_ids"]] == [*"214", ", ", *"250"]
     assert [tokenizer.decode([token]) for token in tokenizer("[0.214")["input_ids"]][-3:] == [*"214"]

@@ -10,7 +10,7 @@ from benchmarks.ablations.catalog.starts import FRESH, TUNED
 from benchmarks.ablations.experiment import MEASURES
 from benchmarks.ablations.models import sft_settings
 from benchmarks.ablations.world import ROWS
-from benchmarks.ablations.world.signs import StreetSigns
+from pipelines.demo.images.street_signs import StreetSigns
 from pipelines.generation.flywheel import TurnReport
 from pipelines.generation.funnel import Funnel, FunnelStep
 from pipelines.records import Usage

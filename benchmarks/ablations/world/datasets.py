@@ -11,16 +11,16 @@ from typing import NamedTuple
 from benchmarks.ablations.world import scripts
 from benchmarks.ablations.world.films import FRAMES_IN_CONTEXT, Films
 from benchmarks.ablations.world.needed_looks import NEEDED_LOOKS, SignsOfWalls
-from benchmarks.ablations.world.signs import Looks, StreetSigns
 from benchmarks.ablations.world.sums import Sums
-from pipelines.generation.engine import Family, intake
+from pipelines.demo.images.street_signs import Looks, StreetSigns
+from pipelines.demo.street_sign_datasets import policy_of, ship_trajectories
+from pipelines.generation.engine import intake
 from pipelines.generation.recipes import Recipe, load_recipes
 from pipelines.generation.recipes.operation_aware import PROMPTS
 from pipelines.generation.stage import Shard
 from pipelines.models.policies import oracle_policy
 from pipelines.models.policies.embedded import Script
 from pipelines.publishing.parquet_shards import write_prompts
-from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import RLRow, Sample, SuitabilityLabel
 from pipelines.records.rl import majority
 from pipelines.records.samples import details_of
@@ -118,16 +118,9 @@ def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
     oracle = (
         oracle_policy(recipe.family, revision=recipe.digest)
         if writer.script is None
-        else scripts.policy_of(writer.script, recipe)
+        else policy_of(writer.script, recipe, Path(str(scripts.__file__)))
     )
-    rows = Family(workspace, recipe, partition)
-    rows.draft(oracle)
-    rows.run(oracle)
-    rows.check()
-    rows.keep()
-    rows.collect_rejects()
-    _, made = SftDataset(workspace, recipe, [partition]).publish()
-    return made.folder
+    return ship_trajectories(workspace, recipe, oracle, partition)
 
 
 def _questions(workspace: Workspace, partition: str) -> Path:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from benchmarks.ablations.world.signs import LEAST, HungSign, hung_signs
 from pipelines.demo.images import DEMO_VERSION
 from pipelines.demo.images.material import jpeg_bytes
+from pipelines.demo.images.street_signs import LEAST, HungSign, hung_signs
 from pipelines.generation.recipes import Recipe, prepare_images
 from pipelines.models.prompts import bundled_prompt
 from pipelines.models.protocols import Thyme

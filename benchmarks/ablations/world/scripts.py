@@ -5,19 +5,14 @@ recurring line is one token, and what is left to learn are numbers and colours.
 """
 
 import re
-from pathlib import Path
 from random import Random
 
-from benchmarks.ablations.world.signs import named_regions, named_sides
+from pipelines.demo.images.street_signs import named_regions, named_sides
 from pipelines.demo.oracle.family_script import family_script
-from pipelines.generation.recipes import Recipe
-from pipelines.models.policies import OraclePolicy
 from pipelines.models.policies.base import CompletionRequest
-from pipelines.models.policies.embedded import Script
 from pipelines.models.protocols import PyVision, Thyme, ToolCall
 from pipelines.models.protocols.markup import write_box
 from pipelines.models.protocols.tools import crop_line
-from pipelines.records.digest import digest, digest_bytes
 from pipelines.records.samples import reference_solution
 
 FRAME_CODE = """\
@@ -36,11 +31,6 @@ image.crop(({box})).save(processed_path)
 print(processed_path)"""
 ONCE_MORE = 1 / 3
 """How often the first region is looked at again."""
-
-
-def policy_of(script: Script, recipe: Recipe) -> OraclePolicy:
-    """The policy that writes the rows of a family by ``script``."""
-    return OraclePolicy(script, revision=digest([recipe.digest, digest_bytes(Path(__file__).read_bytes())]))
 
 
 def _zoom_or_answer(turn: CompletionRequest) -> str:

@@ -27,7 +27,6 @@ from pipelines.sources import SourceRow
 
 PIECE = (480, 360)
 VIEWS = 2
-"""Pieces per sign, cut at different places."""
 LEAST = 100
 """No coordinate is smaller: numbers of three digits are all alike to a reader that counts tokens."""
 FAR = (1040, 780)
@@ -59,6 +58,8 @@ class StreetSigns:
     seed: int
     closeups: bool = False
     n_shards: int = 1
+    views: int = VIEWS
+    """Pieces per sign, cut at different places."""
 
     @property
     def name(self) -> str:
@@ -68,7 +69,7 @@ class StreetSigns:
     @property
     def fingerprint(self) -> str:
         """Digest of the parameters and of the demo that they are made with."""
-        return digest([DEMO_VERSION, self.n_walls, self.seed, self.closeups, PIECE, VIEWS, LEAST])
+        return digest([DEMO_VERSION, self.n_walls, self.seed, self.closeups, PIECE, self.views, LEAST])
 
     def rows(self, shard: int) -> Iterator[SourceRow]:
         """All of them: there is one shard."""
@@ -76,7 +77,7 @@ class StreetSigns:
             if self.closeups:
                 yield _closeup(hung_sign)
                 continue
-            for view in range(VIEWS):
+            for view in range(self.views):
                 yield _piece(f"{hung_sign.name}/{view}", hung_sign)
 
 

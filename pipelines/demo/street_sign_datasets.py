@@ -1,0 +1,95 @@
+"""The datasets of which a tiny model learns to look: trajectories about street signs, and held-out questions.
+
+    python -m pipelines.demo.street_sign_datasets
+
+They are written to ``datasets/street_signs/`` of DARKROOM_HOME: ``train`` and ``held_out``, of different walls. Their
+rows pass intake, the family ``crop`` and publishing like all rows. The trajectories have few words: a line that recurs
+is one token, and left to be learned are copying four numbers into code and telling five colours apart.
+"""
+
+from pathlib import Path
+
+from pipelines.demo.images.street_signs import StreetSigns, named_region
+from pipelines.demo.oracle.family_script import family_script
+from pipelines.generation.engine import Family, intake
+from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.models.policies import OraclePolicy
+from pipelines.models.policies.base import CompletionRequest
+from pipelines.models.policies.embedded import Script
+from pipelines.models.protocols import Thyme
+from pipelines.publishing.sft_dataset import SftDataset
+from pipelines.records.digest import digest, digest_bytes
+from pipelines.storage.places import Place
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+FAMILY = "crop"
+DATASETS = {"train": StreetSigns(16, 1000, views=6), "held_out": StreetSigns(8, 6000)}
+"""By folder: how many walls with three signs each, another seed for other walls, and pieces per sign."""
+CODE = """\
+from PIL import Image
+
+image = Image.open(image_path)
+processed_path = "sign.png"
+image.crop(({box})).save(processed_path)
+print(processed_path)"""
+
+
+class StreetSignDataset(SftDataset):
+    """The family's rows of one partition, in a folder of their own: the product's datasets do not have them."""
+
+    @property
+    def key(self) -> TableKey:
+        return TableKey(("street_signs",), self.partitions[0])
+
+    @property
+    def folder(self) -> Place:
+        return self.workspace.dataset("street_signs", self.partitions[0].removeprefix("street_signs-"))
+
+
+def policy_of(script: Script, recipe: Recipe, file: Path) -> OraclePolicy:
+    """The policy that writes the rows of a family by the ``script`` that stands in ``file``."""
+    return OraclePolicy(script, revision=digest([recipe.digest, digest_bytes(file.read_bytes())]))
+
+
+def ship_trajectories(
+    workspace: Workspace,
+    recipe: Recipe,
+    policy: OraclePolicy,
+    partition: str,
+    *,
+    dataset: type[SftDataset] = SftDataset,
+) -> Place:
+    """A partition's samples through all stages of the family; returns the folder of the published dataset."""
+    rows = Family(workspace, recipe, partition)
+    rows.draft(policy)
+    rows.run(policy)
+    rows.check()
+    rows.keep()
+    rows.collect_rejects()
+    _, published = dataset(workspace, recipe, [partition]).publish()
+    return published.folder
+
+
+def _crop(turn: CompletionRequest) -> str:
+    box = ", ".join(map(str, named_region(turn.task.sample.question)))
+    return Thyme().write_round("I look at the region.", CODE.format(box=box), first=True)
+
+
+def _answer(turn: CompletionRequest) -> str:
+    return Thyme().write_answer("The crop shows the sign.", turn.task.sample.answer, first=False)
+
+
+def main() -> None:
+    """Makes what is missing."""
+    recipe = load_recipes()[FAMILY]
+    policy = policy_of(family_script(_crop, _answer), recipe, Path(__file__))
+    with Workspace.from_environment() as workspace:
+        for name, source in DATASETS.items():
+            partition = f"{source.name}-{name}"
+            intake(workspace, source, 0, partition)
+            ship_trajectories(workspace, recipe, policy, partition, dataset=StreetSignDataset)
+
+
+if __name__ == "__main__":
+    main()
