@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # dagster does not export the type of what `define_asset_job`
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 SAMPLES, SFT, RELEASED = "source_samples", "sft_trajectories", "released_trajectories"
-DATASETS, PIVOTS, TRAIN = "datasets", "pivot_dataset", "train"
+DATASETS, PIVOTS, TRAIN, STREET_SIGNS = "datasets", "pivot_dataset", "train", "street_sign_datasets"
 RL, RL_DATASET = "rl_prompts", "rl_dataset_all"
 ANNOTATION, RECORDED_ANNOTATIONS = annotation.JOB, "recorded_annotations"
 FINISHED_ANNOTATIONS = "finished_annotations"
@@ -103,7 +103,8 @@ def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
         PIVOTS: assets("pivots"),
         RL: groups(RL_GROUP),
         RL_DATASET: assets("rl_dataset"),
-        TRAIN: groups("train"),
+        STREET_SIGNS: assets("street_signs"),
+        TRAIN: groups("train") - assets("street_signs"),
         FLYWHEEL: groups(FLYWHEEL),
         ANNOTATION: assets(*rounds),
         FINISHED_ANNOTATIONS: assets(*rounds, "rl_dataset"),

@@ -28,7 +28,8 @@ _On = Annotated[
 
 
 def demo(
-    train: Annotated[bool, typer.Option(help="Train the tiny model on the datasets.")] = True, family: _Families = None
+    train: Annotated[bool, typer.Option(help="Train a tiny model to look at street signs, and evaluate it.")] = True,
+    family: _Families = None,
 ) -> None:
     """Run the full pipeline end to end on the bundled data: SFT trajectories, RL prompts, a trained checkpoint.
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow.parquet as pq
 
 from assets.graph.datasets import RL_DATASET, SFT_DATASET
 from assets.graph.resources import WorkspaceResource
@@ -18,7 +19,7 @@ from assets.graph.training_config import (
     sft_program,
     tiny_program,
 )
-from assets.launching import LauncherResource, launch, run_here
+from assets.launching import LauncherResource, Program, launch, run_here
 from pipelines.publishing.dataset_reader import dataset_files, dataset_folders
 from pipelines.publishing.rl_dataset import RL_PROMPTS
 from pipelines.storage.local_copy import share_folder
@@ -34,7 +35,21 @@ def _asset(**declared: Any) -> Decorator:
     return asset
 
 
-@_asset(kinds={"pytorch"}, deps=[SFT_DATASET])
+@_asset(kinds={"parquet"})
+def street_signs(workspace: WorkspaceResource) -> dg.MaterializeResult:
+    """What the demo's tiny model learns: the colour of a street sign in a region that the question names.
+
+    Trajectories of the family `crop` in few words, and held-out questions about other walls. `darkroom demo` trains
+    and evaluates on them; the product's datasets do not have them.
+    """
+    opened = workspace.open()
+    run_here(Program("pipelines.demo.street_sign_datasets", opened.local, ()))
+    folders = dataset_folders(opened.local_datasets("street_signs"))
+    n_rows = {folder.name: sum(pq.read_metadata(file).num_rows for file in dataset_files(folder)) for folder in folders}
+    return dg.MaterializeResult(metadata={"rows_out": sum(n_rows.values()), **n_rows})
+
+
+@_asset(kinds={"pytorch"}, deps=[SFT_DATASET, street_signs])
 def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.MaterializeResult:
     """The model that training starts from: yours, or a tiny random Qwen2.5-VL with a tokenizer trained on the dataset.
 
@@ -44,7 +59,8 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     opened = workspace.open()
     folder = Path(config.path) if config.path else opened.checkpoint(_TINY)
     if not config.path:
-        datasets = dataset_folders(opened.local_datasets("sft"))
+        named = [opened.local_datasets(name) for name in config.datasets]
+        datasets = named or dataset_folders(opened.local_datasets("sft"))
         run_here(tiny_program(folder, datasets, config))
     elif not (folder / "config.json").exists():
         raise dg.Failure(f"{folder} is no model: it has no config.json. Set `path` to a model's folder.")
@@ -53,7 +69,7 @@ def base_model(config: BaseModelConfig, workspace: WorkspaceResource) -> dg.Mate
     return dg.MaterializeResult(metadata={"folder": dg.MetadataValue.path(str(folder)), "tiny": not config.path})
 
 
-@_asset(kinds={"pytorch", "huggingface"}, deps=[SFT_DATASET, base_model])
+@_asset(kinds={"pytorch", "huggingface"}, deps=[SFT_DATASET, street_signs, base_model])
 def sft_checkpoint(
     context: dg.AssetExecutionContext, config: SftConfig, workspace: WorkspaceResource, launcher: LauncherResource
 ) -> dg.MaterializeResult:
@@ -65,8 +81,10 @@ def sft_checkpoint(
     `launcher` decides where it runs: this machine, several GPUs, Ray, Slurm, Kubernetes.
     """
     opened = workspace.open()
-    families = config.families or ([] if config.recipe else ["crop"])
-    datasets = [opened.local_datasets("sft", family) for family in families] or [opened.local_datasets("sft")]
+    families = config.families or ([] if config.recipe or config.datasets else ["crop"])
+    datasets = [opened.local_datasets("sft", family) for family in families]
+    datasets += [opened.local_datasets(name) for name in config.datasets]
+    datasets = datasets or [opened.local_datasets("sft")]
     program = sft_program(datasets, _base_model(opened), opened.checkpoint("sft"), config, tiny=_is_tiny(opened))
     return launch(context, program, launcher)
 
@@ -82,7 +100,8 @@ def grpo_checkpoint(
     share of the time; below are sample rollouts with code, images, reward and advantage.
     """
     opened = workspace.open()
-    dataset = opened.local_datasets(*(RL_PROMPTS if config.prompts == "rl" else ("sft", config.family)))
+    prompts = RL_PROMPTS if config.prompts == "rl" else ("sft", config.family)
+    dataset = opened.local_datasets(*((config.dataset,) if config.dataset else prompts))
     if not dataset.exists():
         raise dg.Failure(
             f"there is no {dataset}: materialise `{config.prompts}_dataset` first, or set "

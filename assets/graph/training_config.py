@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field
 
 from assets.launching import Program
-from assets.launching.launcher import Value
+from assets.launching.launcher import Value, flag_words
 from train.evaluation.settings import EvaluationSettings
 from train.finetuning.settings import SftSettings, recipe_names
 from train.rl.settings import GrpoSettings
@@ -40,6 +40,11 @@ class BaseModelConfig(dg.Config):
 
     path: str = Field(default="", description="Folder of a Qwen-VL model; empty: a tiny random one, built here.")
     seed: int = 0
+    datasets: list[str] = Field(
+        default=[],
+        description="Whose texts the tiny model's tokenizer knows, by folders below datasets/; none: all of sft/.",
+    )
+    flags: dict[str, str] = _flags("train.tiny", "spread: 0.1")
 
 
 class SftConfig(dg.Config):
@@ -54,6 +59,7 @@ class SftConfig(dg.Config):
         description="Which of datasets/sft/<family> to train on; none: crop, or with a recipe all, from which its "
         "phases take theirs.",
     )
+    datasets: list[str] = Field(default=[], description="Other datasets to train on, by their folders below datasets/.")
     epochs: float | None = _option(SftSettings, "epochs")
     batch_size: int | None = _option(SftSettings, "batch_size")
     learning_rate: float | None = _option(SftSettings, "learning_rate")
@@ -80,6 +86,7 @@ class GrpoConfig(dg.Config):
         default="rl", description="rl: the questions of `rl_dataset`; sft: those of the SFT dataset of `family`."
     )
     family: str = Field(default="crop", description="With prompts sft: which of datasets/sft/<family> is used.")
+    dataset: str = Field(default="", description="Another dataset with the questions, by its folder below datasets/.")
     max_steps: int | None = _option(GrpoSettings, "max_steps")
     generations: int | None = _option(GrpoSettings, "generations")
     learning_rate: float | None = _option(GrpoSettings, "learning_rate")
@@ -121,18 +128,22 @@ class EvaluationConfig(dg.Config):
 _TINY: Mapping[str, Mapping[str, Value]] = yaml.safe_load(
     Path(__file__).with_name("tiny_model.yaml").read_text(encoding="utf-8")
 )
+DEMO_SETTINGS: Mapping[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("demo_training.yaml").read_text(encoding="utf-8")
+)
+"""By asset: with which settings `darkroom demo` trains, as the launchpad takes them."""
 
 
 def tiny_program(folder: Path, datasets: list[Path], config: BaseModelConfig) -> Program:
     """Builds the tiny model, whose tokenizer knows the datasets."""
-    arguments = [str(folder), "--seed", str(config.seed)]
-    options = [word for dataset in datasets for word in ("--dataset", str(dataset))]
-    return Program("train.tiny", folder, (*arguments, *options))
+    options = _options(config, {"dataset": [str(dataset) for dataset in datasets]}, "path", "datasets")
+    words = [word for name, value in options.items() for word in flag_words(name, value)]
+    return Program("train.tiny", folder, (str(folder), *words))
 
 
 def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConfig, *, tiny: bool) -> Program:
     """``python -m train.sft``."""
-    options = _options(config, _TINY["train.sft"] if tiny and not config.recipe else {}, "families")
+    options = _options(config, _TINY["train.sft"] if tiny and not config.recipe else {}, "families", "datasets")
     # 0 stands for the recipe's value, not for none
     options |= {name: options[name] or None for name in ("lora", "max_pixels", "save_steps") if name in options}
     return Program.of("train.sft", output, {"dataset": [str(path) for path in datasets], "model": model, **options})
@@ -140,7 +151,7 @@ def sft_program(datasets: list[Path], model: Path, output: Path, config: SftConf
 
 def grpo_program(dataset: Path, model: Path, output: Path, config: GrpoConfig, *, tiny: bool) -> Program:
     """``python -m train.grpo``."""
-    options = _options(config, _TINY["train.grpo"] if tiny else {}, "family", "prompts", "method_fields")
+    options = _options(config, _TINY["train.grpo"] if tiny else {}, "family", "prompts", "dataset", "method_fields")
     fields = [f"method.{name}={value}" for name, value in config.method_fields.items()]
     return Program.of("train.grpo", output, {"dataset": dataset, "model": model, **options, "set": fields})
 

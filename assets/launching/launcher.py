@@ -78,7 +78,7 @@ class Program:
 
         None, False and "" omit a flag; True passes its name alone; a list repeats it for each value.
         """
-        words = [word for name, value in {**flags, "output": output}.items() for word in _words(name, value)]
+        words = [word for name, value in {**flags, "output": output}.items() for word in flag_words(name, value)]
         return cls(module, output, tuple(words))
 
     def command(self, python: str, *, n_processes: int = 1) -> list[str]:
@@ -102,7 +102,8 @@ class Program:
         return f"darkroom-{self.module.rpartition('.')[2]}"
 
 
-def _words(name: str, value: Value) -> list[str]:
+def flag_words(name: str, value: Value) -> list[str]:
+    """An option as words of a command line."""
     flag = f"--{name.replace('_', '-')}"
     if value is None or value is False or value == "":
         return []

@@ -24,10 +24,12 @@ from assets.definitions import (
     RL_DATASET,
     SAMPLES,
     SFT,
+    STREET_SIGNS,
     TRAIN,
 )
 from assets.graph.families import stage_key
 from assets.graph.resources import PolicyResource
+from assets.graph.training_config import DEMO_SETTINGS
 from assets.runs.instance import MaterializationFailed
 from assets.runs.jobs import Jobs, open_jobs
 from assets.runs.places import HERE, PlaceError
@@ -41,7 +43,7 @@ from pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
 from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from pipelines.publishing.sft_dataset import ASSET
 from pipelines.sources import SourceError
-from pipelines.sources.catalog import Catalog, Use
+from pipelines.sources.catalog import EMBEDDED, Catalog, Use
 from pipelines.storage.stage import report
 from pipelines.storage.tables import TableMissing
 from pipelines.storage.workspace import Workspace
@@ -87,7 +89,9 @@ def build_sft(
             if rl_source:
                 jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
                 _build_rl_stages(jobs, used["rl"])
-            if train:
+            if train and source == EMBEDDED:
+                _train_on_street_signs(jobs)
+            elif train:
                 _train(jobs, chosen)
 
 
@@ -257,6 +261,17 @@ def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
     # without RL prompts, as after `darkroom materialize`, GRPO takes the questions of the trajectories
     prompts = "rl" if rl_folder(jobs.workspace).exists() else "sft"
     jobs.run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
+
+
+def _train_on_street_signs(jobs: Jobs) -> None:
+    """The tiny model on the questions that it can learn; it is evaluated untrained, too."""
+    settings = dict(DEMO_SETTINGS)
+    base, trained = ["base_model", "evaluation"], ["sft_checkpoint", "grpo_checkpoint", "evaluation"]
+    untrained = settings | {"evaluation": {**settings["evaluation"], "checkpoint": "base"}}
+    jobs.run(STREET_SIGNS)
+    for names, chosen in ((base, untrained), (trained, settings)):
+        only = [dg.AssetKey(name) for name in names]
+        jobs.run(TRAIN, settings={name: chosen[name] for name in names}, only=only)
 
 
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:

@@ -2,9 +2,10 @@
 
     python -m pipelines.demo.street_sign_datasets
 
-They are written to ``datasets/street_signs/`` of DARKROOM_HOME: ``train`` and ``held_out``, of different walls. Their
-rows pass intake, the family ``crop`` and publishing like all rows. The trajectories have few words: a line that recurs
-is one token, and left to be learned are copying four numbers into code and telling five colours apart.
+They are written to ``datasets/street_signs/`` of DARKROOM_HOME: ``train`` for SFT, ``questions`` for GRPO and
+``held_out``, each of other walls. Their rows pass intake, the family ``crop`` and publishing like all rows. The
+trajectories have few words: a line that recurs is one token, and left to be learned are copying four numbers into code
+and telling five colours apart.
 """
 
 from pathlib import Path
@@ -24,7 +25,11 @@ from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
 
 FAMILY = "crop"
-DATASETS = {"train": StreetSigns(16, 1000, views=6), "held_out": StreetSigns(8, 6000)}
+DATASETS = {
+    "train": StreetSigns(16, 1000, views=6),
+    "questions": StreetSigns(4, 2000),
+    "held_out": StreetSigns(6, 6000),
+}
 """By folder: how many walls with three signs each, another seed for other walls, and pieces per sign."""
 CODE = """\
 from PIL import Image

@@ -42,7 +42,7 @@ def test_loading_imports_no_library_that_takes_long_and_collects_garbage_afterwa
 def test_every_asset_of_the_graph_is_there() -> None:
     stages = ("drafts", "runs", "verdicts", "trajectories", "rejects")
     family = {f"{family}/{stage}" for family in all_recipes() for stage in stages}
-    training = {"sft_dataset", "base_model", "sft_checkpoint", "grpo_checkpoint", "evaluation"}
+    training = {"sft_dataset", "street_signs", "base_model", "sft_checkpoint", "grpo_checkpoint", "evaluation"}
     annotation = {
         "annotation_pool",
         "pre_annotations",
