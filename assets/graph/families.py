@@ -141,6 +141,7 @@ def _stage(
         settings=_SETTINGS.get(stage),
         code_version=recipe.digest[:12],
         metadata={"recipe": dg.MetadataValue.path(str(recipe.file))},
+        place=STAGES.index(stage),
     )
 
 
@@ -177,4 +178,5 @@ def _rejects(recipe: Recipe, partitions: dg.PartitionsDefinition) -> dg.AssetsDe
         deps=[stage_key(recipe.family, stage) for stage in STAGES],
         group=recipe.family,
         partitions=partitions,
+        place=len(STAGES),
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 import yaml
+from dagster._core.storage.tags import PRIORITY_TAG
 from sqlalchemy.exc import OperationalError
 
 from assets.graph.automation import WHEN_ADDED
@@ -34,7 +35,8 @@ _N_REPEATS, _REPEAT_SECONDS = 20, 15.0
 """Of a stage whose database or store is away: five minutes and what it takes to notice."""
 Show = Callable[[str], None]
 Decorator = Callable[[Callable[..., dg.MaterializeResult]], dg.AssetsDefinition]
-_terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
+terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
+"""What shows the progress lines of this process's runs."""
 
 
 class StageRun(NamedTuple):
@@ -90,9 +92,13 @@ def stage_asset(
     settings: type[dg.Config] | None = None,
     code_version: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    place: int = 0,
 ) -> dg.AssetsDefinition:
     """The asset of one stage, whose rows are ``record``; ``perform`` materialises it with the launchpad's
-    ``settings``. Its last name is the tag ``darkroom/stage``, by which all families' runs or rejects are selected."""
+    ``settings``. Its last name is the tag ``darkroom/stage``, by which all families' runs or rejects are selected.
+
+    ``place``: of the stage in its family; in one run, a family is finished before the next one begins.
+    """
     # dagster takes the schema of a Config class here, its annotation lists other types only
     schema: Any = settings.to_config_schema() if settings else None
 
@@ -111,6 +117,7 @@ def stage_asset(
         automation_condition=WHEN_ADDED if deps else None,
         config_schema=schema,
         required_resource_keys={"workspace", *spec.roles},
+        op_tags={PRIORITY_TAG: str(place)},
         pool=spec.pool or ("endpoints" if spec.roles else None),
     )
     def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
@@ -184,11 +191,11 @@ def check_conservation(tables: Tables, key: TableKey, *, n_in: int) -> dg.AssetC
 @contextmanager
 def shown_by(show: Show) -> Iterator[None]:
     """Runs of this process send every progress line to ``show``, besides the log."""
-    token = _terminal.set(show)
+    token = terminal.set(show)
     try:
         yield
     finally:
-        _terminal.reset(token)
+        terminal.reset(token)
 
 
 def progress_lines(
@@ -197,7 +204,7 @@ def progress_lines(
     """Logs a line for every tenth of the rows, not more often than every other second, and at least every half minute
     while rows are finished. ``clock`` gives seconds."""
     pace, n_logged, logged_at = Pace(clock), 0, clock()
-    asset, show = context.asset_key.to_user_string(), _terminal.get()
+    asset, show = context.asset_key.to_user_string(), terminal.get()
 
     def progress(stand: StageProgress) -> None:
         nonlocal n_logged, logged_at

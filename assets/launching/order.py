@@ -19,6 +19,7 @@ from typing import Any
 import dagster as dg
 from dagster_pipes import PipesDefaultMessageWriter
 
+from assets.graph.stage_assets import terminal
 from assets.launching.jobs import LaunchError
 from train.runs.supervisor import SECONDS, JobDirectory
 
@@ -160,6 +161,8 @@ class StepLog:
             if message.get("kind") == _STEP:
                 step, n_steps = message["step"], message["n_steps"]
                 self._context.log.info(message["said"])
+                if (show := terminal.get()) is not None:
+                    show(message["said"])
                 values: dict[str, float] = message["metrics"]
                 if _is_observed(step, n_steps) or any(name.startswith("eval_") for name in values):
                     metrics = {name: dg.MetadataValue.float(float(value)) for name, value in values.items()}

@@ -13,9 +13,10 @@ from rich.status import Status
 
 from assets.runs.daemon import daemon
 from assets.runs.history import DATABASE_ERRORS, InstanceUnavailable
-from assets.runs.instance import MaterializationFailed, materialization_line, root_cause
+from assets.runs.instance import MaterializationFailed, root_cause
 from assets.runs.queue import QueuedRuns
 from assets.runs.worker import host_of
+from assets.terminal.run_lines import materialization_line
 
 _SECONDS, _AWAY_SECONDS = 2.0, 600.0
 _T = TypeVar("_T")

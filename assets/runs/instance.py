@@ -4,7 +4,6 @@ Runs go to the instance that the UI shows; the terminal gets a line per asset.
 """
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,9 +14,9 @@ import dagster as dg
 from rich.console import Console
 
 from assets.graph.partitions import update_partitions
-from assets.graph.stage_assets import shown_by
 from assets.runs.history import open_instance
 from assets.runs.worker import is_abandoned, worker_tags
+from assets.terminal.run_lines import OnAsset, RunLines
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.workspace import Workspace
@@ -30,8 +29,6 @@ _FORMER_SETTINGS = {
 """Digests of the files that Darkroom wrote before: without what notices and repeats lost runs, and without other
 places than this machine."""
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-_N_FINAL_METRICS = 3
-_COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
 
 
 class MaterializationFailed(UserError):
@@ -82,14 +79,16 @@ def materialize(
     partition: str | None = None,
     settings: Mapping[str, Any] | None = None,
     only: Sequence[dg.AssetKey] | None = None,
+    on_asset: OnAsset,
 ) -> None:
     """Runs ``job`` and prints a line per asset. ``settings``: config of the assets by op name; ``only``: a subset.
 
     Raises ``MaterializationFailed``.
     """
-    title = f"{job.name} {partition}" if partition else job.name
-    started, run_id = time.monotonic(), str(uuid4())
-    with console.status(f"{title} …") as status, shown_by(lambda line: status.update(f"{title} …  {line}")):
+    title, run_id = f"{job.name} {partition}" if partition else job.name, str(uuid4())
+    lines = RunLines(console, title, len(job.nodes) if only is None else len(only), on_asset)
+    instance.add_event_listener(run_id, lines.record)
+    with lines.live():
         run = job.execute_in_process(
             instance=instance,
             partition_key=partition,
@@ -99,32 +98,8 @@ def materialize(
             asset_selection=only,
             raise_on_error=False,
         )
-    console.print(f"[bold]{title}[/bold]  {time.monotonic() - started:.1f} s")
-    durations = {
-        event.step_key: event.step_success_data.duration_ms / 1000 for event in run.all_events if event.is_step_success
-    }
-    for event in run.get_asset_materialization_events():
-        materialization = event.step_materialization_data.materialization
-        console.print(
-            materialization_line(materialization, durations.get(event.step_key)), highlight=False, soft_wrap=True
-        )
     if not run.success:
         raise MaterializationFailed("\n".join(_failures(run)))
-
-
-def materialization_line(materialization: dg.AssetMaterialization, seconds: float | None) -> str:
-    """What the terminal shows of one asset: its counts, final metrics and duration."""
-    values = {name: value.value for name, value in materialization.metadata.items()}
-    counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
-    final_metrics = [
-        f"  {name.replace('_', ' ')} {value:.3g}"
-        for name, value in values.items()
-        if name.startswith("final_") and value is not None
-    ][:_N_FINAL_METRICS]
-    duration = f"  {seconds:.1f} s" if seconds is not None else ""
-    mark = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
-    asset = materialization.asset_key.to_user_string()
-    return f"  {asset:<34}{''.join(counts + final_metrics)}{duration}{mark}"
 
 
 def root_cause(failure: Any) -> str:

@@ -14,6 +14,7 @@ from assets.runs.history import open_instance
 from assets.runs.instance import close_abandoned_runs, materialize, prepare_dagster_home
 from assets.runs.places import HERE
 from assets.runs.queue import check_place
+from assets.terminal.first_trajectory import FirstTrajectory
 from pipelines.sources.catalog import Use
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
@@ -24,7 +25,7 @@ class Jobs:
 
     def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, place: str) -> None:
         self.console, self.workspace, self._instance, self.place = console, workspace, instance, place
-        self._definitions = definitions()
+        self._definitions, self._first = definitions(), FirstTrajectory(console, workspace)
 
     def run(
         self,
@@ -36,7 +37,15 @@ class Jobs:
     ) -> None:
         """Here. Raises ``MaterializationFailed``."""
         job = self._definitions.resolve_job_def(name)
-        materialize(job, self._instance, self.console, partition=partition, settings=settings, only=only)
+        materialize(
+            job,
+            self._instance,
+            self.console,
+            partition=partition,
+            settings=settings,
+            only=only,
+            on_asset=self._first.look,
+        )
 
     def run_elsewhere(self, name: str, partitions: Sequence[str], *, only: Sequence[dg.AssetKey] | None = None) -> None:
         """One run for each shard, at ``place``."""

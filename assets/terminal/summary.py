@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from assets.terminal.paths import relative
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Funnel, funnel_of
 from pipelines.generation.recipes import Recipe
@@ -227,7 +228,7 @@ def _evaluations(workspace: Workspace) -> Iterator[str]:
         figures = json.loads(path.read_text())["results"]["all"]
         right, n_questions = figures["accuracy"]["right"], figures["accuracy"]["n_questions"]
         tools = f"tools used in {figures['code']['tool_use']['mean']:.0%} of the rollouts"
-        yield f"Evaluation of {path.parent.name}   {right['mean']:.0%} of {n_questions} questions right, {tools}"
+        yield f"Evaluation of {path.parent.name:<5} {right['mean']:.0%} of {n_questions} questions right, {tools}"
 
 
 def _reports(workspace: Workspace, name: str) -> list[Place]:
@@ -247,14 +248,23 @@ def _outputs(workspace: Workspace, recipes: Sequence[Recipe], seconds: float | N
     datasets = [*(workspace.dataset("sft", recipe.family) for recipe in recipes), rl_folder(workspace)]
     checkpoints = [workspace.checkpoint("sft"), workspace.checkpoint("grpo")]
     lines = [
-        *(f"dataset      {folder}" for folder in datasets if folder.exists()),
-        *(f"checkpoint   {folder}" for folder in checkpoints if folder.exists()),
-        *(f"evaluation   {page}" for page in _reports(workspace, "report.html")),
-        f"everything   {workspace.home}",
+        *(f"dataset      {relative(folder)}" for folder in datasets if folder.exists()),
+        *(f"checkpoint   {relative(folder)}" for folder in checkpoints if folder.exists()),
+        *(f"evaluation   {relative(page)}" for page in _reports(workspace, "report.html")),
+        f"everything   {relative(workspace.home)}",
         "",
-        "darkroom ui             the asset graph, runs and previews in the browser",
-        "darkroom gallery        trajectories as an HTML page with images, filters and search",
-        "darkroom ingest --help  your own images and questions",
+        "Next:",
+        *(f"{number}. {step}" for number, step in enumerate(_next_steps(workspace), 1)),
     ]
     title = "Output" if seconds is None else f"Done in {seconds:.0f} s"
     return Panel(Group(*(Text(line, overflow="fold") for line in lines)), title=title, title_align="left", expand=False)
+
+
+def _next_steps(workspace: Workspace) -> Iterator[str]:
+    pages = _reports(workspace, "gallery.html")
+    if pages:
+        yield f"open {relative(pages[-1])}: what the trained model is asked, writes, sees and answers"
+    else:
+        yield "darkroom gallery all: trajectories as an HTML page with images, filters and search"
+    yield "make ui: the asset graph, runs and previews in the browser"
+    yield "darkroom ingest --help: your own images and questions"

@@ -109,6 +109,10 @@ class ImageStore:
         # checks open the image of a row five times and more, and rows about one image follow each other
         return _DECODED.get(ref.sha256, data, decode) if ref.width * ref.height <= _KEPT_PIXELS else decode(data)
 
+    def path(self, ref: ImageRef) -> str:
+        """Where the image's file lies in its file system."""
+        return self._path(ref.sha256)
+
     def _path(self, sha256: str) -> str:
         return f"{self._root}/{sha256[:2]}/{sha256}"
 

@@ -208,13 +208,14 @@ class Pace:
         rate = stand.n_done / seconds
         text = f"{stand.n_done:,} of {stand.n_rows:,} rows ({share:.0%}), {rate:,.1f} a second"
         if 0 < stand.n_done < stand.n_rows:
-            text += f", about {_duration((stand.n_rows - stand.n_done) / rate)} left"
+            text += f", about {duration((stand.n_rows - stand.n_done) / rate)} left"
         if stand.usd:
             text += f"; ${stand.usd:,.2f} so far, about ${stand.usd / share:,.2f} in all"
         return text
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """``40 s``, ``12 min``, ``3.5 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

@@ -1,0 +1,35 @@
+"""The first trajectory of a command, as soon as it is there: question, answer, and the path of what its code showed."""
+
+import dagster as dg
+from rich.console import Console
+from rich.text import Text
+
+from assets.terminal.paths import relative
+from pipelines.generation.stage import SAMPLES
+from pipelines.records import Sample, Trajectory
+from pipelines.storage.tables import TableKey
+from pipelines.storage.workspace import Workspace
+
+
+class FirstTrajectory:
+    """Prints a trajectory with an image of its own of the first table that has one, then no other."""
+
+    def __init__(self, console: Console, workspace: Workspace) -> None:
+        self._console, self._workspace, self._is_over = console, workspace, False
+
+    def look(self, materialization: dg.AssetMaterialization) -> None:
+        """``materialization``: of any asset."""
+        path, partition = materialization.asset_key.path, materialization.partition
+        if self._is_over or partition is None or path[-1] != "trajectories":
+            return
+        tables = self._workspace.tables
+        rows = tables.stream(TableKey(tuple(path), partition), Trajectory)
+        row = next((row for row in rows if row.rounds and row.rounds[-1].observation.images), None)
+        if row is None:
+            return
+        self._is_over = True
+        samples = tables.stream(TableKey(SAMPLES, partition), Sample)
+        question = next(sample.question for sample in samples if sample.sample_id == row.sample_id)
+        image = self._workspace.images.path(row.rounds[-1].observation.images[-1])
+        words = f"  the first trajectory: {' '.join(question.split())} → {row.answer}"
+        self._console.print(Text(f"{words}\n    its code showed {relative(image)}"), soft_wrap=True)

@@ -1,0 +1,101 @@
+"""What the terminal shows while a run goes on: a line for each finished asset, and where the run stands.
+
+A terminal shows where it stands in one line that changes; a file or a pipe gets a line every few seconds.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import dagster as dg
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from assets.graph.stage_assets import shown_by
+from pipelines.storage.stage import duration
+
+_SECONDS, _SECONDS_IN_A_FILE = 0.5, 5.0
+"""Between two looks at where the run stands."""
+_N_FINAL_METRICS = 3
+_COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
+OnAsset = Callable[[dg.AssetMaterialization], None]
+
+
+class RunLines:
+    """The lines of one run of ``n_assets``. ``on_asset`` is called after the line of each."""
+
+    def __init__(self, console: Console, title: str, n_assets: int, on_asset: OnAsset) -> None:
+        self._console, self._title, self._n_assets, self._on_asset = console, title, n_assets, on_asset
+        self._began, self._n_done, self._stage = time.monotonic(), 0, ""
+        self._open: dict[str | None, list[dg.AssetMaterialization]] = defaultdict(list)
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Prints as long as the run goes on; at its end also what a failed step has materialised."""
+        over = Event()
+        self._console.print(f"[bold]{self._title}[/bold]")
+        with self._console.status(self._stand()) as status, shown_by(self._show):
+            thread = Thread(target=self._tick, args=(status, over), daemon=True, name="terminal")
+            thread.start()
+            try:
+                yield
+            finally:
+                over.set()
+                thread.join()
+        for step in list(self._open):
+            self._print(step, None)
+
+    def record(self, entry: dg.EventLogEntry) -> None:
+        """Dagster calls it with every event of the run, in the run's thread."""
+        event = entry.dagster_event
+        if event is None:
+            return
+        if event.is_step_materialization:
+            self._open[event.step_key].append(event.step_materialization_data.materialization)
+        elif event.is_step_success:
+            self._n_done, self._stage = self._n_done + 1, ""
+            self._print(event.step_key, event.step_success_data.duration_ms / 1000)
+
+    def _print(self, step: str | None, seconds: float | None) -> None:
+        for materialization in self._open.pop(step, ()):
+            line = materialization_line(materialization, seconds)
+            self._console.print(line, highlight=False, soft_wrap=True)
+            self._on_asset(materialization)
+
+    def _show(self, line: str) -> None:
+        self._stage = line
+
+    def _tick(self, status: Status, over: Event) -> None:
+        is_terminal = self._console.is_terminal
+        while not over.wait(_SECONDS if is_terminal else _SECONDS_IN_A_FILE):
+            if is_terminal:
+                status.update(self._stand())
+            else:
+                self._console.print(Text("  … ") + self._stand(), soft_wrap=True)
+
+    def _stand(self) -> Text:
+        seconds = time.monotonic() - self._began
+        words = [f"{self._title}, {seconds:.0f} s"]
+        if self._n_assets > 1:
+            words.append(f"{self._n_done} of {self._n_assets} assets")
+        if 0 < self._n_done < self._n_assets:
+            words.append(f"about {duration(seconds / self._n_done * (self._n_assets - self._n_done))} left")
+        return Text(", ".join(words) + (f"; {self._stage}" if self._stage else ""))
+
+
+def materialization_line(materialization: dg.AssetMaterialization, seconds: float | None) -> str:
+    """What the terminal shows of one asset: its counts, final metrics and duration."""
+    values = {name: value.value for name, value in materialization.metadata.items()}
+    counts = [f"{values[name]:>6,} {label}" for name, label in _COUNTS if name in values]
+    final_metrics = [
+        f"  {name.replace('_', ' ')} {value:.3g}"
+        for name, value in values.items()
+        if name.startswith("final_") and value is not None
+    ][:_N_FINAL_METRICS]
+    took = f"  {seconds:.1f} s" if seconds is not None else ""
+    mark = "  [dim](unchanged)[/dim]" if values.get("reused") else ""
+    asset = materialization.asset_key.to_user_string()
+    return f"  {asset:<34}{''.join(counts + final_metrics)}{took}{mark}"
