@@ -1,10 +1,12 @@
 """The summary in the terminal: rows per stage, rejects with reasons, votes, training curves, cost, output folders."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import polars as pl
@@ -265,6 +267,11 @@ def _next_steps(workspace: Workspace) -> Iterator[str]:
     if pages:
         yield f"open {relative(pages[-1])}: what the trained model is asked, writes, sees and answers"
     else:
-        yield "darkroom gallery all: trajectories as an HTML page with images, filters and search"
-    yield "make ui: the asset graph, runs and previews in the browser"
-    yield "darkroom ingest --help: your own images and questions"
+        yield f"{_command()} gallery all: trajectories as an HTML page with images, filters and search"
+    yield f"{_command()} ui: the asset graph, runs and previews in the browser"
+    yield f"{_command()} ingest --help: your own images and questions"
+
+
+def _command() -> str:
+    """How the command is called from here."""
+    return "darkroom" if which("darkroom") else relative(Path(sys.executable).with_name("darkroom"))

@@ -52,11 +52,15 @@ def test_the_summary_says_what_happened(undisturbed: tuple[Path, str]) -> None:
         "SFT loss, epoch 1",
         "SFT loss, epoch 2",
         "GRPO",
+        "Evaluation of base",
         "Evaluation of grpo",
+        "the first trajectory: ",
+        str(home / "evaluations" / "grpo" / "gallery.html"),
         "darkroom ui",
         str(home / "datasets" / "sft" / "crop"),
     ):
         assert expected in said, expected
+    assert said.index("agentic_image/trajectories") < said.index("agentic_video/drafts"), "a family after the other"
 
 
 def test_the_dataset_is_read_without_darkroom(undisturbed: tuple[Path, str], tmp_path: Path) -> None:
@@ -81,6 +85,22 @@ def test_training_wrote_checkpoints_with_falling_loss(undisturbed: tuple[Path, s
     assert (home / "checkpoints" / "grpo" / "model.safetensors").exists()
     assert (home / "checkpoints" / "grpo" / "rollouts.html").exists()
     assert json.loads((home / "evaluations" / "grpo" / "report.json").read_text())["n_failed"] == 0
+
+
+def test_the_trained_model_looks_and_beats_the_untrained_on_held_out_questions(undisturbed: tuple[Path, str]) -> None:
+    home, _ = undisturbed
+    untrained, trained = (
+        json.loads((home / "evaluations" / name / "report.json").read_text())["results"]["all"]
+        for name in ("base", "grpo")
+    )
+    assert trained["accuracy"]["n_questions"] == untrained["accuracy"]["n_questions"] >= 30
+    assert trained["accuracy"]["right"]["mean"] > untrained["accuracy"]["right"]["mean"] + 0.2
+    assert trained["code"]["tool_use"]["mean"] > 0.9
+    assert trained["code"]["pass_rate"] > 0.9
+    for step in json.loads((home / "checkpoints" / "grpo" / "training.json").read_text())["steps"]:
+        assert step["reward"] > 0
+        assert step["executable_rate"] > 0
+    assert (home / "evaluations" / "grpo" / "gallery.html").exists()
 
 
 def test_a_second_run_does_no_finished_work_again(undisturbed: tuple[Path, str], root: Path) -> None:

@@ -24,12 +24,15 @@ import pytest
 import yaml
 
 from assets.graph.training_config import (
+    DEMO_SETTINGS,
+    BaseModelConfig,
     EvaluationConfig,
     GrpoConfig,
     SftConfig,
     evaluation_program,
     grpo_program,
     sft_program,
+    tiny_program,
 )
 from assets.launching import LauncherResource, Program, launch
 from assets.launching.handoff import HandedOverJob, kubernetes_manifest, slurm_script
@@ -113,6 +116,18 @@ def test_a_recipe_is_not_overridden_by_what_was_left_alone() -> None:
 def test_any_other_flag_can_be_given_by_name() -> None:
     found = flags(grpo_program(DATA, MODEL, HERE, GrpoConfig(flags={"beta": "0.01", "ats": "true"}), tiny=False))
     assert (found["--beta"], found["--ats"]) == (["0.01"], [])
+
+
+def test_the_demos_settings_stand_over_those_of_the_tiny_model() -> None:
+    base, sft = BaseModelConfig(**DEMO_SETTINGS["base_model"]), SftConfig(**DEMO_SETTINGS["sft_checkpoint"])
+    grpo, asked = GrpoConfig(**DEMO_SETTINGS["grpo_checkpoint"]), EvaluationConfig(**DEMO_SETTINGS["evaluation"])
+    built = tiny_program(HERE, [DATA], base)
+    assert built.arguments[0] == str(HERE)
+    assert built.arguments[1:] == ("--dataset", str(DATA), "--seed", "0", "--digits", "--spread", "0.1")
+    assert flags(sft_program([DATA], MODEL, HERE, sft, tiny=True))["--max-steps"] == ["300"]
+    rollouts = flags(grpo_program(DATA, MODEL, HERE, grpo, tiny=True))
+    assert (rollouts["--max-steps"], rollouts["--no-ats"]) == (["3"], [])
+    assert flags(evaluation_program([DATA], MODEL, HERE, asked, tiny=True))["--limit"] == ["48"]
 
 
 def test_fields_of_a_method_are_set_on_the_launchpad() -> None:
