@@ -89,9 +89,11 @@ def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: 
         run.run_id, of_type={DagsterEventType.ASSET_MATERIALIZATION, DagsterEventType.STEP_SUCCESS}
     )
     console.print(f"[bold]{run.job_name} {partition}[/bold]  {seconds}{where}{again}")
-    found = [event.dagster_event for event in events if event.dagster_event is not None]
-    durations = {event.step_key: event.step_success_data.duration_ms / 1000 for event in found if event.is_step_success}
-    for event in found:
+    logged = [event.dagster_event for event in events if event.dagster_event is not None]
+    durations = {
+        event.step_key: event.step_success_data.duration_ms / 1000 for event in logged if event.is_step_success
+    }
+    for event in logged:
         if event.is_step_materialization:
             line = materialization_line(event.step_materialization_data.materialization, durations.get(event.step_key))
             console.print(line, highlight=False, soft_wrap=True)
@@ -99,7 +101,7 @@ def _print(console: Console, instance: dg.DagsterInstance, partition: str, run: 
 
 def _reasons(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
     """Why it failed: the first error of each step; of a run that was lost, what was noticed."""
-    wanted = {DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
-    events = [log.dagster_event for log in instance.all_logs(run.run_id, of_type=wanted) if log.dagster_event]
+    endings = {DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
+    events = [log.dagster_event for log in instance.all_logs(run.run_id, of_type=endings) if log.dagster_event]
     steps = [f"{event.step_key}: {root_cause(event.step_failure_data)}" for event in events if event.is_step_failure]
     return steps or [event.message or "failed" for event in events if not event.is_step_failure]

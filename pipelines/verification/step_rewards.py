@@ -77,12 +77,12 @@ def _observed(rounds: Sequence[Round]) -> tuple[ImageRef, ...]:
     return tuple(image for turn in rounds for image in turn.observation.images)
 
 
-def _equal(case: Case, image: ImageRef, other: ImageRef) -> bool:
-    if image.sha256 == other.sha256:
+def _equal(case: Case, image: ImageRef, original: ImageRef) -> bool:
+    if image.sha256 == original.sha256:
         return True
-    if (image.width, image.height) != (other.width, other.height):
+    if (image.width, image.height) != (original.width, original.height):
         return False
-    pixels, before = (np.asarray(case.store.open(ref).convert("RGB"), np.int16) for ref in (image, other))
+    pixels, before = (np.asarray(case.store.open(ref).convert("RGB"), np.int16) for ref in (image, original))
     return bool(np.abs(pixels - before).max() <= _JPEG_LEVELS)
 
 

@@ -48,9 +48,9 @@ class OpenEnvSession:
         match message.type:
             case "reset":
                 await self.end()
-                asked = await self._reset(ResetRequest.model_validate({"row": 0, **message.data}))
-                self._episode, self._n_steps = asked["episode"], 0
-                return _observation(asked, None, done=False)
+                opening = await self._reset(ResetRequest.model_validate({"row": 0, **message.data}))
+                self._episode, self._n_steps = opening["episode"], 0
+                return _observation(opening, None, done=False)
             case "step":
                 if self._episode is None:
                     raise ServiceError("invalid_request", "no episode is open: reset first")

@@ -99,8 +99,8 @@ def _error(observation: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parts(text: str, images: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    shown = [{"type": "image", "image": f"attachment://{image['sha256'][:_ID_CHARS]}"} for image in images]
-    return [*shown, {"type": "text", "text": text}]
+    image_parts = [{"type": "image", "image": f"attachment://{image['sha256'][:_ID_CHARS]}"} for image in images]
+    return [*image_parts, {"type": "text", "text": text}]
 
 
 def _attachments(row: Row, store: ImageStore) -> dict[str, str]:

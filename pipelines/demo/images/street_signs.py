@@ -144,16 +144,16 @@ def named_regions(question: str, size: tuple[int, int] | None = None) -> list[Bo
 
 def named_sides(question: str) -> list[list[float]]:
     """The numbers of every region as the question has them. Raises ``ValueError`` for a question without one."""
-    found = _NAMED.findall(question)
-    if not found:
+    regions = _NAMED.findall(question)
+    if not regions:
         raise ValueError(f"no region in {question!r}")
-    return [[float(number) for number in numbers] for numbers in found]
+    return [[float(number) for number in numbers] for numbers in regions]
 
 
 def _piece(row: str, hung_sign: HungSign) -> SourceRow:
     part = _view(hung_sign, PIECE, Random(row))
-    named = ", ".join(map(str, _moved(hung_sign.region, part)))
-    question = f"What colour is the street sign in the region {named}?"
+    region = ", ".join(map(str, _moved(hung_sign.region, part)))
+    question = f"What colour is the street sign in the region {region}?"
     return _row(row, question, hung_sign, hung_sign.wall.crop(part), _moved(hung_sign.sign.box, part))
 
 
@@ -168,8 +168,8 @@ def _look(row: str, hung_sign: HungSign, part: Box, *, scale: int, is_far: bool)
     region, box = (
         Box(*(scale * side for side in _moved(place, part))) for place in (hung_sign.region, hung_sign.sign.box)
     )
-    named = ", ".join(_thousandths(side / whole) for side, whole in zip(region, image.size * 2, strict=True))
-    question = f"What colour is the street sign in the region {named}?"
+    words = ", ".join(_thousandths(side / whole) for side, whole in zip(region, image.size * 2, strict=True))
+    question = f"What colour is the street sign in the region {words}?"
     details = json.dumps({"drawing_helps": is_far})
     return _row(row, question, hung_sign, image, box, category="far" if is_far else "near", details=details)
 

@@ -103,9 +103,9 @@ def _json(answer: bytes, status: int) -> Any:
         if not beginning.startswith("<"):
             raise
         title = re.search(r"<title[^>]{0,100}>([^<]{0,200})", beginning, re.IGNORECASE)
-        named = f" ({' '.join(title[1].split())!r})" if title else ""
+        label = f" ({' '.join(title[1].split())!r})" if title else ""
         raise PolicyError(
-            f"HTTP {status} with a page of HTML{named} instead of a completion: set the URL of the API, which usually "
+            f"HTTP {status} with a page of HTML{label} instead of a completion: set the URL of the API, which usually "
             "ends with /v1, and check the proxy"
         ) from None
 

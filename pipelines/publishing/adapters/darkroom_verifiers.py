@@ -67,8 +67,8 @@ class DarkroomEnv(vf.Env[DarkroomEnvConfig]):
         """Raises ``ValueError`` for a broken rollout and for a method that compares groups."""
         config = self.taskset.config
         async with httpx.AsyncClient(base_url=config.url, headers=_headers(), timeout=None) as http:
-            asked = {"row": task.data.row, "mode": config.mode, "seed": secrets.randbelow(2**31)}
-            episode = await _request(http, "POST", "/episodes", asked)
+            opening = {"row": task.data.row, "mode": config.mode, "seed": secrets.randbelow(2**31)}
+            episode = await _request(http, "POST", "/episodes", opening)
             name = f"/episodes/{episode['episode']}"
             try:
                 trace, score = await _played(http, name, _asked(task, episode["messages"]), agents.player)

@@ -74,8 +74,8 @@ class DarkroomAgentLoop(AgentLoopBase):
     async def _played(
         self, info: Mapping[str, Any], seed: int, sampling_params: dict[str, Any]
     ) -> tuple[RolloutTokens, dict[str, Any]]:
-        asked = {"row": info["sample_id"], "mode": info.get("mode") or "free", "seed": seed}
-        episode = await _request("POST", "/episodes", asked)
+        opening = {"row": info["sample_id"], "mode": info.get("mode") or "free", "seed": seed}
+        episode = await _request("POST", "/episodes", opening)
         name = f"/episodes/{episode['episode']}"
         try:
             if episode["protocol"] != info["protocol"]:

@@ -77,8 +77,8 @@ class GalleryServer(ThreadingHTTPServer):
         lookup = self.index.lookup(int(number)) if number.isdecimal() and len(number) < 16 else None
         if lookup is None:
             return None
-        other = self.beside.of_sample(lookup.sample, lookup.family) if self.beside else None
-        return {"entries": [_drawn(self._entry(each)) for each in (lookup, other) if each is not None]}
+        beside = self.beside.of_sample(lookup.sample, lookup.family) if self.beside else None
+        return {"entries": [_drawn(self._entry(each)) for each in (lookup, beside) if each is not None]}
 
     def _entry(self, lookup: EntryPlace) -> Entry:
         if lookup.reject is None:

@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.audit.known_truth import KnownTruth
 from pipelines.publishing.cards import pivot_card
@@ -26,11 +24,12 @@ from pipelines.publishing.pivots.decisions import Measure, TrajectoryStep, decis
 from pipelines.publishing.pivots.rows import pivot_row
 from pipelines.publishing.row_selection import Selection
 from pipelines.publishing.sample_join import SampleJoin
+from pipelines.publishing.table_search import columns_of
 from pipelines.records import Sample, Trajectory
 from pipelines.records.digest import digest, key64
 from pipelines.records.pivots import Pivot
 from pipelines.selection.splits import Split
-from pipelines.storage.places import Place, readable
+from pipelines.storage.places import Place
 from pipelines.storage.row_streams import RowSpill
 from pipelines.storage.stage import StageReport, code_digest
 from pipelines.storage.tables import Mask, TableKey
@@ -102,15 +101,15 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
         with KnownTruth(self.workspace) as truth:
             measure = Measure(truth)
             pairs = ((decision, self._others(decision)) for decision in self._decisions())
-            for decision, made in map_in_threads(pairs, measure, n_threads=os.cpu_count() or 1):
-                if isinstance(made, Pivot):
-                    selection.add(made.pivot_id, duplicate="an earlier decision has the same prefix and goal")
-                    self._rows.append(self._spill.add(made))
+            for decision, measured in map_in_threads(pairs, measure, n_threads=os.cpu_count() or 1):
+                if isinstance(measured, Pivot):
+                    selection.add(measured.pivot_id, duplicate="an earlier decision has the same prefix and goal")
+                    self._rows.append(self._spill.add(measured))
                 else:
                     row_id = digest([decision.trajectory.trajectory_id, decision.step])
                     selection.add(row_id, duplicate="an earlier row is the same trajectory")
                     if selection.place(row_id) is not None:
-                        selection.drop(row_id, made.error, check=made.check)
+                        selection.drop(row_id, measured.error, check=measured.check)
                     self._rows.append(self._spill.add(decision))
         return selection
 
@@ -120,8 +119,8 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
                 yield position, self._spill.read(begin)
 
     def identify(self, row: Pivot | TrajectoryStep) -> Mapping[str, str]:
-        named = row if isinstance(row, Pivot) else row.trajectory
-        return {"family": named.family, "sample_id": named.sample_id, "trajectory_id": named.trajectory_id}
+        source = row if isinstance(row, Pivot) else row.trajectory
+        return {"family": source.family, "sample_id": source.sample_id, "trajectory_id": source.trajectory_id}
 
     def splits(self) -> InheritedSplits:
         """Those of the shipped files."""
@@ -130,8 +129,9 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
             for family in self.families
             for file in dataset_files(self.workspace.dataset("sft", family), split="validation")
         ]
-        columns = (pq.read_table(readable(file), columns=["sample_id"]) for file in files)
-        return InheritedSplits(frozenset(name for column in columns for name in column["sample_id"].to_pylist()))
+        return InheritedSplits(
+            frozenset(name for file in files for name in columns_of(file, "sample_id").collect()["sample_id"])
+        )
 
     def shipped(self) -> Iterator[tuple[Pivot, Sample]]:
         samples = SampleJoin(self.workspace.tables, self._sampled)
@@ -156,8 +156,8 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
         """Other actions after its prefix, of any family, each once."""
         actions = {decision.action: decision}
         for begin in self._by_prefix.get(key64(decision.prefix), ()):
-            other: TrajectoryStep = self._spill.read(begin)
-            actions.setdefault(other.action, other)
+            step: TrajectoryStep = self._spill.read(begin)
+            actions.setdefault(step.action, step)
         return list(actions.values())[1 : _MOST_OTHERS + 1]
 
     @cached_property

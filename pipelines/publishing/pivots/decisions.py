@@ -80,8 +80,8 @@ class Measure:
         check = self._judged(decision, goal)
         if not check.passed:
             return NoPivot(RowError(Reason.CHECK_FAILED, check.detail), goal)
-        flaws = ((other, self._flaw(other, decision, goal)) for other in others)
-        rejected = tuple(_rejected(other, flaw) for other, flaw in flaws if flaw)
+        flaws = ((step, self._flaw(step, decision, goal)) for step in others)
+        rejected = tuple(_rejected(step, flaw) for step, flaw in flaws if flaw)
         return _pivot(decision, goal, check.detail, sample, self._hint(decision), rejected)
 
     def _goal(self, decision: TrajectoryStep) -> Goal | None:
@@ -91,10 +91,10 @@ class Measure:
             return None
         return "answer" if decision.is_answer else code_goal(sample, row.images, self._hint(decision))
 
-    def _flaw(self, other: TrajectoryStep, decision: TrajectoryStep, goal: Goal) -> str:
+    def _flaw(self, step: TrajectoryStep, decision: TrajectoryStep, goal: Goal) -> str:
         """Why another action does not reach the goal; empty where it does, reaches one of its own, or none is known."""
-        check, own = judge_action(self._case(other, decision), goal, is_answer=other.is_answer), self._goal(other)
-        is_reached = own is None or (own != goal and self._judged(other, own).passed)
+        check, own = judge_action(self._case(step, decision), goal, is_answer=step.is_answer), self._goal(step)
+        is_reached = own is None or (own != goal and self._judged(step, own).passed)
         return "" if check.passed or is_reached else check.reason
 
     def _judged(self, decision: TrajectoryStep, goal: Goal) -> Check:
@@ -141,5 +141,5 @@ def _pivot(
     )
 
 
-def _rejected(other: TrajectoryStep, flaw: str) -> RejectedAction:
-    return RejectedAction(other.action, flaw, other.trajectory.family, other.trajectory.trajectory_id)
+def _rejected(step: TrajectoryStep, flaw: str) -> RejectedAction:
+    return RejectedAction(step.action, flaw, step.trajectory.family, step.trajectory.trajectory_id)

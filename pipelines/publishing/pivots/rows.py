@@ -93,9 +93,9 @@ class StepReward:
             return judge_action(case, goal, is_answer=not action.code)
         *_, output = self.execute({**self.row, "rounds": [*self.row["rounds"], {"code": action.code}]})
         observation, files = _observed(output)
-        taken = replace(prefix, rounds=(*prefix.rounds, Round(action.thought, action.code, observation)))
+        extended = replace(prefix, rounds=(*prefix.rounds, Round(action.thought, action.code, observation)))
         store = RowImages(files, self.case.store)
-        return judge_action(replace(self.case, trajectory=taken, store=store), goal, is_answer=False)
+        return judge_action(replace(self.case, trajectory=extended, store=store), goal, is_answer=False)
 
 
 def _observed(output: sandbox.Observation) -> tuple[Observation, dict[str, bytes]]:
