@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-import typer
 import yaml
 from typer.testing import CliRunner
 
+from pipelines.storage.command_errors import program_of
 from pipelines.verification.repetition import DARKROOM, PAPER
 from train.grpo import main
 from train.rl.methods import METHODS, named_method, settings_of
@@ -13,9 +13,7 @@ from train.rl.settings import MethodDefaults
 
 
 def printed(*arguments):
-    app = typer.Typer()
-    app.command()(main)
-    return CliRunner().invoke(app, [*arguments, "--print-config"])
+    return CliRunner().invoke(program_of(main), [*arguments, "--print-config"])
 
 
 @pytest.mark.parametrize("method", ["thyme", "pyvision", "codev", "adaptive", "figr"])

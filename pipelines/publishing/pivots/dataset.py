@@ -24,7 +24,6 @@ from pipelines.publishing.pivots.decisions import Measure, TrajectoryStep, decis
 from pipelines.publishing.pivots.rows import pivot_row
 from pipelines.publishing.row_selection import Selection
 from pipelines.publishing.sample_join import SampleJoin
-from pipelines.publishing.table_search import columns_of
 from pipelines.records import Sample, Trajectory
 from pipelines.records.digest import digest, key64
 from pipelines.records.pivots import Pivot
@@ -124,6 +123,8 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
 
     def splits(self) -> InheritedSplits:
         """Those of the shipped files."""
+        from pipelines.publishing.table_search import columns_of
+
         files = [
             file
             for family in self.families

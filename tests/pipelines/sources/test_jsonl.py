@@ -109,7 +109,12 @@ def test_blank_lines_are_nothing_but_are_counted(source):
 def test_marks_and_line_ends_of_other_systems_are_read(source, folder, lines):
     row = only(source(lines))
     assert row == SourceRow(
-        "questions.jsonl:1", ((folder / "sign.png").read_bytes(),), "Which colour?", "red", license="CC0-1.0"
+        "questions.jsonl:1",
+        ((folder / "sign.png").read_bytes(),),
+        "Which colour?",
+        "red",
+        license="CC0-1.0",
+        files=("sign.png",),
     )
 
 
