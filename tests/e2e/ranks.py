@@ -104,11 +104,10 @@ def forked(run, rank, n, port):
 
 
 def run_program(run):
-    import typer
+    from pipelines.storage.command_errors import program_of
 
     module = importlib.import_module(PROGRAMS[run["program"]])
-    program = typer.Typer(pretty_exceptions_enable=False)
-    program.command()(module.main)
+    program = program_of(module.main)
     try:
         program(run["words"], standalone_mode=True)
     except SystemExit as ended:

@@ -2,10 +2,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.storage.command_errors import program_of
 from tests.train.conftest import CROP, sign, sum_without_image
 from tests.train.scripted import FIRST_TURNS, SECOND_TURN, rollout_segments, scripted_step
 from train.grpo import main, reinforce
@@ -372,8 +372,7 @@ def test_what_is_not_given_is_the_papers():
 
 
 def test_the_program_writes_a_checkpoint_that_it_knows_again(dataset, tiny, tmp_path):
-    program = typer.Typer()
-    program.command()(main)
+    program = program_of(main)
     flags = ["--dataset", str(dataset), "--model", str(tiny), "--output", str(tmp_path / "out")]
     short = ["--max-steps", "1", "--max-tokens", "16"]
     first = CliRunner().invoke(program, [*flags, *short])

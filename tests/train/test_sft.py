@@ -4,10 +4,10 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.storage.command_errors import program_of
 from train.finetuning.settings import SftSettings
 from train.runs import TrainError
 from train.sft import finetune, main
@@ -25,9 +25,7 @@ SHORT = SftSettings(max_steps=2, batch_size=2, learning_rate=1e-2)
 
 
 def app():
-    program = typer.Typer()
-    program.command()(main)
-    return program
+    return program_of(main)
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,14 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from assets.cli import app
+from pipelines.storage.command_errors import program_of
 
 MODULES = ("train.sft", "train.grpo", "train.evaluate", "train.tiny")
 
 
 def apps() -> dict[str, typer.Typer]:
     """Every application with a help: `darkroom`, and the modules of `train` as `typer.run` starts them."""
-    single = {name: typer.Typer(add_completion=False) for name in MODULES}
-    for name, runner in single.items():
-        runner.command()(importlib.import_module(name).main)
-    return {"darkroom": app, **single}
+    return {"darkroom": app, **{name: program_of(importlib.import_module(name).main) for name in MODULES}}
 
 
 def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Command]]:

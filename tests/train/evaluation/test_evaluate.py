@@ -11,12 +11,12 @@ from zipfile import ZipFile
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-import typer
 from PIL import ImageDraw
 from typer.testing import CliRunner
 
 from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
 from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
+from pipelines.storage.command_errors import program_of
 from tests.object_store import object_store_server
 from tests.train.conftest import sign
 from tests.train.evaluation.conftest import TARGET, desert
@@ -300,9 +300,7 @@ def test_a_folder_with_other_things_in_it_is_not_replaced(settings, tmp_path):
 
 
 def app():
-    program = typer.Typer()
-    program.command()(main)
-    return program
+    return program_of(main)
 
 
 def test_help_teaches():

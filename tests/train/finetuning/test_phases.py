@@ -8,12 +8,12 @@ import sys
 from dataclasses import replace
 
 import pytest
-import typer
 import yaml
 from typer.testing import CliRunner
 
 from pipelines.generation.recipes import load_recipes
 from pipelines.publishing.parquet_shards import write_trajectories
+from pipelines.storage.command_errors import program_of
 from tests.train.conftest import sign, sum_without_image
 from train.finetuning.settings import (
     Phase,
@@ -54,9 +54,7 @@ def families(tmp_path_factory, store):
 
 
 def app():
-    program = typer.Typer()
-    program.command()(main)
-    return program
+    return program_of(main)
 
 
 def started(families, model, output, *flags):

@@ -9,6 +9,7 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
+from pipelines.storage.command_errors import program_of
 from train import evaluate, grpo, sft, tiny
 from train.runs.command_line import Flag, ProgramSettings, Values, config_option, takes_settings
 
@@ -24,8 +25,7 @@ def test_help_answers_before_the_heavy_libraries_are_loaded():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_flag_says_what_it_does(name):
-    program = typer.Typer()
-    program.command()(PROGRAMS[name].main)
+    program = program_of(PROGRAMS[name].main)
     command = typer.main.get_command(program)
     assert command.help
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
@@ -35,8 +35,7 @@ def test_every_flag_says_what_it_does(name):
 def test_the_help_names_every_method():
     from train.rl.methods import METHODS
 
-    program = typer.Typer()
-    program.command()(grpo.main)
+    program = program_of(grpo.main)
     helps = {option.name: option.help for option in typer.main.get_command(program).params}
     assert set(re.findall(r"\w+", helps["method"])) >= set(METHODS)
 
@@ -60,8 +59,7 @@ def run(tmp_path, *arguments):
     def main(settings: Annotated[Values, Speed], config: Annotated[Path | None, config_option("limit: 2")] = None):
         received.update(settings)
 
-    program = typer.Typer()
-    program.command()(main)
+    program = program_of(main)
     result = CliRunner().invoke(program, list(arguments), env={"COLUMNS": "200"})
     return result, received
 
@@ -91,8 +89,7 @@ def test_a_file_sets_options_and_the_command_line_takes_precedence(tmp_path):
 
 
 def test_the_tiny_model_is_built_once(signs, tmp_path):
-    program = typer.Typer()
-    program.command()(tiny.main)
+    program = program_of(tiny.main)
     flags = [str(tmp_path / "tiny"), "--dataset", str(signs)]
     assert "built" in CliRunner().invoke(program, flags).output
     assert "nothing to do" in CliRunner().invoke(program, flags).output
