@@ -19,6 +19,8 @@ from pipelines.storage.stage import duration
 
 _SECONDS, _SECONDS_IN_A_FILE = 0.5, 5.0
 """Between two looks at where the run stands."""
+_LEAST = 0.1
+"""Of the assets, finished before what is left is estimated: earlier, one long stage decides it."""
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
 OnAsset = Callable[[dg.AssetMaterialization], None]
@@ -81,7 +83,7 @@ class RunLines:
         words = [f"{self._title}, {seconds:.0f} s"]
         if self._n_assets > 1:
             words.append(f"{self._n_done} of {self._n_assets} assets")
-        if 0 < self._n_done < self._n_assets:
+        if _LEAST <= self._n_done / self._n_assets < 1:
             words.append(f"about {duration(seconds / self._n_done * (self._n_assets - self._n_done))} left")
         return Text(", ".join(words) + (f"; {self._stage}" if self._stage else ""))
 
