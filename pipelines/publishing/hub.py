@@ -74,7 +74,7 @@ class HubDataset:
 
         Raises ``HubError``.
         """
-        from httpx2 import HTTPError
+        from httpx2 import HTTPError, TransportError
         from huggingface_hub import HfApi
 
         hub = HfApi(library_name="darkroom-toolkit")
@@ -90,8 +90,10 @@ class HubDataset:
             )
         except (HTTPError, OSError, ValueError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise HubError(
-                f"{repository} was not published ({reason}): log in with `hf auth login`, or set HF_TOKEN to a token "
-                "that may write there"
-            ) from error
+            mend = "log in with `hf auth login`, or set HF_TOKEN to a token that may write there"
+            if isinstance(error, TransportError):
+                mend = f"check the network and HF_ENDPOINT ({hub.endpoint})"
+            elif isinstance(error, ValueError):
+                mend = "name it OWNER/NAME"
+            raise HubError(f"{repository} was not published ({reason}): {mend}") from error
         return str(commit.commit_url)

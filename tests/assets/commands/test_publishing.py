@@ -105,10 +105,19 @@ def test_an_incomplete_dataset_is_not_sent(hub: HubServer, dataset: Path) -> Non
     assert not hub.repositories
 
 
-@pytest.mark.parametrize("environment", [{"HF_TOKEN": "hf_wrong"}, {"HF_ENDPOINT": "http://127.0.0.1:1"}])
-def test_what_the_hub_does_not_take_is_one_line(hub: HubServer, dataset: Path, environment: dict[str, str]) -> None:
-    done = publish(hub, "crop", REPOSITORY, **environment)
+@pytest.mark.parametrize(
+    ("repository", "environment", "mend"),
+    [
+        (REPOSITORY, {"HF_TOKEN": "hf_wrong"}, "log in with `hf auth login`"),
+        (REPOSITORY, {"HF_ENDPOINT": "http://127.0.0.1:1"}, "check the network and HF_ENDPOINT (http://127.0.0.1:1)"),
+        ("no/such/name", {}, "name it OWNER/NAME"),
+    ],
+)
+def test_what_the_hub_does_not_take_is_one_line_that_names_the_mend(
+    hub: HubServer, dataset: Path, repository: str, environment: dict[str, str], mend: str
+) -> None:
+    done = publish(hub, "crop", repository, **environment)
     assert done.returncode == 1
     [line] = done.stderr.strip().splitlines()
-    assert line.startswith(f"error: {REPOSITORY} was not published (")
-    assert "hf auth login" in line
+    assert line.startswith(f"error: {repository} was not published (")
+    assert mend in line
