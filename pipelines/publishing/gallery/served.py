@@ -1,4 +1,7 @@
-"""The gallery of many rows: a page of this machine's own server, which draws a row when it is looked at."""
+"""The gallery of many rows: a page of this machine's own server, which draws a row when it is looked at.
+
+Of the standard library, so that looking at rows needs no extra.
+"""
 
 import json
 import secrets
@@ -16,11 +19,11 @@ from pipelines.publishing.gallery.index import EntryPlace, GalleryIndex
 from pipelines.publishing.gallery.shell import gallery_page
 from pipelines.publishing.html_page import data_url, embedded_json
 from pipelines.records import Reject, Sample, from_row
+from pipelines.services import LOOPBACK
 from pipelines.storage.images import ImageStore
 from pipelines.storage.places import place
 from sandbox.errors import UserError
 
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _COOKIE = "darkroom_gallery"
 
 
@@ -62,8 +65,7 @@ class GalleryServer(ThreadingHTTPServer):
 
     def rows(self, fields: Mapping[str, str]) -> dict[str, Any]:
         """A page of entries, without what they hold."""
-        number = fields.get("page", "0")
-        page = self.index.page(fields, int(number) if number.isdecimal() else 0, row=fields.get("row", ""))
+        page = self.index.page(fields, _number(fields.get("page", "")) or 0, row=fields.get("row", ""))
         return {
             "number": page.number,
             "n_pages": page.n_pages,
@@ -73,8 +75,8 @@ class GalleryServer(ThreadingHTTPServer):
 
     def row(self, fields: Mapping[str, str]) -> dict[str, Any] | None:
         """An entry and that of the other run, each with its images; None where there is none."""
-        number = fields.get("n", "")
-        lookup = self.index.lookup(int(number)) if number.isdecimal() and len(number) < 16 else None
+        number = _number(fields.get("n", ""))
+        lookup = None if number is None else self.index.lookup(number)
         if lookup is None:
             return None
         beside = self.beside.of_sample(lookup.sample, lookup.family) if self.beside else None
@@ -130,7 +132,7 @@ class _GalleryHandler(BaseHTTPRequestHandler):
     def _is_own_name(self) -> bool:
         """On this machine's own address it answers to no other name, under which a foreign page could reach it."""
         name = self.headers.get("host", "").rpartition(":")[0]
-        return self.server.host not in _LOOPBACK or name in _LOOPBACK
+        return self.server.host not in LOOPBACK or name in LOOPBACK
 
     def _is_let_in(self, fields: Mapping[str, str]) -> bool:
         if not self.server.token:
@@ -158,6 +160,11 @@ class _GalleryHandler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Nothing: the terminal is the user's."""
+
+
+def _number(text: str) -> int | None:
+    """A number of an address that SQLite can hold; None for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 16 else None
 
 
 def _drawn(entry: Entry) -> dict[str, Any]:

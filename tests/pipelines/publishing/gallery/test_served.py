@@ -124,6 +124,12 @@ def test_what_is_not_there_is_404(index: GalleryIndex, workspace: Workspace, pat
         urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}")
 
 
+@pytest.mark.parametrize("page", ["9" * 5000, "9" * 12, "x", "-1", ""])
+def test_a_page_that_there_is_not_is_the_nearest_one(index: GalleryIndex, workspace: Workspace, page: str) -> None:
+    with serving(index, workspace) as server:
+        assert asked(server, "/rows", page=page)["number"] == 0
+
+
 def test_under_another_name_the_server_answers_nothing(index: GalleryIndex, workspace: Workspace) -> None:
     with serving(index, workspace) as server:
         connection = HTTPConnection("127.0.0.1", server.server_port)
