@@ -83,7 +83,6 @@ bench: $(INSTALLED) ## Measure the sandbox against plain Python on this machine 
 	$(BIN)/python -m benchmarks.sandbox
 
 ui: $(INSTALLED) ## Start the Dagster UI on http://127.0.0.1:3000 (PORT=… for another port)
-	@echo "Dagster loads the asset graph, which takes a minute on a busy machine; then open http://127.0.0.1:$(PORT)"
 	$(BIN)/darkroom ui --port $(PORT)
 
 annotate: $(INSTALLED) ## Start Label Studio for human annotation (stop it: .venv/bin/darkroom annotate down)
