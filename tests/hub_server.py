@@ -12,10 +12,12 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import yaml
+
+from tests.json_endpoint import JsonHandler
 
 TOKEN = "hf_of_the_tests"
 
@@ -40,7 +42,7 @@ class HubServer(ThreadingHTTPServer):
         return {"HF_ENDPOINT": self.url, "HF_TOKEN": TOKEN, **offline}
 
 
-class _Requests(BaseHTTPRequestHandler):
+class _Requests(JsonHandler):
     server: HubServer
 
     def do_GET(self) -> None:
@@ -50,35 +52,35 @@ class _Requests(BaseHTTPRequestHandler):
             {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
             for name, data in files.items()
         ]
-        self._answer(entries if "/tree/" in self.path else {"id": repository, "sha": "0" * 40, "siblings": []})
+        self.reply(entries if "/tree/" in self.path else {"id": repository, "sha": "0" * 40, "siblings": []})
 
     def do_PUT(self) -> None:
         data = self._body()
         digest = self.path.rpartition("/")[2]
         assert hashlib.sha256(data).hexdigest() == digest
         self.server.objects[digest] = data
-        self._answer({})
+        self.reply({})
 
     def do_POST(self) -> None:
         body = self._body()
         if self.headers["Authorization"] != f"Bearer {TOKEN}":
-            self._answer({"error": "Invalid credentials"}, status=401)
+            self.reply({"error": "Invalid credentials"}, status=401)
         elif self.path == "/api/repos/create":
             self._create(json.loads(body))
         elif self.path == "/api/validate-yaml":
             yaml.safe_load(json.loads(body)["content"].split("---")[1])
-            self._answer({"errors": [], "warnings": []})
+            self.reply({"errors": [], "warnings": []})
         elif "/preupload/" in self.path:
-            self._answer({"files": [_upload_mode(file) for file in json.loads(body)["files"]]})
+            self.reply({"files": [_upload_mode(file) for file in json.loads(body)["files"]]})
         elif self.path.endswith("/objects/batch"):
-            self._answer({"transfer": "basic", "objects": [*map(self._transfer, json.loads(body)["objects"])]})
+            self.reply({"transfer": "basic", "objects": [*map(self._transfer, json.loads(body)["objects"])]})
         else:
             self._commit("/".join(self.path.split("/")[3:5]), [json.loads(line) for line in body.splitlines()])
 
     def _create(self, fields: dict[str, Any]) -> None:
         name = f"{fields['organization']}/{fields['name']}"
         self.server.repositories.setdefault(name, {})
-        self._answer({"url": f"{self.server.url}/datasets/{name}", "name": name, "id": name})
+        self.reply({"url": f"{self.server.url}/datasets/{name}", "name": name, "id": name})
 
     def _transfer(self, entry: dict[str, Any]) -> dict[str, Any]:
         return {**entry, "actions": {"upload": {"href": f"{self.server.url}/objects/{entry['oid']}"}}}
@@ -95,21 +97,10 @@ class _Requests(BaseHTTPRequestHandler):
                 del files[value["path"]]
         self.server.n_commits += 1
         commit = f"{self.server.url}/datasets/{repository}/commit/{self.server.n_commits:040}"
-        self._answer({"commitUrl": commit, "commitOid": f"{self.server.n_commits:040}"})
+        self.reply({"commitUrl": commit, "commitOid": f"{self.server.n_commits:040}"})
 
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers["Content-Length"]))
-
-    def _answer(self, body: Any, *, status: int = 200) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def _upload_mode(file: dict[str, Any]) -> dict[str, Any]:

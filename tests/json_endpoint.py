@@ -20,9 +20,9 @@ class JsonHandler(BaseHTTPRequestHandler):
     def answer(self, body: dict[str, Any]) -> Any:
         raise NotImplementedError
 
-    def reply(self, value: Any) -> None:
+    def reply(self, value: Any, *, status: int = 200) -> None:
         data = json.dumps(value).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

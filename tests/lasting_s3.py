@@ -45,7 +45,7 @@ class Logged:
 
 
 def _whole_lines(log: Path) -> list[bytes]:
-    """Without the part of a line that a kill left, which is taken out of the file."""
+    """Without the part of a line that a kill left, which is cut off."""
     written = log.read_bytes() if log.exists() else b""
     whole = written[: written.rfind(b"\n") + 1]
     log.write_bytes(whole)

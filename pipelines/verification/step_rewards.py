@@ -25,6 +25,9 @@ CHECKS: Mapping[Goal, tuple[MeasuredCheck, ...]] = {
     "answer": (answer_matches,),
 }
 
+_JPEG_LEVELS = 8
+"""Of 255, by which a pixel may differ where code saves what it was given as a JPEG."""
+
 
 def code_goal(sample: Sample, images: tuple[ImageRef, ...], hint: Mapping[str, Any]) -> Goal | None:
     """What code has to reach, by what the recipe did to the first image; None where no pixel decides it."""
@@ -84,7 +87,3 @@ def _equal(case: Case, image: ImageRef, original: ImageRef) -> bool:
         return False
     pixels, before = (np.asarray(case.store.open(ref).convert("RGB"), np.int16) for ref in (image, original))
     return bool(np.abs(pixels - before).max() <= _JPEG_LEVELS)
-
-
-_JPEG_LEVELS = 8
-"""Of 255, by which a pixel may differ where code saves what it was given as a JPEG."""
