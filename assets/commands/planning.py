@@ -45,6 +45,6 @@ def plan(
         fits = "fits" if total <= room else f"DOES NOT FIT into {room:.0f}"
         print_line(f"train/launch/{name}.yaml: {total:.1f} GiB per GPU, {fits} ({words})")
         print_line(
-            f"  a step on H100s: about {trained:.0f} s of training"
+            f"  a step on H100s: at least {trained:.0f} s of training"
             + (f" and {generated:.0f} s of generation (with vLLM several times less)" if is_grpo else "")
         )

@@ -10,6 +10,7 @@ from benchmarks.ablations.statistics import Paired, paired
 
 PAGE = "reproductions.md"
 PAPERS = {
+    "Learning proof": "proof",
     "Thyme": "thyme",
     "PyVision-RL": "pyvision",
     "CodeV": "codev",

@@ -123,7 +123,7 @@ def test_tables_have_measures_that_every_arm_has():
 
 def test_what_every_paper_leads_one_to_expect_is_compared():
     papers = {one.row.paper for one in EXPERIMENTS.values()}
-    assert papers == {"Thyme", "PyVision-RL", "CodeV", "Look Less, Reason More", "FIGR"}
+    assert papers == {"Learning proof", "Thyme", "PyVision-RL", "CodeV", "Look Less, Reason More", "FIGR"}
     assert all(one.comparisons for one in EXPERIMENTS.values())
 
 
@@ -188,7 +188,7 @@ def test_the_pages_tell_what_is_shown_and_lists_what_was_not_run():
     found = {name: numbered(one) for name, one in EXPERIMENTS.items()}
     found["figr_table_2"] = {arm.name: {} for arm in EXPERIMENTS["figr_table_2"].arms}
     pages = report.pages(found, EXPERIMENTS, {})
-    assert "grpo has more than sft of *right*: +10 points (by seed +10, +10, " in pages["reproductions_thyme.md"]
+    assert "grpo has more than sft of *right*: +10 points (by seed +10, +10, " in pages["reproductions_proof.md"]
     opposite = "**the opposite is shown:** last_round has less than masked of *code blocks per rollout*"
     assert opposite in pages["reproductions_thyme.md"]
     assert f"`{report.COMMAND} figr_table_2 OUT`" in pages[report.PAGE].partition("## Not run")[2]

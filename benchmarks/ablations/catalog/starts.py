@@ -7,6 +7,8 @@ TUNED = (0, 1, 2)
 FRESH = (101, 102, 103, 104, 105, 106, 107, 108)
 """Seeds that nothing was tuned on."""
 FEW = FRESH[:3]
+FURTHER = tuple(range(109, 123))
+"""Chosen, with how they are judged, before any of them was run."""
 
 
 TO_SEE = {"max_steps": 200}
