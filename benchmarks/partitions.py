@@ -5,8 +5,9 @@
 
 A source of so many shards, each with the tables of one family; the SFT partitions are registered and materialised in
 Dagster's storage (SQLite). CPU seconds of: the tables of `darkroom summary`, `darkroom explain`, the definitions' load,
-Dagster's partitions compared with the catalog's (the sensor's tick), and the asset's partition status as the UI asks
-for it, by GraphQL of the webserver's own application, the second time it is asked.
+Dagster's partitions compared with the catalog's (the sensor's tick), and what pages of the UI ask for, by GraphQL of
+the webserver's own application, the second time it is asked: an asset's partitions (`status`), all assets at once
+(`catalog`), a backfill of one family on all shards (`backfill`).
 """
 
 import argparse
@@ -30,8 +31,17 @@ from pipelines.storage.workspace import Workspace
 
 _RESULT = "CPU seconds: "
 _STATUS = """query Status($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
-  partitionStats { numMaterialized numPartitions }
-  assetPartitionStatuses { ... on DefaultPartitionStatuses { materializedPartitions } } } } }"""
+  partitionStats { numMaterialized numPartitions } partitionKeysByDimension { partitionKeys }
+  assetPartitionStatuses { ... on DefaultPartitionStatuses {
+    materializedPartitions failedPartitions unmaterializedPartitions } } } } }"""
+_CATALOG = """query Catalog { assetNodes(loadMaterializations: true) { id staleStatus
+  partitionStats { numMaterialized numMaterializing numFailed numPartitions }
+  assetMaterializations(limit: 1) { runId timestamp } } }"""
+_LAUNCH = """mutation Launch($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+_BACKFILL = """query Backfill($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill {
+  status numPartitions assetBackfillData { rootTargetedPartitions { partitionKeys }
+    assetBackfillStatuses { ... on AssetPartitionsStatusCounts { numPartitionsTargeted } } } } } }"""
 
 
 def main() -> None:
@@ -107,33 +117,87 @@ def _sensor(workspace: Workspace) -> Callable[[], Any]:
     return tick
 
 
+_Ask = Callable[[str, dict[str, Any]], Any]
+
+
 def _status(workspace: Workspace) -> Callable[[], Any]:
+    n_partitions = len(list(workspace.tables.root.glob(f"{FAMILY}/drafts/*[0-9].parquet")))
+
+    def act(ask: _Ask) -> None:
+        node = ask(_STATUS, {"key": {"path": [FAMILY, "drafts"]}})["assetNodeOrError"]
+        assert node["partitionStats"]["numMaterialized"] == n_partitions, node["partitionStats"]
+        assert len(node["assetPartitionStatuses"]["materializedPartitions"]) == n_partitions
+
+    return _asked_twice(act)
+
+
+def _catalog(_: Workspace) -> Callable[[], Any]:
+    return _asked_twice(lambda ask: ask(_CATALOG, {})["assetNodes"][0])
+
+
+def _backfill(_: Workspace) -> Callable[[], Any]:
+    import dagster as dg
+
+    from assets.graph.partitions import SHARDS_OF
+
+    ask = _webserver()
+    with dg.DagsterInstance.get() as instance:
+        shards = list(instance.get_dynamic_partitions(str(SHARDS_OF["sft"].name)))
+    assets = [{"path": [FAMILY, stage]} for stage in STAGES]
+    launched = ask(_LAUNCH, {"params": {"assetSelection": assets, "partitionNames": shards}})
+    backfill = launched["launchPartitionBackfill"]["backfillId"]
+
+    def act() -> None:
+        assert ask(_BACKFILL, {"id": backfill})["partitionBackfillOrError"]["numPartitions"] == len(shards)
+
+    act()
+    return act
+
+
+def _asked_twice(act: Callable[[_Ask], Any]) -> Callable[[], Any]:
+    ask = _webserver()
+    act(ask)
+    return lambda: act(ask)
+
+
+def _webserver() -> _Ask:
     import dagster as dg
     from dagster._core.workspace.context import WorkspaceProcessContext
     from dagster._core.workspace.load_target import ModuleTarget
     from dagster_webserver.app import create_app_from_workspace_process_context
     from starlette.testclient import TestClient
 
-    instance = dg.DagsterInstance.get()
     target = ModuleTarget(module_name="assets.definitions", attribute="defs", working_directory=None, location_name="a")
-    context = WorkspaceProcessContext(instance, target)
+    context = WorkspaceProcessContext(dg.DagsterInstance.get(), target)
     client = TestClient(create_app_from_workspace_process_context(context))
-    n_partitions = len(list(workspace.tables.root.glob(f"{FAMILY}/drafts/*[0-9].parquet")))
-
-    def ask() -> None:
-        asked = {"query": _STATUS, "variables": {"key": {"path": [FAMILY, "drafts"]}}}
-        node = client.post("/graphql", json=asked).json()["data"]["assetNodeOrError"]
-        assert node["partitionStats"]["numMaterialized"] == n_partitions, node["partitionStats"]
-        assert len(node["assetPartitionStatuses"]["materializedPartitions"]) == n_partitions
-
-    ask()
-    return ask
+    return lambda query, variables: client.post("/graphql", json={"query": query, "variables": variables}).json()[
+        "data"
+    ]
 
 
-MEASURED = {"summary": _summary, "explain": _explain, "definitions": _definitions, "sensor": _sensor, "status": _status}
+MEASURED = {
+    "summary": _summary,
+    "explain": _explain,
+    "definitions": _definitions,
+    "sensor": _sensor,
+    "status": _status,
+    "catalog": _catalog,
+    "backfill": _backfill,
+}
 
 
 def _make_home(home: Path, n_partitions: int) -> None:
+    make_source(home, n_partitions)
+    _write_tables(Tables(home / "tables"), n_partitions)
+    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}")
+    subprocess.run(
+        [sys.executable, "-c", f"from benchmarks.partitions import register; register({n_partitions})"],
+        check=True, env=os.environ | {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")},
+    )  # fmt: skip
+
+
+def make_source(home: Path, n_partitions: int) -> None:
+    """A source of so many shards, one question each, and an empty folder for Dagster."""
     questions = home / "questions.jsonl"
     questions.write_text("".join(f'{{"question": "What is {n}?", "answer": "{n}"}}\n' for n in range(n_partitions)))
     (home / "sources").mkdir()
@@ -141,13 +205,7 @@ def _make_home(home: Path, n_partitions: int) -> None:
     config = {"kind": "jsonl", "questions": str(questions), "path": str(home), "columns": columns}
     source = config | {"n_shards": n_partitions, "used_for": ["sft"]}
     (home / "sources" / "made.yaml").write_text(json.dumps(source))
-    _write_tables(Tables(home / "tables"), n_partitions)
     (home / "dagster").mkdir()
-    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}")
-    subprocess.run(
-        [sys.executable, "-c", f"from benchmarks.partitions import register; register({n_partitions})"],
-        check=True, env=os.environ | {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")},
-    )  # fmt: skip
 
 
 def _write_tables(tables: Tables, n_partitions: int) -> None:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 import dagster as dg
 from dagster._core.code_pointer import CodePointer
+from dagster._core.execution.api import create_execution_plan
 from dagster._core.origin import RepositoryPythonOrigin
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.snap import snapshot_from_execution_plan
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from assets.runs.places import KUBERNETES, TAG, PlacedRunLauncher, PlaceError, check_databases, kind_of
@@ -25,6 +29,8 @@ _PARTITION_TAG, _SELECTION_TAG = "dagster/partition", "darkroom/assets"
 _WILL_RETRY_TAG, _REPEATED_BY_TAG = "dagster/will_retry", "dagster/auto_retry_run_id"
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
+_STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS = 60_000, 3600, 20
+"""As Dagster's webserver has them, with more time for a statement."""
 
 
 class QueuedRuns:
@@ -37,14 +43,16 @@ class QueuedRuns:
     def submit(self, partitions: Sequence[str], only: Sequence[dg.AssetKey] | None = None) -> None:
         """Queues one run for each shard."""
         selection = digest(sorted(key.to_user_string() for key in only))[:16] if only else "all"
-        job = self._job.get_subset(asset_selection=set(only)) if only else self._job
         queued = self._queued(selection)
-        for partition in partitions:
-            run = queued.get(partition) or self._created(job, partition, only, selection)
-            if run.status == dg.DagsterRunStatus.NOT_STARTED:
-                # the queue needs no workspace: the daemon that launches the run has one
-                self._instance.submit_run(run.run_id, workspace=None)  # type: ignore[arg-type]
-            self._partitions[run.run_id] = partition
+        with _connected(self._instance) as instance:
+            create = self._creator(instance, only)
+            for partition in partitions:
+                tags = {_PARTITION_TAG: partition, TAG: self._place, _SELECTION_TAG: selection}
+                run = queued.get(partition) or create(tags=tags)
+                if run.status == dg.DagsterRunStatus.NOT_STARTED:
+                    # the queue needs no workspace: the daemon that launches the run has one
+                    instance.submit_run(run.run_id, workspace=None)  # type: ignore[arg-type]
+                self._partitions[run.run_id] = partition
 
     def ended(self) -> Iterator[tuple[str, dg.DagsterRun]]:
         """Shards with the run that ended them, as they end; a lost run that Dagster repeats has not.
@@ -86,15 +94,32 @@ class QueuedRuns:
         undecided = "true" if self._instance.run_retries_enabled else "false"
         return run.tags.get(_WILL_RETRY_TAG, undecided) == "true"
 
-    def _created(
-        self, job: dg.JobDefinition, partition: str, only: Sequence[dg.AssetKey] | None, selection: str
-    ) -> dg.DagsterRun:
-        return self._instance.create_run_for_job(
-            job,
-            tags={_PARTITION_TAG: partition, TAG: self._place, _SELECTION_TAG: selection},
-            asset_selection=frozenset(only) if only else None,
-            remote_job_origin=_location().get_job_origin(self._job.name),
-            job_code_origin=_code().get_job_origin(self._job.name),
+    def _creator(
+        self, instance: dg.DagsterInstance, only: Sequence[dg.AssetKey] | None
+    ) -> Callable[..., dg.DagsterRun]:
+        """Creates a run that has the ``tags``. All runs have one plan: it and its snapshots are made once."""
+        selected = frozenset(only) if only else None
+        job = self._job.get_subset(asset_selection=selected) if selected else self._job
+        plan = create_execution_plan(job, instance_ref=instance.get_ref())
+        return partial(
+            instance.create_run,
+            job_name=job.name,
+            run_id=None,
+            run_config=None,
+            status=None,
+            root_run_id=None,
+            parent_run_id=None,
+            step_keys_to_execute=plan.step_keys_to_execute,
+            execution_plan_snapshot=snapshot_from_execution_plan(plan, job.get_job_snapshot_id()),
+            job_snapshot=job.get_job_snapshot(),
+            parent_job_snapshot=job.get_parent_job_snapshot(),
+            asset_selection=selected,
+            asset_check_selection=None,
+            resolved_op_selection=None,
+            op_selection=None,
+            remote_job_origin=_location().get_job_origin(job.name),
+            job_code_origin=_code().get_job_origin(job.name),
+            asset_graph=job.asset_layer.asset_graph,
         )
 
     def _queued(self, selection: str) -> dict[str, dg.DagsterRun]:
@@ -102,6 +127,15 @@ class QueuedRuns:
         tags = {_SELECTION_TAG: selection, TAG: self._place}
         runs = self._instance.get_runs(dg.RunsFilter(job_name=self._job.name, statuses=_UNFINISHED, tags=tags))
         return {run.tags[_PARTITION_TAG]: run for run in runs if _PARTITION_TAG in run.tags}
+
+
+@contextmanager
+def _connected(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
+    """The same history, over connections that stay open: Dagster otherwise opens one for each statement, hundreds a
+    run. Not for long waits: a connection that was open when the database ended fails once."""
+    with dg.DagsterInstance.from_ref(instance.get_ref()) as connected:
+        connected.optimize_for_webserver(_STATEMENT_MILLISECONDS, _CONNECTION_SECONDS, _N_MORE_CONNECTIONS)
+        yield connected
 
 
 def check_place(instance: dg.DagsterInstance, place: str) -> None:

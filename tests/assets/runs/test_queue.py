@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import dagster as dg
 import pytest
+from dagster._core.events import DagsterEventType
 
 from assets.runs.places import TAG
 from assets.runs.queue import QueuedRuns
 
 SHARDS = ["signs-0000", "signs-0001", "signs-0002"]
+PLANNED = {DagsterEventType.ASSET_MATERIALIZATION_PLANNED, DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED}
 REPEAT = "00000000-0000-4000-8000-000000000001"
 
 
@@ -58,6 +60,25 @@ def test_each_shard_is_a_queued_run_at_the_place(queued: QueuedRuns, instance: d
     origins = {run.remote_job_origin.location_name for run in runs.values() if run.remote_job_origin}
     assert origins == {"darkroom"}
     assert (queued.n_open(), queued.n_running()) == (3, 0)
+
+
+def test_a_queued_run_is_the_one_that_dagster_creates(
+    queued: QueuedRuns, instance: dg.DagsterInstance, job: dg.JobDefinition
+) -> None:
+    run = runs_of(instance)[SHARDS[0]]
+    created = instance.create_run_for_job(
+        job,
+        tags=run.tags,
+        asset_selection=run.asset_selection,
+        remote_job_origin=run.remote_job_origin,
+        job_code_origin=run.job_code_origin,
+    )
+    assert created._replace(run_id=run.run_id) == run._replace(status=created.status)
+    assert planned_of(instance, created) == planned_of(instance, run) != []
+
+
+def planned_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[dg.DagsterEvent | None]:
+    return [log.dagster_event for log in instance.all_logs(run.run_id, of_type=PLANNED)]
 
 
 def test_a_command_that_is_run_again_waits_for_what_is_queued(
