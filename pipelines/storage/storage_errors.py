@@ -49,6 +49,8 @@ _NOT_LET_IN = (
     *("credential", "forbidden", "access denied", "unauthorized", "signature", "authenticat", "access key"),
     "anonymous caller",
 )
+_FULL = ("quotaexceeded", "quota exceeded", "insufficient storage", "storage is full", "free drive threshold")
+"""Of Ceph, MinIO and Google; Amazon's and Azure's own stores do not fill up."""
 DATABASES = frozenset({"sqlalchemy", "sqlite3", "psycopg", "alembic"})
 """Packages whose errors are a database's."""
 _DAMAGED = frozenset({"ArrowInvalid", "ComputeError"})
@@ -125,6 +127,8 @@ def _answer_of_store(where: str, error: Exception, reason: str, store: Store | N
         return None
     if "request time" in said:
         return StorageError(f"{where} refuses this machine's clock: {reason}. To do: set the clock (NTP)")
+    if any(words in said for words in _FULL):
+        return StorageError(f"{where} is full: {reason}. To do: free or enlarge the store, then run again")
     if isinstance(error, PermissionError) or any(words in said for words in _NOT_LET_IN):
         return _not_let_in(where, reason, store)
     network = f"check the network and {store.address}" if store else "check the network"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from pipelines.generation.stage import row_error
 from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, storage_errors
+from pipelines.storage.places import place
+from pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, StoreAway, storage_errors
+from tests.json_endpoint import endpoint
 
 
 @pytest.mark.parametrize(
@@ -68,6 +71,51 @@ def test_an_upload_to_a_bucket_that_is_gone_is_said():
     gone = pytest.raises(StorageError, match=r"^gs://b: its bucket does not exist\. Create it")
     with gone, storage_errors("gs://b", writes=True):
         raise FileNotFoundError("b/b/o")
+
+
+REFUSALS = {
+    "AccessDenied": ("Access Denied", r"does not let you in: .*check credentials and rights"),
+    "QuotaExceeded": ("", r"is full: .*QuotaExceeded.*\. To do: free or enlarge the store, then run again$"),
+    "XMinioStorageFull": (
+        "Storage backend has reached its minimum free drive threshold.",
+        r"is full: .* To do: free or enlarge the store, then run again$",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_store_that_refuses_writes_or_is_full_is_said(code, monkeypatch):
+    message, words = REFUSALS[code]
+
+    class Refuses(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # the client asks whether it may go on
+
+        def do_PUT(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with endpoint(Refuses) as address:
+        variables = {
+            "ENDPOINT_URL": address.removesuffix("/v1"),
+            "ACCESS_KEY_ID": "tests",
+            "SECRET_ACCESS_KEY": "tests",
+        }
+        for name, value in (variables | {"DEFAULT_REGION": "us-east-1"}).items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        place("s3://any/home").fs.clear_instance_cache()
+        file = place("s3://bucket/home/rows")
+        with pytest.raises(StorageError, match=rf"^s3://bucket/home/rows {words}") as raised:
+            write_whole(file, "rows")
+        file.fs.clear_instance_cache()
+    # a stage does not wait for it as for a store that is away
+    assert not isinstance(raised.value, StoreAway)
 
 
 def test_a_file_in_the_place_of_a_folder_is_said(tmp_path):
