@@ -2,23 +2,28 @@
 
     python -m benchmarks.partitions                # 500 and 5,000 partitions of one sample
     python -m benchmarks.partitions --partitions 100
+    python -m benchmarks.partitions --postgres --partitions 5000 --what definitions status catalog backfill
 
 A source of so many shards, each with the tables of one family; the SFT partitions are registered and materialised in
-Dagster's storage (SQLite). CPU seconds of: the tables of `darkroom summary`, `darkroom explain`, the definitions' load,
-Dagster's partitions compared with the catalog's (the sensor's tick), and what pages of the UI ask for, by GraphQL of
-the webserver's own application, the second time it is asked: an asset's partitions (`status`), all assets at once
-(`catalog`), a backfill of one family on all shards (`backfill`).
+Dagster's storage: SQLite, or a PostgreSQL that is started here (Debian's package). CPU seconds of: the tables of
+`darkroom summary`, `darkroom explain`, the definitions' load, Dagster's partitions compared with the catalog's (the
+sensor's tick), and what pages of the UI ask for, by GraphQL of the webserver's own application, the second time it is
+asked: an asset's partitions (`status`), all assets at once (`catalog`), a backfill of one family on all shards
+(`backfill`).
 """
 
 import argparse
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +31,13 @@ from benchmarks.publishing import FAMILY, made_sample, made_trajectory
 from pipelines.generation.engine import STAGES
 from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample, Trajectory, Usage, to_row
+from pipelines.sources.catalog import Catalog
 from pipelines.storage.tables import TableKey, Tables
 from pipelines.storage.workspace import Workspace
+from scripts.postgres import postgres
 
 _RESULT = "CPU seconds: "
+ALONE, TEAM = (Path(str(files("assets") / name)) for name in ("dagster.yaml", "dagster_team.yaml"))
 _STATUS = """query Status($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
   partitionStats { numMaterialized numPartitions } partitionKeysByDimension { partitionKeys }
   assetPartitionStatuses { ... on DefaultPartitionStatuses {
@@ -43,21 +51,31 @@ _BACKFILL = """query Backfill($id: String!) { partitionBackfillOrError(backfillI
   status numPartitions assetBackfillData { rootTargetedPartitions { partitionKeys }
     assetBackfillStatuses { ... on AssetPartitionsStatusCounts { numPartitionsTargeted } } } } } }"""
 
+_OF_TABLES = {"summary", "explain", "sensor"}
+"""What reads the tables; the others ask Dagster alone."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--partitions", type=int, nargs="+", default=[500, 5_000])
     parser.add_argument("--what", nargs="+", choices=MEASURED, default=list(MEASURED))
+    parser.add_argument("--postgres", action="store_true")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         print(f"{_RESULT}{measure(options.measure)}", flush=True)
         return
     for n_partitions in options.partitions:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, postgres("dagster") if options.postgres else nullcontext() as url:
             home = Path(folder)
-            _make_home(home, n_partitions)
-            environment = os.environ | {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")}
+            environment = os.environ | {"DARKROOM_HOME": folder, "DAGSTER_HOME": f"{folder}/dagster"}
+            if url:
+                environment["DAGSTER_POSTGRES_URL"] = url
+            make_source(home, n_partitions, TEAM if url else ALONE)
+            if _OF_TABLES & set(options.what):
+                _write_tables(Tables(home / "tables"), n_partitions)
+            register = [sys.executable, "-c", f"from benchmarks.partitions import register; register({n_partitions})"]
+            subprocess.run(register, check=True, env=environment)
             for what in options.what:
                 command = [sys.executable, "-m", "benchmarks.partitions", "--measure", what]
                 found = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
@@ -83,7 +101,6 @@ def _summary(workspace: Workspace) -> Callable[[], Any]:
 
     from assets.terminal.summary import print_summary
     from pipelines.generation.recipes import load_recipes
-    from pipelines.sources.catalog import Catalog
 
     recipes = list(load_recipes().values())
     console = Console(file=io.StringIO(), width=120)
@@ -121,7 +138,7 @@ _Ask = Callable[[str, dict[str, Any]], Any]
 
 
 def _status(workspace: Workspace) -> Callable[[], Any]:
-    n_partitions = len(list(workspace.tables.root.glob(f"{FAMILY}/drafts/*[0-9].parquet")))
+    n_partitions = Catalog(workspace.sources).configs()["made"].n_shards
 
     def act(ask: _Ask) -> None:
         node = ask(_STATUS, {"key": {"path": [FAMILY, "drafts"]}})["assetNodeOrError"]
@@ -170,9 +187,11 @@ def _webserver() -> _Ask:
     target = ModuleTarget(module_name="assets.definitions", attribute="defs", working_directory=None, location_name="a")
     context = WorkspaceProcessContext(dg.DagsterInstance.get(), target)
     client = TestClient(create_app_from_workspace_process_context(context))
-    return lambda query, variables: client.post("/graphql", json={"query": query, "variables": variables}).json()[
-        "data"
-    ]
+
+    def ask(query: str, variables: dict[str, Any]) -> Any:
+        return client.post("/graphql", json={"query": query, "variables": variables}).json()["data"]
+
+    return ask
 
 
 MEASURED = {
@@ -186,18 +205,8 @@ MEASURED = {
 }
 
 
-def _make_home(home: Path, n_partitions: int) -> None:
-    make_source(home, n_partitions)
-    _write_tables(Tables(home / "tables"), n_partitions)
-    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}")
-    subprocess.run(
-        [sys.executable, "-c", f"from benchmarks.partitions import register; register({n_partitions})"],
-        check=True, env=os.environ | {"DARKROOM_HOME": str(home), "DAGSTER_HOME": str(home / "dagster")},
-    )  # fmt: skip
-
-
-def make_source(home: Path, n_partitions: int) -> None:
-    """A source of so many shards, one question each, and an empty folder for Dagster."""
+def make_source(home: Path, n_partitions: int, dagster: Path) -> None:
+    """A source of so many shards, one question each, and Dagster's home with its configuration ``dagster``."""
     questions = home / "questions.jsonl"
     questions.write_text("".join(f'{{"question": "What is {n}?", "answer": "{n}"}}\n' for n in range(n_partitions)))
     (home / "sources").mkdir()
@@ -206,6 +215,7 @@ def make_source(home: Path, n_partitions: int) -> None:
     source = config | {"n_shards": n_partitions, "used_for": ["sft"]}
     (home / "sources" / "made.yaml").write_text(json.dumps(source))
     (home / "dagster").mkdir()
+    shutil.copy(dagster, home / "dagster" / "dagster.yaml")
 
 
 def _write_tables(tables: Tables, n_partitions: int) -> None:
@@ -225,6 +235,7 @@ def register(n_partitions: int) -> None:
     from assets.graph.partitions import update_partitions
 
     with Workspace.from_environment() as workspace, dg.DagsterInstance.get() as instance:
+        instance.optimize_for_webserver(60_000, 3600, 20)  # one connection for all events
         update_partitions(workspace, instance)
         for n in range(n_partitions):
             key = dg.AssetKey([FAMILY, "drafts"])

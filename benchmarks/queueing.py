@@ -11,11 +11,10 @@ import argparse
 import os
 import tempfile
 import time
-from importlib.resources import files
 from pathlib import Path
 
 from benchmarks.cpu import CpuClock, cpu_clock
-from benchmarks.partitions import make_source
+from benchmarks.partitions import TEAM, make_source
 from benchmarks.publishing import FAMILY
 from pipelines.generation.engine import STAGES
 from pipelines.storage.workspace import Workspace
@@ -28,9 +27,7 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=20)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, cpu_clock() as clock, postgres("dagster") as url:
-        home = Path(folder)
-        make_source(home, options.partitions)
-        (home / "dagster" / "dagster.yaml").write_bytes((files("assets") / "dagster_team.yaml").read_bytes())
+        make_source(Path(folder), options.partitions, TEAM)
         os.environ |= {"DARKROOM_HOME": folder, "DAGSTER_HOME": f"{folder}/dagster", "DAGSTER_POSTGRES_URL": url}
         _measure(clock, options.shards)
 
