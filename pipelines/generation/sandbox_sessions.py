@@ -24,6 +24,9 @@ from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.tracing import span
 
+_Inputs = tuple[tuple[ImageRef, ...], tuple[VideoRef, ...], tuple[str, ...]]
+"""Images, videos and what the prompt calls the images."""
+
 
 class Sandboxes:
     """Sessions of this process's pool, which starts when the first program has to be executed."""
@@ -33,6 +36,7 @@ class Sandboxes:
         self.limits = limits or sandbox.Limits()
         self.slots = asyncio.Semaphore(os.cpu_count() or 1)
         self.n_executed = 0
+        self._groups: dict[_Inputs, RecordedGroup] = {}
 
     @asynccontextmanager
     async def session(
@@ -49,9 +53,20 @@ class Sandboxes:
     async def group(
         self, images: Sequence[ImageRef], videos: Sequence[VideoRef] = (), *, names: Sequence[str] = ()
     ) -> AsyncIterator[RecordedGroup]:
-        """One prompt, for several rollouts: its images are decoded once, when the first program must be executed."""
-        async with AsyncExitStack() as resources:
-            yield RecordedGroup(self, tuple(images), tuple(videos), tuple(names), resources)
+        """One prompt, for several rollouts: its images are decoded once, when the first program must be executed.
+
+        Rows with the same images share the group while their rollouts overlap.
+        """
+        inputs = tuple(images), tuple(videos), tuple(names)
+        group = self._groups.setdefault(inputs, RecordedGroup(self, *inputs))
+        group.n_users += 1
+        try:
+            yield group
+        finally:
+            group.n_users -= 1
+            if not group.n_users:
+                del self._groups[inputs]
+                await group.close()
 
 
 class RecordedGroup:
@@ -63,10 +78,9 @@ class RecordedGroup:
         images: tuple[ImageRef, ...],
         videos: tuple[VideoRef, ...],
         names: tuple[str, ...],
-        resources: AsyncExitStack,
     ) -> None:
         self.sandboxes, self.images, self.videos, self.names = sandboxes, images, videos, names
-        self._resources = resources
+        self.n_users = 0
         self._opening = asyncio.Lock()
         self._group: sandbox.Group | None = None
 
@@ -78,15 +92,27 @@ class RecordedGroup:
 
     async def open(self, seed: int, resources: AsyncExitStack) -> sandbox.Session:
         """A session of the sandbox's, closed with ``resources``."""
+        group = await self._opened()
+        try:
+            session = await asyncio.to_thread(group.session, seed=seed)
+        except sandbox.SandboxClosed:  # the group's processes have ended: a new one, and no more
+            session = await asyncio.to_thread((await self._opened(instead_of=group)).session, seed=seed)
+        resources.push_async_callback(asyncio.to_thread, session.close)
+        return session
+
+    async def close(self) -> None:
+        """Ends all its sessions."""
+        if self._group is not None:
+            await asyncio.to_thread(self._group.close)
+
+    async def _opened(self, instead_of: sandbox.Group | None = None) -> sandbox.Group:
         async with self._opening:
-            if self._group is None:
+            if self._group is None or self._group is instead_of:
+                await self.close()
                 pool = await asyncio.to_thread(process_pool, self.sandboxes.limits)
                 images, videos = await asyncio.to_thread(self._inputs)
                 self._group = await asyncio.to_thread(pool.group, images=images, videos=videos, names=self.names)
-                self._resources.push_async_callback(asyncio.to_thread, self._group.close)
-        session = await asyncio.to_thread(self._group.session, seed=seed)
-        resources.push_async_callback(asyncio.to_thread, session.close)
-        return session
+            return self._group
 
     def _inputs(self) -> tuple[list[bytes], list[bytes]]:
         read = self.sandboxes.store.read
