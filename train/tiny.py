@@ -65,8 +65,8 @@ def build(
     0.1 it does.
     """
     corpus = [*_TINY["texts"], bundled_prompt("thyme").system, *texts]
-    size = (VOCABULARY, _TINY["text"]["hidden_size"], _TINY["text"]["num_hidden_layers"], LONGEST_SIDE)
-    recipe = digest([seed, split, spread, *size, arch, ARCHITECTURES[arch], corpus])
+    sizes = [VOCABULARY, LONGEST_SIDE, _TINY["vision"], _TINY["text"], _TINY["rope"], ARCHITECTURES[arch]]
+    recipe = digest([seed, split, spread, arch, sizes, corpus])
     marker = out / MARKER
     if marker.is_file() and json.loads(marker.read_text())["recipe"] == recipe:
         return False

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from transformers import AutoConfig
 
 from train.models.loading import load_processor
 from train.models.processor_files import STOCK, save_processor
@@ -40,3 +41,9 @@ def test_the_settings_of_videos_are_the_first_models(tiny, tmp_path, file):
         assert (videos["fps"], videos["size"]) == (3, VIDEOS["size"])
         assert videos["video_processor_type"] == "Qwen2VLVideoProcessor"
         assert read(folder, "preprocessor_config")["size"]["longest_edge"] == 784
+
+
+def test_the_heads_of_a_tiny_model_are_of_a_size_that_vllm_has_a_kernel_for(model):
+    text = AutoConfig.from_pretrained(model).get_text_config()
+    assert (getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads) == 32
+    assert 2 * sum(text.rope_parameters["mrope_section"]) == 32
