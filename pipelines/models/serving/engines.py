@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from pipelines.models.serving.processes import ServingError, VirtualEnvironment
 from pipelines.records.digest import digest
@@ -92,9 +92,15 @@ def _nvidia_smi_lists_one() -> bool:
 
 NO_GPU = (
     "vLLM needs an NVIDIA GPU, and this machine shows none (nothing in /dev/nvidia*, nothing listed by nvidia-smi). "
-    "Nothing was installed. Either serve a small model on the CPU: darkroom serve MODEL --engine transformers; or run "
-    "the server on a machine with a GPU and set DARKROOM_POLICY_URL to its http://HOST:PORT/v1"
+    "Nothing was installed. Either serve a small model on the CPU: darkroom serve MODEL --device cpu, or --engine "
+    "transformers; or run the server on a machine with a GPU and set DARKROOM_POLICY_URL to its http://HOST:PORT/v1"
 )
+Device = Literal["gpu", "cpu"]
+_ON_CPU = ("--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill")
+"""Most CPUs have no instructions for half precision; compiling takes a C++ compiler; and vLLM 0.32 dies of a prompt in
+chunks whose request has a seed ("CPU Generator does not use offset")."""
+_CPU_CACHE = {"VLLM_CPU_KVCACHE_SPACE": "1"}
+"""Gigabytes for the conversations under way; vLLM's default is most of the machine's memory."""
 OWN_FLAGS = ("--host", "--port", "--served-model-name", "--uds", "--api-key")
 """Set by the toolkit itself, and not accepted after ``--``."""
 
@@ -172,6 +178,7 @@ class VllmEngine(Engine):
     images: int = 32
     arguments: tuple[str, ...] = ()
     find_gpu: Callable[[], bool] = has_nvidia_gpu
+    device: Device = "gpu"
     name: ClassVar[str] = "vllm"
 
     @property
@@ -186,6 +193,7 @@ class VllmEngine(Engine):
             *("--limit-mm-per-prompt", json.dumps({"image": self.images, "video": 0})),
             "--enable-prefix-caching",
             *("--generation-config", "vllm"),
+            *(_ON_CPU if self.device == "cpu" else ()),
             *self.arguments,
         )
 
@@ -194,8 +202,8 @@ class VllmEngine(Engine):
         return self.installed.program
 
     def prepare(self) -> None:
-        """Checks for a GPU, then makes the environment unless it exists."""
-        if not self.find_gpu():
+        """Checks for the GPU, then makes the environment unless it exists."""
+        if self.device == "gpu" and not self.find_gpu():
             raise ServingError(NO_GPU)
         self.installed.ensure()
 
@@ -206,7 +214,8 @@ class VllmEngine(Engine):
 
     def environment(self, model: ServedModel) -> dict[str, str]:
         """With vLLM's virtual environment instead of ours; its programs (ninja) come first."""
-        return self.installed.activate(Engine.environment(self, model))
+        cache = _CPU_CACHE if self.device == "cpu" else {}
+        return self.installed.activate({**cache, **Engine.environment(self, model)})
 
 
 def refuse_own_flags(arguments: tuple[str, ...]) -> None:

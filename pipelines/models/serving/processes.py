@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -145,9 +144,6 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, os.WNOHANG)
 
 
-REQUIREMENT = "vllm==0.32.0"
-"""0.33.0 requires a certifi that not every mirror has yet. The registry's wheel and the registry's torch are both built
-for CUDA 13; uv's ``--torch-backend=auto`` would change only torch (vLLM issue 44335)."""
 MARKER = "darkroom-installed"
 OURS = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")
 
@@ -171,6 +167,11 @@ class VirtualEnvironment:
     def program(self) -> Path:
         """The executable it is made for."""
         return self.folder / "bin" / self.program_name
+
+    @property
+    def python(self) -> str:
+        """Its interpreter."""
+        return str(self.folder / "bin" / "python")
 
     @property
     def is_installed(self) -> bool:
@@ -200,11 +201,13 @@ class VirtualEnvironment:
             print(f"installing {self.requirements[0]} into {self.folder}: {self.size}, once", file=sys.stderr)
         else:
             log.unlink(missing_ok=True)
-        python = str(self.folder / "bin" / "python")
         shutil.rmtree(self.folder, ignore_errors=True)  # uv clears only what is a whole environment
         self._run(uv, "venv", *self.interpreter, str(self.folder), log=log)
-        self._run(uv, "pip", "install", "--python", python, *self.requirements, log=log)
+        self._fill(uv, log)
         (self.folder / MARKER).write_text(" ".join(self.requirements))
+
+    def _fill(self, uv: str, log: Path | None) -> None:
+        self._run(uv, "pip", "install", "--python", self.python, *self.requirements, log=log)
 
     def _run(self, *command: str, log: Path | None) -> None:
         # 2: stdout is for `eval`, uv's progress is not
@@ -222,13 +225,6 @@ class VirtualEnvironment:
                 f"could not install {self.requirements[0]} into {self.folder}: `{tool} …` failed, see {where}."
                 " The next start tries again; what was downloaded is kept in uv's cache"
             )
-
-
-def vllm_environment(folder: Path) -> VirtualEnvironment:
-    """vLLM's: our own Python if it has its C headers, which Triton needs; else one of uv's, which have them."""
-    has_headers = (Path(sysconfig.get_path("include")) / "Python.h").is_file()
-    python = ("--python", sys.executable) if has_headers else ("--managed-python", "--python", "3.12")
-    return VirtualEnvironment(folder, (REQUIREMENT,), "vllm", "several gigabytes", python)
 
 
 def _without_ours(environment: Mapping[str, str]) -> dict[str, str]:

@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.models.serving import ServedModel, ServerRegistry, VirtualEnvironment, VllmEngine, stop, vllm_environment
-from pipelines.models.serving.processes import MARKER, REQUIREMENT
+from pipelines.models.serving import (
+    ServedModel,
+    ServerRegistry,
+    VirtualEnvironment,
+    VllmEngine,
+    stop,
+    vllm_cpu_environment,
+    vllm_environment,
+)
+from pipelines.models.serving.processes import MARKER
 from pipelines.storage.workspace import Workspace
 
 MODEL = ServedModel("Qwen/Qwen3-VL-8B-Instruct")
@@ -25,10 +33,19 @@ def put_program(path: Path, text: str) -> None:
 @pytest.fixture
 def stand_in(workspace: Workspace) -> VirtualEnvironment:
     """An environment that says it is installed; its ``vllm`` is the stand-in."""
-    environment = vllm_environment(workspace.home / "environments" / "vllm")
+    return filled(vllm_environment(workspace.home / "environments" / "vllm"))
+
+
+@pytest.fixture
+def stand_in_cpu(workspace: Workspace) -> VirtualEnvironment:
+    """The same for a CPU."""
+    return filled(vllm_cpu_environment(workspace.home / "environments" / "vllm-cpu"))
+
+
+def filled(environment: VirtualEnvironment) -> VirtualEnvironment:
     script = Path(__file__).with_name("stand_in_vllm.py")
     put_program(environment.program, f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
-    (environment.folder / MARKER).write_text(REQUIREMENT)
+    (environment.folder / MARKER).write_text(" ".join(environment.requirements))
     return environment
 
 

@@ -47,6 +47,22 @@ def test_without_a_gpu_it_ends_with_one_paragraph_and_status_1(monkeypatch: pyte
     assert not (tmp_path / "home" / "environments").exists()
 
 
+def test_on_a_cpu_it_serves_without_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, stand_in_cpu: VirtualEnvironment, servers: ServerRegistry
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    said = runner.invoke(app, [MODEL.name, "--device", "cpu", "--detach"])
+    assert said.exit_code == 0, said.stderr
+    assert "export DARKROOM_POLICY=openai" in said.stdout
+    assert runner.invoke(app, [MODEL.name, "--device", "cpu", "--detach"]).stdout == said.stdout
+
+
+def test_a_device_is_for_vllm_only() -> None:
+    said = runner.invoke(app, [MODEL.name, "--engine", "transformers", "--device", "cpu"])
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert "--device is for vllm" in said.stderr
+
+
 def test_stdout_is_the_settings_and_nothing_else(
     gpu: None, stand_in: VirtualEnvironment, servers: ServerRegistry
 ) -> None:

