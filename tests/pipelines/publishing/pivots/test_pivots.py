@@ -9,10 +9,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.generation import engine
-from pipelines.generation.engine import Family
-from pipelines.generation.recipes import load_recipes
-from pipelines.models.policies import oracle_policy
 from pipelines.models.protocols import Thyme
 from pipelines.publishing.audit import audit
 from pipelines.publishing.dataset_reader import dataset_files, read_files
@@ -21,32 +17,19 @@ from pipelines.publishing.layouts.export_source import find_source
 from pipelines.publishing.layouts.exporter import export
 from pipelines.publishing.pivots.dataset import KEY, PivotDataset
 from pipelines.publishing.pivots.rows import StepReward, step_rewards
-from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import from_row
 from pipelines.records.pivots import Action, Pivot
 from pipelines.storage.workspace import Workspace
-from tests.conftest import SmallSource
+from tests.pipelines.publishing.pivots.shipped_pivots import FAMILIES, ship_pivots
 from tests.pipelines.publishing.shipping import PARTITION, edit_rows
 
-FAMILIES = ("crop", "error_correction")
 FILE = "/mnt/data/temp_processed_images/look.png"
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small source as two families, shipped, and its pivots."""
     home = tmp_path_factory.mktemp("pivots")
-    with Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
-        engine.intake(workspace, SmallSource(), 0, PARTITION)
-        for name in FAMILIES:
-            recipe = load_recipes()[name]
-            family = Family(workspace, recipe, PARTITION)
-            for stage in (family.draft, family.run):
-                stage(oracle_policy(name, revision=recipe.digest))
-            family.check()
-            family.keep()
-            SftDataset(workspace, recipe, [PARTITION], validation_share=0.5).publish()
-        PivotDataset(workspace, FAMILIES, [PARTITION]).publish()
+    ship_pivots(home)
     return home
 
 
