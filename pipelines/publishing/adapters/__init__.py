@@ -3,7 +3,12 @@
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-ADAPTERS = ("darkroom_verl.py", "darkroom_verl.yaml", "darkroom_verifiers.py")
+ADAPTERS = (
+    "darkroom_verl.py",
+    "darkroom_verl.yaml",
+    "darkroom_verifiers.py",
+    "darkroom_trl.py",
+)
 
 
 def adapter_files(*names: str) -> dict[str, str]:
