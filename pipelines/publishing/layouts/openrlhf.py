@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.publishing.adapters import adapter_files
 from pipelines.publishing.layouts.base import BYTES, MESSAGE, ExportRow, Layout, texts
 from pipelines.publishing.layouts.prompt_rows import ground_truth, without_videos
 from pipelines.publishing.layouts.turns import Unfit, Unrenderable
@@ -69,4 +70,10 @@ OPENRLHF_SFT = Layout(
     render=_texts,
     by_loss=True,
 )
-OPENRLHF_PROMPTS = replace(OPENRLHF_RL, of="prompts", render=_of_prompt, schema=PROMPTS_SCHEMA)
+OPENRLHF_PROMPTS = replace(
+    OPENRLHF_RL,
+    of="prompts",
+    render=_of_prompt,
+    schema=PROMPTS_SCHEMA,
+    extra_files=lambda facts: adapter_files("darkroom_openrlhf.py"),
+)
