@@ -8,6 +8,7 @@ ADAPTERS = (
     "darkroom_verl.yaml",
     "darkroom_verifiers.py",
     "darkroom_trl.py",
+    "darkroom_ms_swift.py",
     "darkroom_openrlhf.py",
 )
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.publishing.adapters import adapter_files
 from pipelines.publishing.layouts.base import MESSAGE, TEXT, Layout, sft_record
 from pipelines.publishing.layouts.prompt_rows import prompt_columns, prompt_record
 from pipelines.publishing.layouts.text import with_placeholders
@@ -69,4 +70,5 @@ MS_SWIFT_GRPO = Layout(
     schema=GRPO_SCHEMA,
     of="prompts",
     prompts_only=True,
+    extra_files=lambda facts: adapter_files("darkroom_ms_swift.py"),
 )
