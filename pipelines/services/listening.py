@@ -23,6 +23,8 @@ from sandbox.errors import UserError
 
 STOP_SECONDS = 15
 """So long requests that run may go on after the signal to stop."""
+KEEP_ALIVE_SECONDS = 75
+"""So long an idle connection stays open: longer than httpx keeps one, which would else send into a closing one."""
 
 
 def answer_errors(app: FastAPI) -> None:
@@ -91,7 +93,13 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
             f"cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}; choose another --port"
         ) from error
     with listening:
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=STOP_SECONDS)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=STOP_SECONDS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when all is answered
         with suppress(KeyboardInterrupt):
