@@ -1,10 +1,10 @@
 """Training assets: programs of ``train/`` in their own processes, here or on a cluster, with live metrics."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 
 from assets.graph.datasets import RL_DATASET, SFT_DATASET
 from assets.graph.resources import WorkspaceResource
@@ -20,22 +20,24 @@ from assets.graph.training_config import (
     tiny_program,
 )
 from assets.launching import LauncherResource, Program, launch, run_here
-from pipelines.publishing.dataset_reader import dataset_files, dataset_folders
+from pipelines.publishing.dataset_reader import dataset_files, dataset_folders, n_rows_of
 from pipelines.publishing.rl_dataset import RL_PROMPTS
 from pipelines.storage.local_copy import share_folder
 from pipelines.storage.workspace import Workspace
 
+GROUP = "train"
 _POINTER = "base_model.txt"
 _TINY = "tiny"
+HELD_OUT = "held_out_rows"
 _EVALUATED = ("sft/crop", "rl/prompts")
 
 
 def _asset(**declared: Any) -> Decorator:
-    asset: Decorator = dg.asset(group_name="train", owners=["team:research"], **declared)
+    asset: Decorator = dg.asset(owners=["team:research"], **{"group_name": GROUP, **declared})
     return asset
 
 
-@_asset(kinds={"parquet"})
+@_asset(group_name="demo", kinds={"parquet"})
 def street_signs(workspace: WorkspaceResource) -> dg.MaterializeResult:
     """What the demo's tiny model learns: the colour of a street sign in a region that the question names.
 
@@ -45,8 +47,9 @@ def street_signs(workspace: WorkspaceResource) -> dg.MaterializeResult:
     opened = workspace.open()
     run_here(Program("pipelines.demo.street_sign_datasets", opened.local, ()))
     folders = dataset_folders(opened.local_datasets("street_signs"))
-    n_rows = {folder.name: sum(pq.read_metadata(file).num_rows for file in dataset_files(folder)) for folder in folders}
-    return dg.MaterializeResult(metadata={"rows_out": sum(n_rows.values()), **n_rows})
+    n_rows = {folder.name: n_rows_of(dataset_files(folder)) for folder in folders}
+    n_all = sum(n_rows.values())
+    return dg.MaterializeResult(metadata={"dagster/row_count": n_all, "rows_out": n_all, **n_rows})
 
 
 @_asset(kinds={"pytorch"}, deps=[SFT_DATASET, street_signs])
@@ -112,31 +115,50 @@ def grpo_checkpoint(
     return launch(context, program, launcher)
 
 
-@_asset(kinds={"pytorch"}, deps=[SFT_DATASET, grpo_checkpoint])
+@_asset(
+    kinds={"pytorch"},
+    deps=[SFT_DATASET, grpo_checkpoint],
+    output_required=False,
+    check_specs=[
+        dg.AssetCheckSpec(
+            HELD_OUT,
+            asset="evaluation",
+            description="The datasets have rows in the split that is evaluated. Without any there is no evaluation.",
+        )
+    ],
+)
 def evaluation(
     context: dg.AssetExecutionContext,
     config: EvaluationConfig,
     workspace: WorkspaceResource,
     launcher: LauncherResource,
-) -> dg.MaterializeResult:
+) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
     """A checkpoint on held-out questions, with its tools: accuracy, use of code, and whether its images matter.
 
     Set `checkpoint` to compare stages (each has its own report), `benchmarks` for public benchmarks, `rollouts` for
     avg@k and pass@k, `controls` to measure whether the answer changes when the images are removed.
     """
     opened = workspace.open()
-    model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
-    output = opened.local / "evaluations" / config.checkpoint
-    datasets = [opened.local_datasets(name) for name in config.datasets or _EVALUATED]
-    if not config.datasets:
-        split = None if config.split == "all" else config.split
-        held_out = [folder for folder in datasets if dataset_files(folder, split=split)]
-        existing = [folder for folder in datasets if folder.exists()]
-        datasets = [] if config.benchmarks else held_out or existing
-    program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
-    result = launch(context, program, launcher)
-    share_folder(output, opened.evaluation(config.checkpoint))
-    return result
+    datasets = [opened.local_datasets(name) for name in config.datasets]
+    if not datasets and not config.benchmarks:
+        datasets = _held_out([opened.local_datasets(name) for name in _EVALUATED], config.split)
+    if datasets or config.benchmarks:
+        model = _base_model(opened) if config.checkpoint == "base" else opened.checkpoint(config.checkpoint)
+        output = opened.local / "evaluations" / config.checkpoint
+        program = evaluation_program(datasets, model, output, config, tiny=_is_tiny(opened))
+        result = launch(context, program, launcher)
+        share_folder(output, opened.evaluation(config.checkpoint))
+        yield result
+        yield dg.AssetCheckResult(passed=True)
+    else:
+        words = f"not evaluated: no row of {' or '.join(_EVALUATED)} is in the split {config.split}"
+        mend = "set `split: all`, or ship the datasets with a larger `validation_share`"
+        yield dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description=f"{words}; {mend}")
+
+
+def _held_out(folders: Sequence[Path], split: str) -> list[Path]:
+    """Those with rows in the split."""
+    return [folder for folder in folders if n_rows_of(dataset_files(folder, split=None if split == "all" else split))]
 
 
 def _base_model(opened: Workspace) -> Path:

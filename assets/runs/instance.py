@@ -118,6 +118,6 @@ def _failures(run: dg.ExecuteInProcessResult) -> list[str]:
         f"check {check.check_name} of {check.asset_key.to_user_string()} failed: "
         + ", ".join(f"{name} {value.value}" for name, value in check.metadata.items())
         for check in run.get_asset_check_evaluations()
-        if not check.passed
+        if not check.passed and check.severity == dg.AssetCheckSeverity.ERROR
     ]
     return checks + steps or ["the run failed; see it in the UI"]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import dagster as dg
+from dagster._core.events import DagsterEventType
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
@@ -57,6 +58,8 @@ class RunLines:
             return
         if event.is_step_materialization:
             self._open[event.step_key].append(event.step_materialization_data.materialization)
+        elif event.event_type == DagsterEventType.ASSET_CHECK_EVALUATION:
+            self._print_warning(event.asset_check_evaluation_data)
         elif event.is_step_success:
             self._n_done, self._stage = self._n_done + 1, ""
             self._print(event.step_key, event.step_success_data.duration_ms / 1000)
@@ -66,6 +69,12 @@ class RunLines:
             line = materialization_line(materialization, seconds)
             self._console.print(line, highlight=False, soft_wrap=True)
             self._on_asset(materialization)
+
+    def _print_warning(self, check: dg.AssetCheckEvaluation) -> None:
+        """What a check says that stops nothing; what fails the run is among its failures."""
+        if not check.passed and check.severity == dg.AssetCheckSeverity.WARN:
+            line = f"  {check.asset_key.to_user_string():<34}{check.description or check.check_name}"
+            self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def _show(self, line: str) -> None:
         self._stage = line

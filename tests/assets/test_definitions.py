@@ -66,7 +66,7 @@ def test_every_asset_is_described_grouped_and_owned() -> None:
 
 def test_every_family_is_a_group_that_the_graph_can_close() -> None:
     groups = {spec.group_name for spec in definitions().resolve_all_asset_specs()}
-    assert groups == {"source", "datasets", "annotation", "train", "rl", "flywheel"} | set(all_recipes())
+    assert groups == {"source", "datasets", "annotation", "train", "rl", "flywheel", "demo"} | set(all_recipes())
 
 
 def test_every_stage_has_a_blocking_conservation_check() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -52,6 +53,15 @@ def second() -> None:
 @dg.asset(deps=[first])
 def failing() -> None:
     raise ValueError("no such thing")
+
+
+@dg.asset(output_required=False, check_specs=[dg.AssetCheckSpec("has_rows", asset="skipping")])
+def skipping() -> Iterator[dg.AssetCheckResult]:
+    yield dg.AssetCheckResult(passed=False, severity=dg.AssetCheckSeverity.WARN, description="no [row]")
+
+
+def test_a_check_that_stops_nothing_is_a_line() -> None:
+    assert printed(skipping).splitlines() == ["both", f"  {'skipping':<34}no [row]"]
 
 
 def test_a_file_gets_finished_assets_and_what_is_left_while_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
