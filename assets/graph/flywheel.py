@@ -162,7 +162,7 @@ def student_of(workspace: Workspace, turn: str, configured: PolicyResource) -> P
     before = f"turn-{number - 1}"
     folder = checkpoint_of(workspace, before)
     if not (folder / "config.json").exists():
-        raise dg.Failure(f"{before} has no checkpoint yet: dg launch --job {GROUP} --partition {before}")
+        raise dg.Failure(f"{before} has no checkpoint yet: run the job {GROUP} for {before} first (darkroom ui, Jobs)")
     return configured.model_copy(update={"model": str(folder)})
 
 

@@ -171,10 +171,8 @@ class Shard:
         samples = self.samples()
         rows: list[Any] = self.workspace.tables.read(self.key(asset), kind)
         if any(row.sample_id not in samples for row in rows):
-            group = asset.partition("/")[0] if "/" in asset else "rl"
             raise TableStale(
-                f"{self.key(asset)} was made from other samples than there are now; run: dg launch --assets "
-                f"group:{group} --partition {self.partition}"
+                f"{self.key(asset)} was made from other samples than there are now; run: {self.key(asset).command}"
             )
         return [(samples[row.sample_id], row) for row in rows]
 

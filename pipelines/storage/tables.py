@@ -11,6 +11,7 @@ the same time the last one's table counts, with its own rejects; an earlier tabl
 
 import json
 import os
+import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,6 +63,17 @@ class TableKey:
 
     def __str__(self) -> str:
         return f"{'/'.join(self.asset)} [{self.partition}]"
+
+    @property
+    def command(self) -> str:
+        """What makes it: a stage's table is made with all of its source."""
+        source = re.fullmatch(r"(.+)-\d{4}", self.partition)
+        if source is None:
+            return f"darkroom ui, and materialise {self.asset[0]} there"
+        if len(self.asset) > 1:
+            return f"darkroom materialize {source[1]} --family {self.asset[0]}"
+        build, rl = f"darkroom materialize {source[1]}", f"darkroom rl {source[1]}"
+        return f"{build} (for RL: {rl})" if self.asset == ("samples",) else rl
 
 
 class Tables:
@@ -266,7 +278,4 @@ class Tables:
 
 
 def _missing(key: TableKey) -> TableMissing:
-    asset = "/".join(key.asset)
-    # samples have other partitions than what is made of them: a launch has either
-    selection = asset if asset == "samples" else f"+key:{asset} and not key:samples"
-    return TableMissing(f"{key} is not materialised. Run: dg launch --assets '{selection}' --partition {key.partition}")
+    return TableMissing(f"{key} is not materialised. Run: {key.command}")

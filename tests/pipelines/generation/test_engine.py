@@ -174,7 +174,7 @@ def test_another_workspace_gives_the_same_bytes(family: Family, recipe: Recipe, 
 
 
 def test_a_stage_without_its_input_names_the_command_that_makes_it(workspace: Workspace, recipe: Recipe) -> None:
-    with pytest.raises(TableMissing, match="dg launch --assets"):
+    with pytest.raises(TableMissing, match="Run: darkroom materialize nowhere"):
         Family(workspace, recipe, "nowhere-0000").draft(oracle(recipe))
 
 
@@ -364,7 +364,7 @@ def test_a_stage_made_from_samples_that_are_gone_says_what_to_run(family: Family
     family.draft(oracle(family.recipe))
     fewer = dataclasses.replace(small_source, n_rows=3, fingerprint="fewer")
     engine.intake(family.workspace, fewer, 0, PARTITION)
-    with pytest.raises(TableStale, match=f"dg launch --assets group:crop --partition {PARTITION}"):
+    with pytest.raises(TableStale, match=r"run: darkroom materialize small --family crop$"):
         family.run(oracle(family.recipe))
 
 

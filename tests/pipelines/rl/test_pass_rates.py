@@ -138,5 +138,5 @@ def test_what_grading_by_a_judge_costs_is_part_of_a_row(workspace):
 
 def test_a_shard_whose_samples_were_replaced_says_what_to_run(checked):
     checked.workspace.tables.write(checked.samples_key, Sample, [], [], inputs="", facts={"n_retryable": 0})
-    with pytest.raises(TableStale, match="dg launch --assets group:rl --partition questions-0000"):
+    with pytest.raises(TableStale, match=r"run: darkroom rl questions$"):
         checked.materialize(PassRates(student=student({})))

@@ -52,9 +52,21 @@ def write(tables, rows, rejects, inputs="inputs", facts=None):
     ],
 )
 def test_a_missing_table_names_the_command_that_makes_it(tables, read):
-    selection = r"'\+key:crop/drafts and not key:samples'"
-    with pytest.raises(TableMissing, match=rf"dg launch --assets {selection} --partition streets-0003"):
+    with pytest.raises(TableMissing, match=r"Run: darkroom materialize streets --family crop$"):
         read(tables)
+
+
+@pytest.mark.parametrize(
+    ("asset", "partition", "command"),
+    [
+        (("samples",), "my_streets-0003", "darkroom materialize my_streets (for RL: darkroom rl my_streets)"),
+        (("pass_rates",), "streets-0003", "darkroom rl streets"),
+        (("pivots",), "all", "darkroom ui, and materialise pivots there"),
+        (("crop", "drafts"), "turn-1", "darkroom ui, and materialise crop there"),
+    ],
+)
+def test_the_command_that_makes_a_table(asset, partition, command):
+    assert TableKey(asset, partition).command == command
 
 
 def test_what_is_missing_has_no_inputs(tables):
