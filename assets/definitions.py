@@ -8,7 +8,7 @@ _COLLECTS = gc.isenabled()
 # what is loaded stays: looking through it for garbage would be a fifth of the time
 gc.disable()
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from assets.graph.datasets import expert_reviews_asset, pivots_asset, rl_dataset
 from assets.graph.families import family_assets, samples_asset
 from assets.graph.flywheel import GROUP as FLYWHEEL
 from assets.graph.flywheel import FlywheelResource, flywheel_assets, turn_partitions
+from assets.graph.options import ALL, Options
 from assets.graph.partitions import source_partitions
 from assets.graph.resources import PolicyResource, WorkspaceResource
 from assets.graph.rl import GROUP as RL_GROUP
@@ -46,25 +47,17 @@ BUNDLED_RECORDING = {step: {"recording": "bundled"} for step in ("annotation_poo
 _DESCRIPTIONS = yaml.safe_load(Path(__file__).with_name("jobs.yaml").read_text(encoding="utf-8"))
 
 
-def definitions() -> dg.Definitions:
-    """The code location, from the environment and the recipes on disk."""
+def definitions(options: Options = ALL) -> dg.Definitions:
+    """The code location with these optional assets, from the environment and the recipes on disk."""
     workspace, flywheel = Workspace.from_environment(), FlywheelResource.from_environment()
-    recipes = list(all_recipes().values())
+    recipes = [recipe for recipe in all_recipes().values() if options.releases or recipe.writer != "released"]
+    assets = _linked([*_assets(recipes), *_optional_assets(options, recipes, workspace, flywheel)])
+    sensors = [source_partitions, lost_starts, *_shard_sensors(recipes)]
     return dg.Definitions(
-        assets=[
-            samples_asset(),
-            *(asset for recipe in recipes for asset in family_assets(recipe)),
-            expert_reviews_asset(recipes),
-            sft_dataset_asset(recipes),
-            pivots_asset(recipes),
-            *rl_assets(),
-            rl_dataset_asset(),
-            *flywheel_assets(turn_partitions(workspace, flywheel.source)),
-            *dg.load_assets_from_modules([annotation, training]),
-        ],
-        jobs=jobs(recipes),
+        assets=assets,
+        jobs=jobs(recipes, options),
         schedules=[nightly(DATASETS, 0), nightly(RL_DATASET, 30)],
-        sensors=[annotation.annotation_sync, source_partitions, lost_starts, *_shard_sensors(recipes)],
+        sensors=[*sensors, annotation.annotation_sync] if options.annotation else sensors,
         resources={
             "workspace": WorkspaceResource(),
             "policy": PolicyResource.from_environment(),
@@ -79,9 +72,47 @@ def definitions() -> dg.Definitions:
     )
 
 
+def _assets(recipes: Sequence[Recipe]) -> Iterator[dg.AssetsDefinition]:
+    yield samples_asset()
+    for recipe in recipes:
+        yield from family_assets(recipe)
+    yield sft_dataset_asset(recipes)
+    yield from rl_assets()
+    yield rl_dataset_asset()
+    yield from (training.base_model, training.sft_checkpoint, training.grpo_checkpoint, training.evaluation)
+
+
+def _optional_assets(
+    options: Options, recipes: Sequence[Recipe], workspace: Workspace, flywheel: FlywheelResource
+) -> Iterator[dg.AssetsDefinition]:
+    if options.expert_reviews:
+        yield expert_reviews_asset(recipes)
+    if options.pivots:
+        yield pivots_asset(recipes)
+    if options.flywheel:
+        yield from flywheel_assets(turn_partitions(workspace, flywheel.source))
+    if options.annotation:
+        yield from (annotation.annotation_pool, annotation.annotation_rounds)
+    if options.pre_annotations:
+        yield annotation.pre_annotations
+    if options.street_signs:
+        yield training.street_signs
+
+
+def _linked(assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
+    """Without dependencies on assets that are absent, which the graph would show as external."""
+    present = {key for asset in assets for key in asset.keys}
+
+    def linked(spec: dg.AssetSpec) -> dg.AssetSpec:
+        return spec.replace_attributes(deps=[dep for dep in spec.deps if dep.asset_key in present])
+
+    return [asset if asset.dependency_keys <= present else asset.map_asset_specs(linked) for asset in assets]
+
+
 def _shard_sensors(recipes: Sequence[Recipe]) -> list[dg.AutomationConditionSensorDefinition]:
     released, drafted = _families(recipes)
-    return [shard_sensor("sft", drafted), shard_sensor("released", released), shard_sensor("rl", [RL_GROUP])]
+    sensors = [shard_sensor("sft", drafted), shard_sensor("rl", [RL_GROUP])]
+    return [*sensors, shard_sensor("released", released)] if released else sensors
 
 
 def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
@@ -90,7 +121,7 @@ def _families(recipes: Sequence[Recipe]) -> tuple[list[str], list[str]]:
     return released, [recipe.family for recipe in recipes if recipe.writer != "released"]
 
 
-def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
+def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJobDefinition]:
     """All jobs of the code location."""
     assets, groups = dg.AssetSelection.assets, dg.AssetSelection.groups
     released, drafted = _families(recipes)
@@ -98,18 +129,23 @@ def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
     selections: dict[str, dg.AssetSelection] = {
         SAMPLES: assets("samples"),
         SFT: groups(*drafted),
-        RELEASED: groups(*released),
         DATASETS: assets("sft_dataset"),
-        PIVOTS: assets("pivots"),
         RL: groups(RL_GROUP),
         RL_DATASET: assets("rl_dataset"),
-        STREET_SIGNS: assets("street_signs"),
-        TRAIN: groups("train") - assets("street_signs"),
-        FLYWHEEL: groups(FLYWHEEL),
-        ANNOTATION: assets(*rounds),
-        FINISHED_ANNOTATIONS: assets(*rounds, "rl_dataset"),
-        RECORDED_ANNOTATIONS: assets("/".join(POOL.asset), *rounds),
+        TRAIN: groups(training.GROUP),
     }
+    if options.releases:
+        selections[RELEASED] = groups(*released)
+    if options.pivots:
+        selections[PIVOTS] = assets("pivots")
+    if options.street_signs:
+        selections[STREET_SIGNS] = assets("street_signs")
+    if options.flywheel:
+        selections[FLYWHEEL] = groups(FLYWHEEL)
+    if options.annotation:
+        selections[ANNOTATION] = assets(*rounds)
+        selections[FINISHED_ANNOTATIONS] = assets(*rounds, "rl_dataset")
+        selections[RECORDED_ANNOTATIONS] = assets("/".join(POOL.asset), *rounds)
     bundled = {"ops": {step: {"config": settings} for step, settings in BUNDLED_RECORDING.items()}}
     config = {RECORDED_ANNOTATIONS: bundled}
     return [
@@ -118,7 +154,12 @@ def jobs(recipes: Sequence[Recipe]) -> list[UnresolvedAssetJobDefinition]:
     ]
 
 
-defs = definitions()
+def _of_workspace() -> dg.Definitions:
+    with Workspace.from_environment() as workspace:
+        return definitions(Options.of(workspace))
+
+
+defs = _of_workspace()
 
 gc.freeze()
 if _COLLECTS:

@@ -7,7 +7,8 @@
 
 They are dynamic: a source that is added while the UI runs becomes partitions at the sensor's next tick, or at the next
 command. A shard is where its source says so (``used_for``), and where tables were made of it: `darkroom rl photos`
-needs no setting. It leaves the sets with its source, or with the setting while there are no tables; runs stay.
+needs no setting. It leaves the sets with its source, or with the setting while there are no tables; runs stay. Bundled
+sources that were not read are absent beside a source of the user's own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +18,16 @@ import dagster as dg
 
 from assets.graph.resources import WorkspaceResource
 from pipelines.generation.released import RELEASED
+from pipelines.generation.stage import SAMPLES
 from pipelines.rl.candidates import Candidates
-from pipelines.sources.catalog import Catalog, Use
+from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use, source_of
 from pipelines.storage.workspace import Workspace
 
 SHARDS = dg.DynamicPartitionsDefinition(name="shards")
 SHARDS_OF: Mapping[Use, dg.DynamicPartitionsDefinition] = {
     use: dg.DynamicPartitionsDefinition(name=f"{use}_shards") for use in get_args(Use)
 }
+BUNDLED = {EMBEDDED, EMBEDDED_RL}
 Change = dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest
 _SECONDS = 30
 _PARTITION_TAG = "dagster/partition"
@@ -57,8 +60,10 @@ def partition_changes(
         present = set(instance.get_dynamic_partitions(str(partitions.name)))
         if added := [key for key in keys if key not in present]:
             changes.append(partitions.build_add_request(added))
-        if (gone := present - set(keys)) and (gone := gone - _partitions_of_runs(instance)):
-            changes.append(partitions.build_delete_request(sorted(gone)))
+        if gone := present - set(keys):
+            needed = _sources_of_runs(instance)
+            if gone := {key for key in gone if source_of(key) not in needed}:
+                changes.append(partitions.build_delete_request(sorted(gone)))
     return changes
 
 
@@ -67,11 +72,21 @@ def _wanted(workspace: Workspace, used: Mapping[Use, Sequence[str]]) -> dict[dg.
     catalog = Catalog(workspace.sources)
     uses, tables = catalog.uses(), _with_tables(workspace)
     sources = {key: source for key, (source, _) in catalog.partitions().items()}
+    unused = _unused(workspace, set(sources.values()), [key for keys in used.values() for key in keys])
+    sources = {key: source for key, source in sources.items() if source not in unused}
     keys_of = {SHARDS: list(sources)}
     for use, partitions in SHARDS_OF.items():
         others = {*tables[use], *used.get(use, ())}
         keys_of[partitions] = [key for key, source in sources.items() if use in uses[source] or key in others]
     return keys_of
+
+
+def _unused(workspace: Workspace, sources: set[str], used: Sequence[str]) -> set[str]:
+    """The bundled sources, as far as they were not read and are not about to be, where there are others."""
+    if sources <= BUNDLED:
+        return set()
+    read = {source_of(key.partition) for key in workspace.tables.keys(SAMPLES)}
+    return BUNDLED - read - {source_of(key) for key in used}
 
 
 def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
@@ -85,10 +100,10 @@ def _with_tables(workspace: Workspace) -> dict[Use, set[str]]:
     return partitions
 
 
-def _partitions_of_runs(instance: dg.DagsterInstance) -> set[str]:
-    """Those that runs are about to need."""
+def _sources_of_runs(instance: dg.DagsterInstance) -> set[str]:
+    """Those of shards that runs work on or are about to need; a command goes on with the next shard of its source."""
     runs = instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED))
-    return {run.tags[_PARTITION_TAG] for run in runs if _PARTITION_TAG in run.tags}
+    return {source_of(run.tags[_PARTITION_TAG]) for run in runs if _PARTITION_TAG in run.tags}
 
 
 @dg.sensor(

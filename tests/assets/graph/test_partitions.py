@@ -37,15 +37,34 @@ def tick(instance: dg.DagsterInstance) -> dg.SensorResult | dg.SkipReason:
     return result
 
 
-def test_each_use_has_the_shards_that_it_can_take(instance: dg.DagsterInstance, signs: Path) -> None:
+def add_samples(workspace: Workspace, partition: str) -> None:
+    """As if the shard had been read."""
+    table = workspace.tables.root / "samples" / f"{partition}.parquet"
+    table.parent.mkdir(parents=True, exist_ok=True)
+    table.touch()
+
+
+def test_each_use_has_the_shards_that_it_can_take(instance: dg.DagsterInstance, workspace: Workspace) -> None:
     assert isinstance(tick(instance), dg.SensorResult)
     assert keys_of(instance) == {
-        "all": ["demo-0000", "demo-0001", "demo_rl-0000", PARTITION],
-        "sft": ["demo-0000", "demo-0001", PARTITION],
+        "all": ["demo-0000", "demo-0001", "demo_rl-0000"],
+        "sft": ["demo-0000", "demo-0001"],
         "released": [],
         "rl": ["demo_rl-0000"],
     }
     assert isinstance(tick(instance), dg.SkipReason)
+
+
+def test_bundled_sources_that_were_not_read_are_absent_beside_one_of_the_users_own(
+    instance: dg.DagsterInstance, workspace: Workspace, signs: Path
+) -> None:
+    tick(instance)
+    assert keys_of(instance) == {"all": [PARTITION], "sft": [PARTITION], "released": [], "rl": []}
+    update_partitions(workspace, instance, {"sft": ["demo-0000", "demo-0001"]})
+    assert keys_of(instance)["sft"] == [PARTITION, "demo-0000", "demo-0001"]
+    add_samples(workspace, "demo-0000")
+    tick(instance)
+    assert keys_of(instance)["all"] == [PARTITION, "demo-0000", "demo-0001"]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +93,7 @@ def test_a_source_that_is_added_or_removed_while_the_ui_runs_is_noticed_at_the_n
     before = keys_of(instance)
     file = Catalog(workspace.sources).add("streets", SourceConfig(kind="parquet", path="/data", n_shards=2))
     tick(instance)
-    assert keys_of(instance)["sft"] == [*before["sft"], "streets-0000", "streets-0001"]
+    assert keys_of(instance)["sft"] == ["streets-0000", "streets-0001"]
     file.unlink()
     tick(instance)
     assert keys_of(instance) == before
@@ -120,7 +139,9 @@ def test_a_source_that_is_wrong_fails_the_tick_and_changes_nothing(
     assert keys_of(instance) == before
 
 
-def test_runs_that_were_made_with_static_partitions_count(instance: dg.DagsterInstance, signs: Path) -> None:
+def test_runs_that_were_made_with_static_partitions_count(
+    instance: dg.DagsterInstance, workspace: Workspace, signs: Path
+) -> None:
     """As versions before wrote them: every shard a static partition of every asset."""
     shards = dg.StaticPartitionsDefinition(["demo-0000", "demo-0001", "demo_rl-0000", PARTITION])
 
@@ -134,6 +155,7 @@ def test_runs_that_were_made_with_static_partitions_count(instance: dg.DagsterIn
         assert dg.materialize(
             [samples, drafts] if partition == PARTITION else [samples], partition_key=partition, instance=instance
         ).success
+        add_samples(workspace, partition)
     with_cache = {key: materialized(instance, key, shards) for key in (samples.key, drafts.key)}
     tick(instance)
     assert materialized(instance, dg.AssetKey("samples"), SHARDS) == with_cache[samples.key]
