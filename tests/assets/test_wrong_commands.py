@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click import Command
 from click.testing import Result
+from click.types import StringParamType
 from typer.main import get_command
+from typer.models import TyperPath
 from typer.testing import CliRunner
 
 from assets.cli import app
@@ -19,6 +23,7 @@ from pipelines.storage.command_errors import program_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NO_SUCH = "no_such/thing"
 PROGRAMS = {name: program_of(import_module(name).main) for name in ("train.sft", "train.grpo", "train.evaluate")}
 
 
@@ -53,6 +58,47 @@ def test_an_unknown_option_is_status_2(command: tuple[str, ...]) -> None:
     assert "Traceback" not in result.output
 
 
+def lines_of_docs() -> list[str]:
+    """The arguments of the command lines of README and docs, each once."""
+    texts = [page.read_text().replace("\\\n", " ") for page in PAGES]
+    calls = [
+        re.match(r"(?:\$ )?(?:\.venv/bin/)?darkroom (.+)", line.strip()) for text in texts for line in text.split("\n")
+    ]
+    words = [re.split(r"\s#|[;|>]", call[1])[0].split() for call in calls if call]
+    return list(dict.fromkeys(" ".join(line) for line in words))
+
+
+def wrong_lines(line: str) -> Iterator[str]:
+    """The line with one argument replaced: by an option that there is not, no such thing, or what is no number or
+    choice. Values that may be any text stay."""
+    words = line.split()
+    path = max((path for path in COMMANDS if words[: len(path)] == list(path)), key=len)
+    command: Any = reduce(lambda group, name: group.commands[name], path, get_command(app))
+    options = {name: option for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    before = None
+    for position, word in enumerate(words[len(path) :], len(path)):
+        is_value = before is not None and not before.is_flag
+        if word.startswith("--"):
+            wrong, before = "--no-such-option", options.get(word)
+        else:
+            wrong = NO_SUCH if not is_value or not isinstance(before.type, StringParamType | TyperPath) else word
+            before = None
+        if wrong != word and path != ("new",):  # which makes any folder
+            yield " ".join([*words[:position], wrong, *words[position + 1 :]])
+    if len(words) == len(path):
+        yield f"{line} {NO_SUCH}"
+
+
+@pytest.mark.parametrize("line", [wrong for line in lines_of_docs() for wrong in wrong_lines(line)])
+def test_a_line_of_the_docs_with_one_wrong_argument_is_an_error_of_one_line(folder: Path, line: str) -> None:
+    result = CliRunner().invoke(app, shlex.split(line))
+    if result.stderr.startswith("Usage: "):
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+    else:
+        check_line(result, status=2 if line.startswith("audit ") else 1)
+
+
 def check_line(result: Result, status: int = 1) -> None:
     """One line on stderr, with the status, of an error that was foreseen."""
     assert isinstance(result.exception, SystemExit), result.exception
@@ -65,6 +111,7 @@ def check_line(result: Result, status: int = 1) -> None:
 WRONG = """
 gallery nowhere
 gallery junk
+gallery nowhere --rejects
 gallery all --rejects --serve --host 0.0.0.0
 gallery all --rejects --serve --beside nowhere
 replay crop
