@@ -14,10 +14,11 @@ from annotation.rounds.campaign import Campaign
 from annotation.rounds.journal import Journal
 from annotation.rounds.tables import ACCEPTED, read_accepted
 from assets.graph.automation import SHIPS
+from assets.graph.families import SAMPLES as SAMPLES_KEY
 from assets.graph.families import stage_key
 from assets.graph.resources import DatasetSettings, MixSettings, ReviewSettings, WorkspaceResource
 from assets.graph.stage_assets import OWNERS, ROWS_CONSERVED, Decorator, stage_result
-from assets.pages.columns import table_columns
+from assets.pages.columns import dataset_columns, table_columns
 from assets.pages.metadata import rl_dataset_metadata
 from assets.pages.previews import N_PREVIEWED, samples_examples, samples_preview, trajectories_preview
 from pipelines.generation.recipes import Recipe
@@ -30,6 +31,7 @@ from pipelines.publishing.rl_dataset import KEY, Mix, RlDataset
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Review, RLRow, Sample, Trajectory
 from pipelines.rl import necessity, pass_rates, suitability
+from pipelines.rl.candidates import Candidates
 from pipelines.selection.screening import Screening
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.tables import TableKey, Tables
@@ -82,6 +84,8 @@ def sft_dataset_asset(recipes: Sequence[Recipe]) -> dg.AssetsDefinition:
                 counts["rows_out"] += shipped.n_rows
                 counts["rejected"] += report.n_rejected
                 metadata |= _shipped_metadata(opened, recipe.family, shipped, shards)
+        families = dict.fromkeys([stage_key(recipe.family, "trajectories") for recipe in recipes], Trajectory)
+        metadata |= dataset_columns("trajectories", {**families, SAMPLES_KEY: Sample})
         is_conserved = counts["rows_in"] == counts["rows_out"] + counts["rejected"]
         return dg.MaterializeResult(
             metadata={"dagster/row_count": counts["rows_out"], **counts, **metadata},
@@ -115,6 +119,7 @@ def rl_dataset_asset() -> dg.AssetsDefinition:
                 **samples_examples(_rl_samples(opened.tables), opened.images),
                 "preview": samples_preview(_rl_samples(opened.tables), opened.images),
                 "megabytes": _megabytes(shipped),
+                **dataset_columns("prompts", {SAMPLES_KEY: Sample, dg.AssetKey(Candidates.asset): Candidates.kind}),
             }
             path = str(shipped.folder)
             return stage_result(opened.tables, report, n_in=report.n_in, details=details, path=path)

@@ -1,4 +1,4 @@
-"""The columns of a table on its asset's page: types from the record's Arrow schema, descriptions from a file."""
+"""The columns of tables and datasets on their pages: names, types, descriptions from a file, and origins."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +8,7 @@ import dagster as dg
 import pyarrow as pa
 import yaml
 
+from pipelines.publishing.dataset_reader import Kind, features_of
 from pipelines.records.schemas import schema_of
 
 DESCRIPTIONS: Mapping[str, str] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
@@ -20,6 +21,26 @@ def table_columns(record: type[Any]) -> dict[str, dg.TableSchema]:
         for column in schema_of(record)
     ]
     return {"dagster/column_schema": dg.TableSchema(columns)}
+
+
+def dataset_columns(kind: Kind, tables: Mapping[dg.AssetKey, type[Any]]) -> dict[str, Any]:
+    """A materialisation's metadata: the columns of a dataset, and the columns of the same name that they come from.
+
+    ``tables``: by asset, what its rows are; of records with the same column the first one's tables have it.
+    """
+    from pipelines.publishing.features import arrow_schema  # `datasets` takes a second
+
+    schema = arrow_schema(features_of(kind))
+    columns = [dg.TableColumn(column.name, type_name(column.type)) for column in schema]
+    lineage: dict[str, list[dg.TableColumnDep]] = {}
+    for name in schema.names:
+        records = [record for record in tables.values() if name in schema_of(record).names][:1]
+        if origins := [key for key, record in tables.items() if record in records]:
+            lineage[name] = [dg.TableColumnDep(asset_key=key, column_name=name) for key in origins]
+    return {
+        "dagster/column_schema": dg.TableSchema(columns),
+        "dagster/column_lineage": dg.TableColumnLineage(lineage),
+    }
 
 
 def type_name(kind: pa.DataType) -> str:

@@ -38,3 +38,16 @@ def test_no_description_is_left_over() -> None:
     used = {f"{kind.__name__}.{name}" for kind in kinds for name in getattr(kind, "__dataclass_fields__", ())}
     used |= {column.name for schema in schemas().values() for column in schema.columns}
     assert columns.DESCRIPTIONS.keys() <= used
+
+
+def test_a_dataset_names_the_tables_that_its_columns_come_from() -> None:
+    crop, rotation, samples = (
+        dg.AssetKey(name.split("/")) for name in ("crop/trajectories", "rotation/trajectories", "samples")
+    )
+    tables = {crop: records.Trajectory, rotation: records.Trajectory, samples: records.Sample}
+    metadata = columns.dataset_columns("trajectories", tables)
+    lineage = metadata["dagster/column_lineage"].deps_by_column
+    assert [dep.asset_key for dep in lineage["answer"]] == [crop, rotation]
+    assert [dep.asset_key for dep in lineage["question"]] == [samples]
+    assert "n_question_images" not in lineage, "it is counted"
+    assert lineage.keys() < {column.name for column in metadata["dagster/column_schema"].columns}
