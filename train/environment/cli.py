@@ -64,11 +64,11 @@ def serve(
         from train.rl.methods import named_method, settings_of
         from train.rl.rollouts.prompts import check_prompts, open_prompts
 
+        part: Literal["held_out", "train"] = "held_out" if held_out else "train"
+        rows = open_prompts(dataset, part)
         judges, identity = judges_of(**judge)
         values = {"protocol": protocol, "prompt": prompt, "max_rounds": max_rounds, "options": assignments}
         settings = settings_of(method, **values, judge=identity)
-        part: Literal["held_out", "train"] = "held_out" if held_out else "train"
-        rows = open_prompts(dataset, part)
         check_prompts(dataset, protocol=settings.protocol, wording=settings.prompt, part=part)
         chosen = named_method(method, settings.options)
         opened = Episodes(rows, settings, chosen, judges, most_open=episodes, idle_seconds=idle)
