@@ -106,7 +106,7 @@ def _linked(assets: Sequence[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
     def linked(spec: dg.AssetSpec) -> dg.AssetSpec:
         return spec.replace_attributes(deps=[dep for dep in spec.deps if dep.asset_key in present])
 
-    return [asset if asset.dependency_keys <= present else asset.map_asset_specs(linked) for asset in assets]
+    return [asset if present.issuperset(asset.dependency_keys) else asset.map_asset_specs(linked) for asset in assets]
 
 
 def _shard_sensors(recipes: Sequence[Recipe]) -> list[dg.AutomationConditionSensorDefinition]:

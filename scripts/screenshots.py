@@ -37,14 +37,13 @@ START_SECONDS = 300
 GRAPH = "/asset-groups"
 """With every group closed: a family is one box."""
 ASSET = "/assets/crop/trajectories?view=partitions&partition={partition}"
-RATES = "/assets/pass_rates?view=partitions&partition=demo_rl-0000"
 
 
 def main(
     folder: Annotated[Path, typer.Argument(help="Folder for the images.")] = Path("docs/images"),
     partition: Annotated[str, typer.Option(help="Partition on the asset's page.")] = "demo-0000",
 ) -> None:
-    """Writes asset_graph.png, asset_page.png, pass_rates.png and trajectory.png into ``folder``."""
+    """Writes asset_graph.png, asset_page.png and trajectory.png into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with Workspace.from_environment() as workspace:
         prepare_dagster_home(workspace)
@@ -54,7 +53,6 @@ def main(
         shots = [
             (f"{url}{GRAPH}", (1700, 1220), "crop", "[data-svg-viewport]", folder / "asset_graph.png"),
             (f"{url}{ASSET.format(partition=partition)}", (1500, 1310), "rows_in", "", folder / "asset_page.png"),
-            (f"{url}{RATES}", (1500, 1210), "pass_rates", "", folder / "pass_rates.png"),
             (page.as_uri(), (1240, 1200), "Answer", "article", folder / "trajectory.png"),
         ]
         for address, size, text, element, path in shots:

@@ -34,7 +34,7 @@ _AWAY = (StoreAway, LedgerUnavailable, OperationalError)
 _N_REPEATS, _REPEAT_SECONDS = 20, 15.0
 """Of a stage whose database or store is away: five minutes and what it takes to notice."""
 Show = Callable[[str], None]
-Decorator = Callable[[Callable[..., dg.MaterializeResult]], dg.AssetsDefinition]
+Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
 terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
 """What shows the progress lines of this process's runs."""
 
