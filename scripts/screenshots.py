@@ -139,7 +139,7 @@ async def take(port: int, address: str, size: tuple[int, int], text: str, elemen
         await call("Page.navigate", url=address)
         await until_shown(call, text, address)
         clip = {"clip": await bounds(call, element)} if element else {}
-        shot = await call("Page.captureScreenshot", format="png", **clip)
+        shot = await call("Page.captureScreenshot", format="png", captureBeyondViewport=bool(clip), **clip)
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
