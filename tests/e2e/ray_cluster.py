@@ -22,7 +22,7 @@ import psutil
 
 from scripts.ports import free_port
 
-_SECONDS, _N_STARTS = 600.0, 5
+_SECONDS, _N_STARTS = 600.0, 10
 _OBJECT_STORE = 80_000_000
 """Bytes, about the least that Ray takes: runs leave nothing in it."""
 _ENVIRONMENT = {
@@ -31,6 +31,9 @@ _ENVIRONMENT = {
     # it kills jobs where others use the machine's memory
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_enable_worker_prestart": "0",
+    # a raylet whose agents a loaded machine has not started in half a minute would end
+    "RAY_agent_register_timeout_ms": "600000",
+    "RAY_raylet_start_wait_time_s": "90",
     # a process is started for every ray:// client, and a loaded machine takes more than half a minute for it
     "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "600",
     # a node that dies is known to be dead in seconds, not in half a minute
@@ -85,29 +88,30 @@ class RayCluster:
     def address(self) -> str:
         return f"ray://127.0.0.1:{self.client_port}"
 
-    def start_head(self) -> Node:
+    def start_head(self) -> None:
         ports = {"port": self.port, "ray-client-server-port": self.client_port, "dashboard-port": self.dashboard_port}
         words = [word for name, port in ports.items() for word in (f"--{name}", str(port))]
-        head = self._start("--head", *words, "--dashboard-host", "127.0.0.1", "--temp-dir", str(self.folder), n_cpus=0)
+        here = ("--dashboard-host", "127.0.0.1", "--temp-dir", str(self.folder))
+        head = self._started("--head", *words, *here, n_cpus=0)
         head.wait_until(lambda: _answers(f"{self.url}/api/version"))
-        return head
 
     def add_node(self, n_cpus: int = 1) -> Node:
-        """Waits for its start: two that start at once under one address disturb one another.
+        """Waits for its start: two that start at once under one address disturb one another."""
+        return self._started("--address", f"127.0.0.1:{self.port}", n_cpus=n_cpus)
 
-        A raylet ends when its agent is not up in 15 s (ray 2.60), as on a loaded machine: then another is started.
-        """
+    def node_of(self, process: psutil.Process) -> Node:
+        """The node on which a process runs."""
+        return next(node for node in self.nodes if process in node.processes())
+
+    def _started(self, *words: str, n_cpus: int) -> Node:
+        """Ray gives a node up that is not up in 30 s (ray 2.60), as on a loaded machine: then another is started."""
         for _ in range(_N_STARTS):
-            node = self._start("--address", f"127.0.0.1:{self.port}", n_cpus=n_cpus)
+            node = self._start(*words, n_cpus=n_cpus)
             while node.process.poll() is None:
                 if "Ray runtime started" in node.log.read_text():
                     return node
                 time.sleep(0.2)
         raise AssertionError(node.log.read_text()[-3000:])
-
-    def node_of(self, process: psutil.Process) -> Node:
-        """The node on which a process runs."""
-        return next(node for node in self.nodes if process in node.processes())
 
     def _start(self, *words: str, n_cpus: int) -> Node:
         command = [str(Path(sys.executable).with_name("ray")), "start", "--block", "--disable-usage-stats", *words]

@@ -22,7 +22,7 @@ import yaml
 from assets.definitions import SFT
 from assets.runs.worker import WORKER_TAG
 from pipelines.storage.workspace import Workspace
-from scripts.postgres import PostgresMissing, postgres_server
+from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
 from tests.e2e.slurm_cluster import wait_until
@@ -113,24 +113,34 @@ def tables_of(settings: dict[str, str]) -> dict[str, tuple[Any, ...]]:
 def team(folder: Path, environment: dict[str, str]) -> Iterator[Team]:
     """With the shipped settings, but shorter waits; ``environment`` may name another home than ``folder``'s."""
     local = folder / "home"
-    (local / "dagster").mkdir(parents=True)
     environment = {**environment, "DARKROOM_LOCAL": str(local)}
-    configuration = yaml.safe_load((ROOT / "assets" / "dagster_team.yaml").read_text())
-    configuration["run_monitoring"]["poll_interval_seconds"] = 3
-    configuration["run_coordinator"]["config"] |= {"dequeue_interval_seconds": 1, "user_code_failure_retry_delay": 5}
-    (local / "dagster" / "dagster.yaml").write_text(yaml.safe_dump(configuration))
+    write_team_settings(local / "dagster")
     with Workspace.from_environment(environment) as workspace:
         add_signs(workspace, SmallSource(), folder / "signs", n_shards=len(SHARDS))
     try:
         with postgres_server("dagster") as server, pytest.MonkeyPatch.context() as patch:
-            server.create("ledger")
-            ledger = server.url.replace("postgresql://", "postgresql+psycopg://").replace("/dagster", "/ledger")
             patch.setenv("DAGSTER_POSTGRES_URL", server.url)
-            settings = {**environment, "DAGSTER_POSTGRES_URL": server.url, "DARKROOM_LEDGER": ledger}
+            settings = {**environment, "DAGSTER_POSTGRES_URL": server.url, "DARKROOM_LEDGER": new_ledger(server)}
             with dg.DagsterInstance.from_config(str(local / "dagster")) as instance:
                 yield Team(folder, settings, instance)
     except PostgresMissing as error:
         pytest.skip(str(error))
+
+
+def new_ledger(server: Postgres) -> str:
+    """The URL of a ledger beside the server's database ``dagster``."""
+    server.create("ledger")
+    return server.url.replace("postgresql://", "postgresql+psycopg://").replace("/dagster", "/ledger")
+
+
+def write_team_settings(folder: Path, *, n_runs: int = 16) -> None:
+    """The shipped ``dagster.yaml`` for so many runs at once, with shorter waits."""
+    folder.mkdir(parents=True)
+    configuration = yaml.safe_load((ROOT / "assets" / "dagster_team.yaml").read_text())
+    configuration["concurrency"]["runs"]["max_concurrent_runs"] = n_runs
+    configuration["run_monitoring"]["poll_interval_seconds"] = 3
+    configuration["run_coordinator"]["config"] |= {"dequeue_interval_seconds": 1, "user_code_failure_retry_delay": 5}
+    (folder / "dagster.yaml").write_text(yaml.safe_dump(configuration))
 
 
 def command(*words: str) -> list[str]:

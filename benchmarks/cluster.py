@@ -1,0 +1,77 @@
+"""Shards on a Ray cluster: what three workers make of an endpoint beside one.
+
+    python -m benchmarks.cluster --shards 3            # by one worker, then by three
+    python -m benchmarks.cluster --shards 3 --workers 1
+
+All parts, the endpoint included, are processes of this machine (benchmarks/cluster_site.py). A shard must keep the
+endpoint busy for longer than the cores need to start its run, or they are the limit: 120 rows of three calls of 2 s,
+four at a time, are 180 s. Progress is on standard error.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.cluster_site import CONCURRENCY, Load, cluster_site
+from benchmarks.report import describe_machine, report
+from benchmarks.rows import Bar, Row, count_row
+
+_LIBRARIES = ("ray", "dagster", "dagster-ray", "s3fs")
+
+
+def measure(load: Load, workers: Sequence[int]) -> list[Row]:
+    """Rows/s from the first run's launch to the last one's end, of so many workers."""
+    rates = {n: _rows_per_second(load, n) for n in workers}
+    rows = [count_row(f"{n} workers: rows/s", rate, "1/s", note=note) for n, (rate, note) in rates.items()]
+    if {1, 3} <= rates.keys():
+        rows.append(count_row("three workers over one", rates[3][0] / rates[1][0], "x", Bar("at least", 2.5)))
+    return rows
+
+
+def _rows_per_second(load: Load, n_workers: int) -> tuple[float, str]:
+    """And where the workers' time goes."""
+    with tempfile.TemporaryDirectory() as folder, cluster_site(Path(folder), load, n_workers=n_workers) as site:
+        with site.building() as command:
+            if command.wait():
+                raise SystemExit(site.said)
+        stats = [site.instance.get_run_stats(record.dagster_run.run_id) for record in site.runs()]
+        calls = site.endpoint.counts()["seconds_with"]
+    times = [(each.launch_time or 0.0, each.start_time or 0.0, each.end_time or 0.0) for each in stats]
+    seconds = max(end for *_, end in times) - min(launch for launch, *_ in times)
+    working = sum(end - start for _, start, end in times) / n_workers
+    calling = sum(int(n) * span for n, span in calls.items()) / n_workers / CONCURRENCY
+    note = (
+        f"{seconds:.0f} s, of which a worker works on runs {working / seconds:.0%}, as many calls as it may make are "
+        f"in flight {calling / seconds:.0%}; load of the machine {os.getloadavg()[2]:.1f}"
+    )
+    _say(f"{n_workers} workers: {load.n_shards * load.n_rows / seconds:.2f} rows/s in {note}")
+    return load.n_shards * load.n_rows / seconds, note
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    options = _parse_options()
+    load = Load(options.shards, options.rows, options.seconds)
+    sys.exit(report(describe_machine(_LIBRARIES), [lambda: measure(load, options.workers)], None))
+
+
+def _parse_options() -> argparse.Namespace:
+    summary, _, details = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--shards", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=120, help="of a shard")
+    parser.add_argument("--seconds", type=float, default=2.0, help="that the endpoint takes for a call")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 3])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
