@@ -83,6 +83,8 @@ def wrong_lines(line: str) -> Iterator[str]:
         else:
             wrong = NO_SUCH if not is_value or not isinstance(before.type, StringParamType | TyperPath) else word
             before = None
+        if path == ("serve",) and position == len(path):
+            continue  # any name may be a model of the hub
         if wrong != word and path != ("new",):  # which makes any folder
             yield " ".join([*words[:position], wrong, *words[position + 1 :]])
     if len(words) == len(path):
