@@ -41,12 +41,13 @@ class QueuedRuns:
         self._partitions: dict[str, str] = {}
 
     def submit(self, partitions: Sequence[str], only: Sequence[dg.AssetKey] | None = None) -> None:
-        """Queues one run for each shard."""
+        """Queues one run for each shard, unless an earlier call that did not come to its end has queued it."""
+        submitted = set(self._partitions.values())
         selection = digest(sorted(key.to_user_string() for key in only))[:16] if only else "all"
         queued = self._queued(selection)
         with _connected(self._instance) as instance:
             create = self._creator(instance, only)
-            for partition in partitions:
+            for partition in [partition for partition in partitions if partition not in submitted]:
                 tags = {_PARTITION_TAG: partition, TAG: self._place, _SELECTION_TAG: selection}
                 run = queued.get(partition) or create(tags=tags)
                 if run.status == dg.DagsterRunStatus.NOT_STARTED:

@@ -8,11 +8,16 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+from rich.console import Console
+from rich.status import Status
 
 from assets.definitions import SAMPLES
+from assets.runs.elsewhere import _patiently
+from assets.runs.queue import QueuedRuns
 from pipelines.models.policies import BudgetPool, SpendTracker
 from pipelines.models.policies.budget import Spending
 from pipelines.records import Usage
@@ -177,6 +182,36 @@ def test_dagster_keeps_runs_and_partitions_there_with_the_settings_for_a_team(
     assert found is not None
     assert found.is_success
     assert not list(home.rglob("*.db")), "a part of the history is in SQLite"
+
+
+def test_shards_are_queued_once_by_a_history_that_is_killed_meanwhile_and_started_again(
+    root: Path, tmp_path: Path, server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards, submit, killed_after = ["a", "b", "c"], dg.DagsterInstance.submit_run, list[str]()
+
+    @dg.asset(partitions_def=dg.StaticPartitionsDefinition(shards))
+    def rows() -> None:
+        """Of a shard."""
+
+    def submit_and_kill(instance: dg.DagsterInstance, run_id: str, **options: Any) -> dg.DagsterRun:
+        run = submit(instance, run_id, **options)
+        if not killed_after:
+            killed_after.append(run_id)
+            server.kill()
+            threading.Timer(2.0, server.start).start()
+        return run
+
+    shutil.copy(root / "assets" / "dagster_team.yaml", tmp_path / "dagster.yaml")
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", server.url)
+    monkeypatch.setattr(dg.DagsterInstance, "submit_run", submit_and_kill)
+    job = dg.Definitions(assets=[rows], jobs=[dg.define_asset_job("queued", "*")]).resolve_job_def("queued")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance, Status("", console=Console(quiet=True)) as status:
+        queued = QueuedRuns(instance, job, "auto")
+        _patiently(status, lambda: queued.submit(shards))
+        runs = instance.get_runs(dg.RunsFilter(job_name="queued"))
+    assert sorted(run.tags["dagster/partition"] for run in runs) == shards
+    assert {run.status for run in runs} == {dg.DagsterRunStatus.QUEUED}
+    assert (len(killed_after), queued.n_open()) == (1, 3)
 
 
 def test_two_processes_that_want_the_same_acts_pay_for_each_once(url: str, tmp_path: Path) -> None:

@@ -106,6 +106,14 @@ def test_what_a_killed_command_did_not_submit_is_submitted_by_the_next(
     assert (len(instance.get_runs()), again.n_open()) == (3, 3)
 
 
+def test_a_command_that_queues_again_after_the_history_was_away_leaves_what_has_ended(
+    queued: QueuedRuns, instance: dg.DagsterInstance
+) -> None:
+    instance.report_run_canceled(runs_of(instance)[SHARDS[0]])
+    queued.submit(SHARDS, [dg.AssetKey("rows")])
+    assert (len(instance.get_runs()), queued.n_open()) == (3, 3)
+
+
 def test_a_shard_whose_end_could_not_be_noted_comes_again(queued: QueuedRuns, instance: dg.DagsterInstance) -> None:
     instance.report_run_canceled(runs_of(instance)[SHARDS[0]])
     assert next(queued.ended())[0] == SHARDS[0]  # whoever took it did not come back for the next
