@@ -1,6 +1,6 @@
 """A cluster as a team has it, on this machine: Ray with a head and workers, PostgreSQL, an S3 server, an endpoint.
 
-A source of shards is built on it by the command that users give.
+A source of shards is built on it by the command that users give. Each part can be killed and started again.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from benchmarks.mock_endpoint import MockEndpoint
 from pipelines.sources.catalog import Catalog, SourceConfig
 from pipelines.storage.places import place
 from pipelines.storage.workspace import Workspace
-from scripts.postgres import postgres_server
+from scripts.postgres import Postgres, postgres_server
 from tests.e2e.ray_cluster import RayCluster, ray_cluster
 from tests.e2e.team import ROOT, new_ledger, write_team_settings
-from tests.object_store import S3Server, running
+from tests.object_store import ObjectStore, S3Server, running
 
 SOURCE, FAMILY = "rows", "direct"
 PLAN = '{"issue": "fine as it is", "operation": -1, "reason": "they agree", "verdict": true}'
@@ -52,6 +52,8 @@ class Site:
 
     folder: Path
     endpoint: MockEndpoint
+    database: Postgres
+    store: ObjectStore
     ray: RayCluster
     settings: dict[str, str]
     instance: dg.DagsterInstance
@@ -92,7 +94,7 @@ def cluster_site(folder: Path, load: Load, *, n_workers: int) -> Iterator[Site]:
     write_team_settings(local / "dagster", n_runs=2 * n_workers)
     write_rows(folder / SOURCE, load)
     with ExitStack() as stack:
-        store = stack.enter_context(running(S3Server()))
+        store = stack.enter_context(running(S3Server(folder / "store.jsonl")))
         stack.enter_context(patch.dict(os.environ, store.environment))
         forget_clients = place("s3://any/home").fs.clear_instance_cache  # of another store's address
         forget_clients()
@@ -115,7 +117,7 @@ def cluster_site(folder: Path, load: Load, *, n_workers: int) -> Iterator[Site]:
         add_source(settings, folder / SOURCE, load.n_shards)
         ray = stack.enter_context(ray_cluster(n_workers=n_workers))
         instance = stack.enter_context(dg.DagsterInstance.from_config(settings["DAGSTER_HOME"]))
-        yield Site(folder, endpoint, ray, settings, instance)
+        yield Site(folder, endpoint, database, store, ray, settings, instance)
 
 
 def write_rows(folder: Path, load: Load) -> None:

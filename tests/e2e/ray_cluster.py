@@ -1,6 +1,6 @@
 """A Ray cluster of several nodes on this machine, each with processes of its own that can be killed at once.
 
-The head has no CPU, so that runs are elsewhere: what is killed is never the head.
+The head has no CPU, so that runs are elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import psutil
 
 from scripts.ports import free_port
 
-_SECONDS, _N_STARTS = 600.0, 10
+_SECONDS, _LEAVING_SECONDS, _N_STARTS = 600.0, 20.0, 10
 _OBJECT_STORE = 80_000_000
 """Bytes, about the least that Ray takes: runs leave nothing in it."""
 _ENVIRONMENT = {
@@ -79,6 +79,8 @@ class RayCluster:
     client_port: int = field(default_factory=free_port)
     dashboard_port: int = field(default_factory=free_port)
     nodes: list[Node] = field(default_factory=list)
+    """With those that were killed."""
+    head: Node = field(init=False)
 
     @property
     def url(self) -> str:
@@ -89,15 +91,30 @@ class RayCluster:
         return f"ray://127.0.0.1:{self.client_port}"
 
     def start_head(self) -> None:
+        """One that knows of no nodes and jobs, as Ray's heads without Redis."""
+        # with this file Ray takes the workers, which are on this machine too, for a head that is up
+        (self.folder / "ray_current_cluster").unlink(missing_ok=True)
         ports = {"port": self.port, "ray-client-server-port": self.client_port, "dashboard-port": self.dashboard_port}
         words = [word for name, port in ports.items() for word in (f"--{name}", str(port))]
         here = ("--dashboard-host", "127.0.0.1", "--temp-dir", str(self.folder))
-        head = self._started("--head", *words, *here, n_cpus=0)
-        head.wait_until(lambda: _answers(f"{self.url}/api/version"))
+        self.head = self._started("--head", *words, *here, n_cpus=0)
+        self.head.wait_until(lambda: _answers(f"{self.url}/api/version"))
 
     def add_node(self, n_cpus: int = 1) -> Node:
         """Waits for its start: two that start at once under one address disturb one another."""
         return self._started("--address", f"127.0.0.1:{self.port}", n_cpus=n_cpus)
+
+    def restart(self) -> None:
+        """Starts another head after the first was killed. The workers leave it and are started again, as what watches
+        over a machine does it."""
+        workers = [node for node in self.nodes if node is not self.head and node.processes()]
+        self.start_head()
+        deadline = time.monotonic() + _LEAVING_SECONDS
+        while any(worker.processes() for worker in workers) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        for worker in workers:
+            worker.kill()
+            self.add_node()
 
     def node_of(self, process: psutil.Process) -> Node:
         """The node on which a process runs."""

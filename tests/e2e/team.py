@@ -1,13 +1,13 @@
 """A team for tests: history and ledger in a real PostgreSQL, a source of two shards, a command that builds it.
 
-The home may be in an object store. The same source is built in a folder of this machine, to compare with.
+The same source is built in a folder of this machine, to compare with.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ import sqlalchemy
 import yaml
 
 from assets.definitions import SFT
-from assets.runs.worker import WORKER_TAG
+from assets.runs.worker import WORKER_TAG, host_of
 from pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs
@@ -60,13 +60,6 @@ class Team:
     def runs(self) -> list[dg.DagsterRun]:
         return list(self.instance.get_runs(dg.RunsFilter(job_name=SFT)))
 
-    def started(self) -> tuple[dg.DagsterRun, psutil.Process]:
-        """A run that has begun, with the process that works on it; all nodes are this machine's."""
-        run = next(run for run in self.runs() if run.status == dg.DagsterRunStatus.STARTED)
-        run_id, _, pid, _ = run.tags[WORKER_TAG].split("/", 3)
-        assert run_id == run.run_id
-        return run, psutil.Process(int(pid))
-
     def paid(self) -> dict[str, str]:
         """When each act of a policy was made, by key."""
         engine = sqlalchemy.create_engine(self.settings["DARKROOM_LEDGER"], poolclass=sqlalchemy.NullPool)
@@ -100,6 +93,12 @@ class Team:
         here |= {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(home), "DAGSTER_HOME": str(home / "dagster")}
         subprocess.run(command(), cwd=ROOT, env=here, check=True, capture_output=True)
         return here
+
+
+def started(runs: Iterable[dg.DagsterRun]) -> tuple[dg.DagsterRun, psutil.Process]:
+    """A run that has begun, with the process that works on it; all nodes are this machine's."""
+    run = next(run for run in runs if run.status == dg.DagsterRunStatus.STARTED and host_of(run))
+    return run, psutil.Process(int(run.tags[WORKER_TAG].split("/")[2]))
 
 
 def tables_of(settings: dict[str, str]) -> dict[str, tuple[Any, ...]]:

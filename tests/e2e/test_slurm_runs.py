@@ -10,7 +10,7 @@ import pytest
 from assets.launching.handoff import queued_jobs
 from assets.runs.slurm import JOB_TAG
 from tests.e2e.slurm_cluster import slurm_cluster, wait_until
-from tests.e2e.team import team
+from tests.e2e.team import started, team
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_a_shard_whose_job_is_killed_is_submitted_again_to_the_same_bytes(
 ) -> None:
     with team(tmp_path, clean_environment | {"SLURM_CONF": slurm}) as found, found.building("slurm") as command:
         paid = found.paid()
-        lost, process = found.started()
+        lost, process = started(found.runs())
         process.kill()
         assert command.wait(600) == 0, found.log
         found.check_repeated(lost, paid)
