@@ -1,17 +1,17 @@
 """What a training takes of one GPU, beside what `darkroom train plan` says. On a machine with a GPU:
 
     python -m benchmarks.gpu_training DATASET qwen2.5-vl-3b qwen3-vl-2b --folder FOLDER
-    python -m benchmarks.gpu_training DATASET qwen3-vl-2b --program grpo --folder FOLDER
+    python -m benchmarks.gpu_training DATASET qwen3-vl-2b --program grpo --rows 8 --folder FOLDER
 
 Models of the published shapes with random weights, and a tokenizer of the dataset's own texts; images are scaled to
-``--pixels``. A line of JSON for each: bytes at the peak of the steps, and seconds of a step, measured and planned.
+``--pixels``. A line of JSON for each: the peak of allocated GiB up to each step, and the seconds of the steps. The plan
+to put beside them is that of `--gpus 1`, with the rows and tokens that the training prints.
 """
 
 import json
 import shutil
 import time
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
 import torch
@@ -23,6 +23,8 @@ from train import tiny
 from train.models import planning
 from train.models.processor_files import save_processor
 
+PATCHES = 8 * 28 * 28
+"""Pixels by which an image may be smaller than asked for: sides are multiples of 28."""
 SIZES = yaml.safe_load(Path(planning.__file__).with_name("sizes.yaml").read_text())
 
 
@@ -67,15 +69,15 @@ def random_model(name: str, dataset: Path, folder: Path, pixels: int) -> Path:
     return folder
 
 
-def train(program: str, dataset: Path, model: Path, pixels: int, rows: int, clock: Clock) -> dict[str, Any]:
-    """The history of a few steps, and the load that they were."""
+def history_of(program: str, dataset: Path, model: Path, pixels: int, rows: int, clock: Clock) -> dict[str, Any]:
+    """A few steps, and their history."""
     trainer.DEFAULT_CALLBACKS.append(clock)  # type: ignore[arg-type]
     try:
         if program == "sft":
             from train.finetuning.settings import SftSettings
             from train.sft import finetune
 
-            sft = SftSettings(max_steps=5, batch_size=rows, min_pixels=pixels - 28 * 28 * 8, max_pixels=pixels)
+            sft = SftSettings(max_steps=5, batch_size=rows, min_pixels=pixels - PATCHES, max_pixels=pixels)
             return finetune(dataset, model, model.with_name("trained"), sft)
         from train.grpo import reinforce
         from train.rl.methods import settings_of
@@ -103,7 +105,7 @@ def main(
         model = random_model(name, dataset, folder / "model", pixels)
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        history = train(program, dataset, model, pixels, rows, clock)
+        history = history_of(program, dataset, model, pixels, rows, clock)
         print(
             json.dumps(
                 {
@@ -114,7 +116,6 @@ def main(
                     "parameters": planning.shape_of(name).n_parameters,
                     "peaks_gib": [round(peak / planning.GIB, 2) for peak in clock.peaks],
                     "seconds": [round(seconds, 3) for seconds in clock.seconds],
-                    "median_s": median(clock.seconds[1:]),
                     "steps": history["steps"],
                 }
             ),

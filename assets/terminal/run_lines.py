@@ -92,7 +92,7 @@ class RunLines:
         words = [f"{self._title}, {seconds:.0f} s"]
         if self._n_assets > 1:
             words.append(f"{self._n_done} of {self._n_assets} assets")
-        if _LEAST <= self._n_done / self._n_assets < 1:
+        if _LEAST * self._n_assets <= self._n_done < self._n_assets:
             words.append(f"about {duration(seconds / self._n_done * (self._n_assets - self._n_done))} left")
         return Text(", ".join(words) + (f"; {self._stage}" if self._stage else ""))
 

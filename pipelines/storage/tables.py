@@ -67,7 +67,7 @@ class TableKey:
     @property
     def command(self) -> str:
         """What makes it: a stage's table is made with all of its source."""
-        source = re.fullmatch(r"(.+)-\d{4}", self.partition)
+        source = re.fullmatch(r"(.+)-\d{4,}", self.partition)
         if source is None:
             return f"darkroom ui, and materialise {self.asset[0]} there"
         if len(self.asset) > 1:

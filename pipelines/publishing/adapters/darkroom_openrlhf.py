@@ -104,12 +104,9 @@ class AgentExecutor(MultiTurnAgentExecutor):
         self, row: str, sampling_params: Any, max_length: int, processor: Any, engine: Any
     ) -> tuple[dict[str, Any], Mapping[str, Any]]:
         episode = await _request("POST", "/episodes", {"row": row, "seed": secrets.randbelow(2**31)})
-        agent, player, sampling_params = (
-            DarkroomAgent(episode, processor),
-            copy.copy(self),
-            copy.deepcopy(sampling_params),
-        )
+        agent, player = DarkroomAgent(episode, processor), copy.copy(self)
         player.agent_instance_cls = lambda: agent
+        sampling_params = copy.deepcopy(sampling_params)
         sampling_params.stop, sampling_params.include_stop_str_in_output = agent.stop, True
         try:
             messages = [{**message, "content": list(map(_part, message["content"]))} for message in episode["messages"]]

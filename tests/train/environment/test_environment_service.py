@@ -87,6 +87,13 @@ async def test_it_grades_answers_of_rows_that_it_does_not_have(service):
         assert (refused.status_code, refused.json()["error"]["type"]) == (422, "invalid_request")
 
 
+def test_files_that_stand_alone_ask_the_service_in_one_way():
+    asking = ("darkroom_verl.py", "darkroom_ms_swift.py", "darkroom_openrlhf.py")
+    first, *others = (adapter_files(name)[name].partition("async def _request(")[2] for name in asking)
+    assert first
+    assert {*others} == {first}
+
+
 async def test_it_hands_out_adapters_and_no_other_file(service):
     async with service() as http:
         for name in ADAPTERS:
