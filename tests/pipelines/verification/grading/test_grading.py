@@ -135,8 +135,8 @@ def test_a_comparison_that_does_not_end_is_ended_and_the_next_one_works():
 
 
 def test_a_comparison_is_bounded_by_its_work_which_is_the_same_on_every_machine():
-    """Thirty nested roots of sums are small as text and much to compare."""
-    nested = r"\sqrt{2+" * 30 + "x" + "}" * 30
+    """Sixty nested roots of sums are small as text and much to compare."""
+    nested = r"\sqrt{2+" * 60 + "x" + "}" * 60
     errors = {maths_process.compare(nested + suffix, nested + "+x^2").error for suffix in ("+1", "+2")}
     assert errors == {"it takes more than 1000000 steps"}
 
