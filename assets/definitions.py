@@ -154,12 +154,12 @@ def jobs(recipes: Sequence[Recipe], options: Options) -> list[UnresolvedAssetJob
     ]
 
 
-def _of_workspace() -> dg.Definitions:
+@dg.definitions
+def defs() -> dg.Definitions:
+    """What Dagster loads: the code location with those optional assets that apply to the workspace."""
     with Workspace.from_environment() as workspace:
         return definitions(Options.of(workspace))
 
-
-defs = _of_workspace()
 
 gc.freeze()
 if _COLLECTS:

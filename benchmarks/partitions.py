@@ -117,7 +117,7 @@ def _definitions(_: Workspace) -> Callable[[], Any]:
     def load() -> None:
         from assets.definitions import defs
 
-        assert defs
+        assert defs().resolve_all_asset_keys()
 
     return load
 

@@ -11,7 +11,7 @@ from pipelines.records import ImageRef, Round
 from pipelines.records.geometry import Box
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
-from pipelines.verification.checks.hint_phrases import PHRASES
+from pipelines.verification.checks.hint_phrases import phrases
 from pipelines.vision.crop_localization import CropLocation, locate_crop
 from sandbox.neutral import neutralise
 
@@ -152,7 +152,7 @@ def second_round_is_explained(case: Case) -> CheckResult:
         return failed(Flaw.NOT_EXPLAINED, f"nothing is said of the first result: {second!r}", score=0.0)
     if 1 - new > MAX_REPETITION:
         return failed(Flaw.NOT_EXPLAINED, "it repeats the thought of round 1", score=new)
-    if mention := PHRASES["planned"].search(second):
+    if mention := phrases("planned").search(second):
         return failed(Flaw.HINT_MENTIONED, f"the thought of round 2 says {mention[0]!r}", score=new)
     return passed(score=new)
 

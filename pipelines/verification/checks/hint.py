@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, failed, passed
 from pipelines.verification.checks.hint_phrases import (
-    PHRASES,
     hint_name,
     hint_phrase,
+    phrases,
     reads_file_name,
     tokens,
     unseen_phrase,
@@ -140,7 +140,7 @@ def comments(code: str) -> Iterator[str]:
 def solution_stays_hidden(case: Case) -> CheckResult:
     """No thought and no line of a program speaks of a solution or an answer that was there before."""
     for where, text in _thoughts_and_code(case):
-        if mention := PHRASES["solution"].search(text):
+        if mention := phrases("solution").search(text):
             return failed(Flaw.HINT_MENTIONED, f"{where} says {mention[0]!r}")
     return passed()
 

@@ -11,14 +11,21 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from pipelines.models.parsing import parsed
 from pipelines.verification.grading.word_lists import read_words
 
-PHRASES = {name: re.compile("|".join(patterns), re.IGNORECASE) for name, patterns in read_words(__file__).items()}
+PHRASES: dict[str, list[str]] = read_words(__file__)
 """The five ways, ``name`` of names in code, ``solution`` of a solution that was there before, ``planned`` of a plan."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PATHS = re.compile(r"image_path(?:_\d+)?|video_path(?:_\d+)?")
+
+
+@cache
+def phrases(way: str) -> re.Pattern[str]:
+    """One pattern of all of a way's, compiled when it is first asked for."""
+    return re.compile("|".join(PHRASES[way]), re.IGNORECASE)
 
 
 def hint_phrase(text: str) -> str | None:
@@ -33,12 +40,12 @@ def unseen_phrase(thought: str) -> str | None:
 
 def _first_of(ways: Sequence[str], text: str) -> str | None:
     plain = " ".join(text.split()).replace("\u2019", "'")
-    return next((match[0].strip() for way in ways if (match := PHRASES[way].search(plain))), None)
+    return next((match[0].strip() for way in ways if (match := phrases(way).search(plain))), None)
 
 
 def hint_name(code: str) -> str | None:
     """A variable, function, argument or attribute of the code whose name says that its value was given; else None."""
-    return next((name for name in _names(code) if PHRASES["name"].search(_CAMEL.sub("_", name))), None)
+    return next((name for name in _names(code) if phrases("name").search(_CAMEL.sub("_", name))), None)
 
 
 def reads_file_name(code: str) -> bool:
