@@ -7,7 +7,7 @@ A holder renews its beat every few seconds. Its claims are free again when the b
 is seen to be dead, which only a process on the same machine can see. Who was stopped for longer than that (a suspended
 machine) loses its claims while it performs: then an act may be paid twice, and the first result stays.
 
-Times are by the clock of the database: those of its clients may differ.
+Times are by the clock of the database: those of its clients may differ, and be set while they hold claims.
 """
 
 import threading
@@ -41,7 +41,7 @@ class Claims:
         self._engine = engine
         self.holder = new_holder()
         self._ahead = 0.0
-        """How far the database's clock is ahead of ours, seconds."""
+        """How far the database's clock is ahead of this machine's monotonic one, which nobody sets, seconds."""
         self._lock = threading.Lock()
         self._to_release: set[str] = set()
         self._closed = threading.Event()
@@ -92,15 +92,18 @@ class Claims:
                 connection.execute(sa.delete(_claims).where(_claims.c.holder == self.holder))
 
     def _mine(self) -> dict[str, Any]:
-        now = time.time() + self._ahead
+        now = self._now()
         return {"holder": self.holder, "since": now, "beat": now}
 
     def _read_clock(self, connection: sa.Connection) -> None:
-        self._ahead = clock(connection) - time.time()
+        self._ahead = clock(connection) - time.monotonic()
+
+    def _now(self) -> float:
+        return time.monotonic() + self._ahead
 
     def _insertion(self) -> sa.Executable:
         insert = postgresql.insert if self._engine.dialect.name == "postgresql" else sqlite.insert
-        written, old = insert(_claims), time.time() + self._ahead - DEAD_SECONDS
+        written, old = insert(_claims), self._now() - DEAD_SECONDS
         # one's own is left from a task that was cancelled: in a process, tasks wait for each other by a lock
         is_free = sa.or_(_claims.c.beat < old, _claims.c.holder == self.holder)
         mine = {name: written.excluded[name] for name in ("holder", "since", "beat")}
@@ -116,7 +119,7 @@ class Claims:
                 self._release_all()
                 with self._engine.begin() as connection:
                     self._read_clock(connection)
-                    beat = {"beat": time.time() + self._ahead}
+                    beat = {"beat": self._now()}
                     connection.execute(sa.update(_claims).where(_claims.c.holder == self.holder).values(beat))
             except sa.exc.SQLAlchemyError:
                 continue  # the database is away: the next act meets the error, the next beat tries again

@@ -71,6 +71,15 @@ def test_an_act_whose_holder_gives_no_beat_is_free(url):
         assert asyncio.run(ledger.once("policy", {}, performed)).result == {"by": "us"}
 
 
+@pytest.mark.parametrize("seconds", [-600.0, 600.0])
+def test_a_claim_is_kept_whatever_a_machines_clock_is_set_to(url, monkeypatch, seconds):
+    clock = time.time
+    with Ledger(url) as holder, Ledger(url) as another:
+        assert holder.take(["a" * 64]) == [True]
+        monkeypatch.setattr(time, "time", lambda: clock() + seconds)
+        assert another.take(["a" * 64]) == [False]
+
+
 def test_an_act_that_another_performs_is_waited_for(url):
     async def both(ours: Ledger, theirs: Ledger) -> tuple[Act, Act]:
         may_end = asyncio.Event()
