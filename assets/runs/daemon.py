@@ -9,13 +9,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.instance import DagsterInstance
 
 from sandbox.errors import UserError
 from train.runs.supervisor import SAFE_PATH
@@ -24,6 +23,8 @@ WORKSPACE = str(files("assets") / "workspace.yaml")
 _QUEUE = "QUEUED_RUN_COORDINATOR"
 _ALIVE_SECONDS = 90.0
 """It gives a sign of life every 30 s."""
+_MOST_SKEW_SECONDS = 900.0
+"""Between two machines' clocks: object stores refuse a machine whose clock is farther off."""
 _LOG_CHARACTERS = 1000
 
 
@@ -34,8 +35,9 @@ class DaemonEnded(UserError):
 class Daemon:
     """The daemon of an instance: found, or started here."""
 
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        self._instance = instance
+    def __init__(self, instance: dg.DagsterInstance, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._instance, self._clock = instance, clock
+        self._sign, self._sign_at = 0.0, clock()
         self._log = Path(instance.root_directory) / "daemon.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -47,7 +49,7 @@ class Daemon:
                 raise DaemonEnded(
                     f"Dagster's daemon ended with status {self._process.returncode}; {self._log}:\n{said}"
                 )
-        elif not is_alive(self._instance):
+        elif not self._another_lives():
             self._process = self._start()
 
     def stop(self) -> None:
@@ -56,6 +58,16 @@ class Daemon:
             self._process.wait()
             # the next command would take its last one for a daemon that is alive
             self._instance.wipe_daemon_heartbeats()
+
+    def _another_lives(self) -> bool:
+        """Whether a daemon that launches queued runs gives signs of life: whether they change, since it writes them by
+        its own machine's clock."""
+        sign = self._instance.get_daemon_heartbeats().get(_QUEUE)
+        if sign is None or abs(time.time() - sign.timestamp) > _MOST_SKEW_SECONDS:
+            return False
+        if sign.timestamp != self._sign:
+            self._sign, self._sign_at = sign.timestamp, self._clock()
+        return self._clock() - self._sign_at < _ALIVE_SECONDS
 
     def _start(self) -> subprocess.Popen[bytes]:
         # ended with this command, also where it is killed
@@ -81,9 +93,3 @@ def daemon(instance: dg.DagsterInstance) -> Iterator[Daemon]:
         yield found
     finally:
         found.stop()
-
-
-def is_alive(instance: DagsterInstance) -> bool:
-    """Whether a daemon that launches queued runs gave a sign of life lately."""
-    sign = instance.get_daemon_heartbeats().get(_QUEUE)
-    return sign is not None and time.time() - sign.timestamp < _ALIVE_SECONDS
