@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 import yaml
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 from dagster._core.storage.tags import PRIORITY_TAG
 from sqlalchemy.exc import OperationalError
 
@@ -21,7 +22,7 @@ from pipelines.records import Reject
 from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.stage import Pace, StageProgress, StageReport
 from pipelines.storage.storage_errors import StoreAway
-from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.tables import TableKey, Tables, check_fingerprint
 from pipelines.storage.workspace import Workspace
 
 OWNERS = ["team:data"]
@@ -33,6 +34,8 @@ _LEAST_SECONDS = 2.0
 _AWAY = (StoreAway, LedgerUnavailable, OperationalError)
 _N_REPEATS, _REPEAT_SECONDS = 20, 15.0
 """Of a stage whose database or store is away: five minutes and what it takes to notice."""
+_N_LATEST = 3
+"""Materialisations of a shard among which this run's own is looked for: others may have come since."""
 Show = Callable[[str], None]
 Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
 terminal: ContextVar[Show | None] = ContextVar("terminal", default=None)
@@ -123,9 +126,21 @@ def stage_asset(
     def stage(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
         chosen = settings(**context.op_execution_context.op_config) if settings else None
         with repeated_while_away(context), context.resources.workspace.open() as workspace:
+            _check_own_tables(context, workspace.tables, deps)
             return perform(StageRun(context, workspace, chosen))
 
     return stage
+
+
+def _check_own_tables(context: dg.AssetExecutionContext, tables: Tables, deps: Sequence[dg.AssetKey]) -> None:
+    """Raises ``TableReplaced`` where a table that this run made is another's."""
+    for dep in deps:
+        made = dg.AssetRecordsFilter(asset_key=dep, asset_partitions=[context.partition_key])
+        for record in context.instance.fetch_materializations(made, limit=_N_LATEST).records:
+            materialization = record.asset_materialization
+            if record.run_id == context.run.run_id and materialization is not None:
+                version = (materialization.tags or {})[DATA_VERSION_TAG]
+                check_fingerprint(tables, TableKey(tuple(dep.path), context.partition_key), version)
 
 
 @contextmanager

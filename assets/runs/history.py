@@ -1,9 +1,6 @@
 """Dagster's instance in DAGSTER_HOME: the database of runs and events, created by one process at a time."""
 
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +9,7 @@ from alembic.util.exc import CommandError
 from dagster_shared.check.functions import CheckError
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipelines.storage.storage_errors import storage_errors
+from pipelines.storage.atomic_write import one_at_a_time
 from sandbox.errors import UserError
 
 DATABASE_ERRORS: tuple[type[Exception], ...] = (SQLAlchemyError,)
@@ -43,7 +40,7 @@ def open_instance() -> dg.DagsterInstance:
     """
     home = Path(os.environ["DAGSTER_HOME"])
     try:
-        with _lock(home / _LOCK):
+        with one_at_a_time(home / _LOCK):
             return dg.DagsterInstance.get()
     except ImportError as error:
         raise InstanceUnavailable(
@@ -51,13 +48,6 @@ def open_instance() -> dg.DagsterInstance:
         ) from error
     except _UNAVAILABLE as error:
         raise InstanceUnavailable(_what_to_do(home, error)) from error
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with storage_errors(str(path.parent)), path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _what_to_do(home: Path, error: Exception) -> str:

@@ -29,7 +29,7 @@ from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import Outcome, StageProgress, StageReport, code_digest, map_rows, run_stage
 from pipelines.storage.storage_errors import StorageError, storage_errors
-from pipelines.storage.tables import TableKey, TableStale
+from pipelines.storage.tables import TableKey, TableStale, check_fingerprint
 from pipelines.storage.workspace import Workspace
 
 O = TypeVar("O", bound="Origin")  # noqa: E741
@@ -177,20 +177,31 @@ class Shard:
         return [(samples[row.sample_id], row) for row in rows]
 
     def materialize(self, stage: Stage[O, T, R]) -> StageReport:
-        """The stage's table. Raises ``PolicyUnavailable`` before any row, ``TableMissing`` for what it reads."""
+        """The stage's table.
+
+        Raises ``PolicyUnavailable`` before any row, ``TableMissing`` for what it reads, ``TableReplaced`` where that is
+        not what it was at the beginning any more.
+        """
         tables = self.workspace.tables
+        # the last one first: the command that makes it makes the others, too
+        read = {key: tables.fingerprint(key) for key in map(self.key, reversed(stage.reads))}
         inputs = digest(
             [
                 stage.asset,
-                # the last one first: the command that makes it makes the others, too
-                [tables.fingerprint(self.key(asset)) for asset in reversed(stage.reads)],
+                list(read.values()),
                 dict(stage.settings),
                 {role: policy.identity.as_json() for role, policy in policies_of(stage).items()},
                 code_digest(*RUNNER_CODE, *stage.code),
             ]
         )
-        run = _StageRun(self, stage)
-        return run_stage(tables, self.key(stage.asset), stage.kind, inputs=inputs, perform=run.outcome)
+
+        def perform() -> Outcome[R]:
+            outcome = _StageRun(self, stage).outcome()
+            for key, fingerprint in read.items():
+                check_fingerprint(tables, key, fingerprint)
+            return outcome
+
+        return run_stage(tables, self.key(stage.asset), stage.kind, inputs=inputs, perform=perform)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 In an object store an upload is seen whole or not at all; a folder there is whole when it has its marker.
 """
 
+import errno
+import fcntl
 import os
 import shutil
 import tempfile
@@ -18,6 +20,26 @@ from pipelines.storage.storage_errors import storage_errors
 
 MARKER = ".darkroom.json"
 """The file that is written last into a folder. Hidden: `datasets` must not take it for data."""
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
+"""Of a file system that has none, as Lustre's may be mounted."""
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Of all processes that name the file ``lock``, where its file system has locks. One that is killed leaves it free.
+
+    Raises ``StorageError``.
+    """
+    with storage_errors(str(lock.parent)):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("a")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        yield
 
 
 def write_whole(path: Place, content: bytes | str, *, mode: int = 0o644) -> None:

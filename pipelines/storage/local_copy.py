@@ -1,12 +1,9 @@
 """Folders of an object store as local ones: what training reads is copied here, what it reports is copied there."""
 
-import fcntl
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from pipelines.storage.atomic_write import MARKER, replace_folder, upload_folder
+from pipelines.storage.atomic_write import MARKER, one_at_a_time, replace_folder, upload_folder
 from pipelines.storage.places import Place, children
 from pipelines.storage.storage_errors import storage_errors
 
@@ -22,7 +19,7 @@ def local_copy(folder: Place, to: Path) -> Path:
     with storage_errors(str(folder)):
         if not (folder / MARKER).exists():
             return _local_copies(folder, to)
-        with _one_at_a_time(to):
+        with one_at_a_time(to.with_name(f".{to.name}.lock")):
             if _marker_of(to) != (folder / MARKER).read_bytes():
                 part = to.with_name(f".{to.name}.part")
                 shutil.rmtree(part, ignore_errors=True)
@@ -54,15 +51,6 @@ def _local_copies(folder: Place, to: Path) -> Path:
     for name in names:
         local_copy(folder / name, to / name)
     return to
-
-
-@contextmanager
-def _one_at_a_time(to: Path) -> Iterator[None]:
-    """Of this machine's processes; the lock of one that is killed is free."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    with (to.parent / f".{to.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _marker_of(folder: Path) -> bytes | None:

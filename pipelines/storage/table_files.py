@@ -1,6 +1,7 @@
 """One table's file: written whole with metadata in its footer; digests of its rows."""
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from itertools import chain, islice
@@ -19,6 +20,8 @@ ROWS_PER_GROUP = 1_000
 """Rows of one parquet row group of a table."""
 _TAIL_BYTES = 1 << 16
 """Longer than most footers."""
+_LEFT_SECONDS = 86_400.0
+"""A part that was written to so long ago was left by a process that was killed; another's may grow at this moment."""
 
 
 def rows_digest(path: Place) -> str:
@@ -59,7 +62,8 @@ def write_part(
     """``footer``: more metadata, from the file that holds all pages and no footer yet."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for orphan in path.parent.glob(f".{path.name}.*"):
-        orphan.unlink(missing_ok=True)  # left by a process that was killed while it wrote
+        if time.time() - _written_at(orphan) > _LEFT_SECONDS:
+            orphan.unlink(missing_ok=True)
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     remaining = iter(rows)
     groups = iter(lambda: list(islice(remaining, ROWS_PER_GROUP)), [])
@@ -69,3 +73,11 @@ def write_part(
         if footer is not None:
             writer.add_key_value_metadata(footer(part))
     return part
+
+
+def _written_at(part: Path) -> float:
+    """Seconds since 1970; now, where it was finished meanwhile."""
+    try:
+        return part.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()

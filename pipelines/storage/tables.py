@@ -29,6 +29,7 @@ from upath import UPath
 from pipelines.records import Reject
 from pipelines.records.digest import digest
 from pipelines.records.schemas import from_table
+from pipelines.storage.atomic_write import one_at_a_time
 from pipelines.storage.places import Place, children, opened, remove, upload, whole
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.table_files import file_digest, footer, rows_digest, write_part
@@ -39,7 +40,7 @@ _ROWS_AT_ONCE = 256
 _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"
 _REJECTS, _ROWS = b"darkroom.rejects", b"darkroom.rows"
 """Of a table in an object store: the name of its rejects' file, and the digest of its rows and theirs."""
-_SUFFIX = ".rejects"
+_SUFFIX, _LOCK = ".rejects", ".writing.lock"
 _N_LISTED = 3
 """Of so many keys of one asset, a listing is cheaper than a question for each."""
 Mask = NDArray[np.bool_]
@@ -52,6 +53,17 @@ class TableMissing(UserError):
 
 class TableStale(UserError):
     """A stage's input was made from something that has changed since; says what to materialise again."""
+
+
+class TableReplaced(TableStale):
+    """Another run made a stage's input again, with other settings, while this one worked with it."""
+
+    def __init__(self, key: "TableKey") -> None:
+        super().__init__(
+            f"{key} was replaced by another run with other settings while this one worked on it: give teams and "
+            "experiments a DARKROOM_HOME each, or wait for the other run, then run again; with one DARKROOM_LEDGER "
+            "nothing is paid twice"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +126,11 @@ class Tables:
             rejects_path = path.with_name(f"{key.partition}{_SUFFIX}.parquet")
             rejects_part = write_part(rejects_path, Reject, rejects, metadata)
             part = write_part(path, kind, rows, metadata)
-            path.unlink(missing_ok=True)
-            os.replace(rejects_part, rejects_path)
-            os.replace(part, path)
+            # of two that write one table, it would be the one's with the other's rejects
+            with one_at_a_time(self.root / _LOCK):
+                path.unlink(missing_ok=True)
+                os.replace(rejects_part, rejects_path)
+                os.replace(part, path)
 
     def _upload(
         self,
@@ -275,6 +289,12 @@ class Tables:
                 return pq.read_table(whole(path), partitioning=None)
         except FileNotFoundError:
             raise _missing(key) from None
+
+
+def check_fingerprint(tables: Tables, key: TableKey, fingerprint: str) -> None:
+    """Raises ``TableReplaced`` where a table has not this fingerprint any more."""
+    if tables.fingerprint(key) != fingerprint:
+        raise TableReplaced(key)
 
 
 def _missing(key: TableKey) -> TableMissing:

@@ -1,17 +1,24 @@
 """What a stage says of its progress in Dagster's log, and how it bears a store that is away."""
 
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
 
-from assets.graph import stage_assets
+from assets.definitions import SFT
+from assets.graph import families, stage_assets
 from assets.graph.stage_assets import progress_lines, repeated_while_away
 from assets.runs.instance import root_cause
 from assets.runs.places import TAG
+from pipelines.records import Trajectory
 from pipelines.storage.database import LedgerUnavailable
-from pipelines.storage.stage import StageProgress
+from pipelines.storage.stage import StageProgress, StageReport
 from pipelines.storage.storage_errors import StoreAway
+from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.workspace import Workspace
+from tests.assets.conftest import PARTITION, materialize_shard
 
 
 def logged(*, n_rows: int, seconds_per_row: float) -> list[str]:
@@ -73,3 +80,23 @@ def test_a_launched_run_that_waited_in_vain_says_what_is_away(monkeypatch: pytes
     made = dg.materialize([rows], tags={TAG: "auto"}, raise_on_error=False)
     (failure,) = [event.step_failure_data for event in made.all_events if event.is_step_failure]
     assert root_cause(failure).endswith("LedgerUnavailable: the ledger's database does not answer")
+
+
+def test_a_run_says_that_another_has_replaced_what_it_made(
+    signs: Path, instance: dg.DagsterInstance, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage_result = families.stage_result
+
+    def replaced_after(tables: Tables, report: StageReport, **details: Any) -> dg.MaterializeResult:
+        made = stage_result(tables, report, **details)
+        if report.key.asset == ("crop", "runs"):
+            rows, facts = tables.read(report.key, Trajectory), tables.facts(report.key)
+            tables.write(report.key, Trajectory, rows[:1], [], inputs="another run's", facts=facts)
+        return made
+
+    monkeypatch.setattr(families, "stage_result", replaced_after)
+    chosen = [dg.AssetKey(["crop", stage]) for stage in ("drafts", "runs", "verdicts")]
+    made = materialize_shard(instance, SFT, asset_selection=chosen, raise_on_error=False)
+    (failure,) = [event.step_failure_data for event in made.all_events if event.is_step_failure]
+    assert "crop/runs [signs-0000] was replaced by another run with other settings" in root_cause(failure)
+    assert not workspace.tables.exists(TableKey(("crop", "verdicts"), PARTITION))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -30,7 +31,7 @@ from pipelines.records import Check, Reject, Trajectory
 from pipelines.sources import SourceRow
 from pipelines.storage.stage import StageReport
 from pipelines.storage.storage_errors import StorageError
-from pipelines.storage.tables import TableKey, TableMissing, TableStale
+from pipelines.storage.tables import TableKey, TableMissing, TableReplaced, TableStale
 from pipelines.storage.workspace import Workspace
 
 PARTITION = "small-0000"
@@ -448,3 +449,22 @@ def test_a_limit_counts_drafts_and_not_samples_that_came_to_nothing(family: Fami
 
 def test_more_than_there_are_is_all_there_are(family: Family) -> None:
     assert family.draft(oracle(family.recipe), n_most=100).n_out == 4
+
+
+def test_a_stage_whose_input_another_run_replaces_meanwhile_writes_nothing(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_all(family)
+    tables, key = family.workspace.tables, family.key("verdicts")
+    rows, keep = tables.read(key, Trajectory), engine.Trajectories.measure
+
+    async def measure(stage: engine.Trajectories, *row: Any) -> Any:
+        tables.write(key, Trajectory, rows[:-1], [], inputs="another run's", facts=tables.facts(key))
+        return await keep(stage, *row)
+
+    kept = tables.path(family.key("trajectories")).read_bytes()
+    tables.write(key, Trajectory, rows[::-1], [], inputs="", facts=tables.facts(key))
+    monkeypatch.setattr(engine.Trajectories, "measure", measure)
+    with pytest.raises(TableReplaced, match="DARKROOM_HOME each"):
+        family.keep()
+    assert tables.path(family.key("trajectories")).read_bytes() == kept

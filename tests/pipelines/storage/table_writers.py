@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from pipelines.records import Reject, Sample, Truth
 from pipelines.records.reject_reasons import Reason, reject
+from pipelines.storage.places import place
 from pipelines.storage.tables import TableKey, Tables
 
 SAMPLES = ("samples",)
@@ -34,3 +36,10 @@ def refused(n: int) -> Reject:
 def write(tables: Tables, rows: Iterable[int], rejects: Iterable[int], *, inputs: str, key: TableKey = KEY) -> None:
     kept = [sample(n) for n in rows]
     tables.write(key, Sample, kept, map(refused, rejects), inputs=inputs, facts={"n_out": len(kept)})
+
+
+def write_often(url: str, scratch: Path, n: int, times: int = 6) -> None:
+    """A table of ``n`` rows with one reject more."""
+    tables = Tables(place(url), scratch)
+    for _ in range(times):
+        write(tables, [n] * n, [n] * (n + 1), inputs=str(n))

@@ -15,7 +15,7 @@ from pipelines.records import Sample
 from pipelines.storage.places import place
 from pipelines.storage.tables import TableKey, TableMissing, Tables
 from tests.object_store import s3_traffic
-from tests.pipelines.storage.table_writers import KEY, SAMPLES, sample, write
+from tests.pipelines.storage.table_writers import KEY, SAMPLES, sample, write, write_often
 
 
 @pytest.fixture(params=["s3", "memory"])
@@ -147,12 +147,6 @@ def test_a_table_whose_rejects_are_gone_is_made_again(tables):
     assert tables.inputs(KEY) is None
     with pytest.raises(TableMissing):
         tables.read_rejects(KEY)
-
-
-def write_often(url: str, scratch: Path, n: int) -> None:
-    tables = Tables(place(url), scratch)
-    for _ in range(6):
-        write(tables, [n] * n, [n] * (n + 1), inputs=str(n))
 
 
 def test_two_processes_that_write_one_table_settle_on_the_table_of_one(object_store, tmp_path):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,6 +17,7 @@ from pipelines.records.digest import digest, digest_bytes
 from pipelines.records.reject_reasons import Reason, reject
 from pipelines.storage.table_files import ROWS_PER_GROUP
 from pipelines.storage.tables import TableKey, TableMissing, Tables
+from tests.pipelines.storage import table_writers
 
 KEY = TableKey(("crop", "drafts"), "streets-0003")
 
@@ -163,6 +167,29 @@ def test_no_half_written_file_is_left_beside_the_tables(tables, rows, rejects):
     write(tables, rows, rejects)
     names = sorted(path.name for path in tables.path(KEY).parent.iterdir())
     assert names == ["streets-0003.parquet", "streets-0003.rejects.parquet"]
+
+
+def test_a_part_that_grows_is_another_processes_and_an_old_one_is_deleted(tables, rows):
+    write(tables, rows, [])
+    folder = tables.path(KEY).parent
+    for name, seconds_ago in (("grows", 60.0), ("left", 2 * 86_400.0)):
+        part = folder / f".{KEY.partition}.parquet.{name}"
+        part.touch()
+        os.utime(part, (time.time() - seconds_ago,) * 2)
+    write(tables, rows, [])
+    assert [path.name for path in folder.glob(".*")] == [f".{KEY.partition}.parquet.grows"]
+
+
+def test_two_processes_that_write_one_table_leave_the_rows_and_the_rejects_of_one(tmp_path):
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        writers = [processes.submit(table_writers.write_often, str(tmp_path), tmp_path, n, 200) for n in (1, 2)]
+        for writer in writers:
+            writer.result()
+    tables = Tables(tmp_path)
+    n = tables.n_rows(table_writers.KEY)
+    assert tables.inputs(table_writers.KEY) == str(n)
+    assert tables.n_rejects(table_writers.KEY) == n + 1
+    assert not list((tmp_path / "samples").glob(".*"))
 
 
 def test_rejects_are_a_table_too(tables, rejects):
