@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from assets.definitions import TRAIN, definitions
 from pipelines.storage.atomic_write import MARKER
 from pipelines.storage.places import Place, place
 from tests.conftest import SmallSource
@@ -84,6 +86,29 @@ def test_everything_but_what_must_be_local_is_in_the_object_store(
     assert kept <= {"dagster", "datasets", "exports", "image_cache", "ledger.sqlite", "tables", "views"}
     assert not [path for path in (tmp_path / "local").rglob("*.parquet") if "exports" not in path.parts]
     assert {path.name for path in home.iterdir()} == {"datasets", "images", "sources", "tables"}
+
+
+def test_training_reads_the_datasets_of_the_object_store_and_reports_there(
+    signs: Path, object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, local = place(object_store.url()), tmp_path / "local"
+    remote = {"DARKROOM_HOME": str(home), "DARKROOM_LOCAL": str(local), "DAGSTER_HOME": str(local / "dagster")}
+    darkroom("ingest", str(signs), "--name", "signs", "--boxes", "boxes", **remote)
+    darkroom("materialize", "signs", "--family", "crop", "--train", **remote)
+    assert {path.parent.name for path in (local / "checkpoints").glob("*/config.json")} == {"tiny", "sft", "grpo"}
+
+    for name, value in remote.items():
+        monkeypatch.setenv(name, value)
+    settings = {"checkpoint": "sft", "datasets": ["sft/crop"], "split": "all", "limit": 1, "max_tokens": 32}
+    with dg.DagsterInstance.get() as instance:
+        definitions().resolve_job_def(TRAIN).execute_in_process(
+            instance=instance,
+            asset_selection=[dg.AssetKey("evaluation")],
+            run_config={"ops": {"evaluation": {"config": settings}}},
+        )
+    report, ours = home / "evaluations" / "sft", local / "evaluations" / "sft"
+    assert {path.name for path in report.iterdir()} == {path.name for path in ours.iterdir()} != set()
+    assert {path.name for path in home.iterdir()} == {"datasets", "evaluations", "images", "sources", "tables"}
 
 
 @pytest.mark.parametrize(
