@@ -41,7 +41,7 @@ class Claims:
         self._engine = engine
         self.holder = new_holder()
         self._ahead = 0.0
-        """How far the database's clock is ahead of this machine's monotonic one, which nobody sets, seconds."""
+        """How far the database's clock is ahead of this machine's monotonic one, seconds."""
         self._lock = threading.Lock()
         self._to_release: set[str] = set()
         self._closed = threading.Event()
