@@ -165,7 +165,7 @@ class Runs(RecipeStage[Draft, Trajectory]):
                 raise TableStale(
                     f"{shard.key(f'{self.family}/drafts')} was written by {wrote.policy} ({wrote.model}) with "
                     f"another prompt, model or sampling than {now.policy} ({now.model}) has now; materialise the "
-                    "drafts again first"
+                    "drafts again first, and give another run that works here with those a DARKROOM_HOME of its own"
                 )
         return rows
 

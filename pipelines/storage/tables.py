@@ -127,7 +127,7 @@ class Tables:
             rejects_part = write_part(rejects_path, Reject, rejects, metadata)
             part = write_part(path, kind, rows, metadata)
             # of two that write one table, it would be the one's with the other's rejects
-            with one_at_a_time(self.root / _LOCK):
+            with one_at_a_time(path.parents[len(key.asset)] / _LOCK):
                 path.unlink(missing_ok=True)
                 os.replace(rejects_part, rejects_path)
                 os.replace(part, path)
