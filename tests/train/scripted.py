@@ -32,12 +32,11 @@ class Scripted:
         return scores
 
 
-def scripted_step(trainer, processor, first_turns, second_turn=SECOND_TURN):
-    """Trains; returns what TRL computed for the last batch. ``first_turns`` may be a function of the rows' prompts."""
+def follow_script(trainer, processor, first_turns, second_turn=SECOND_TURN):
+    """Makes the trainer's model write turns. ``first_turns`` may be a function of the rows' prompts."""
     from transformers import LogitsProcessorList
 
-    generate, score = trainer.model.generate, trainer._generate_and_score_completions
-    batch = {}
+    generate = trainer.model.generate
 
     def scripted(**inputs):
         ids = inputs["input_ids"]
@@ -49,12 +48,19 @@ def scripted_step(trainer, processor, first_turns, second_turn=SECOND_TURN):
         rules = LogitsProcessorList([*rules, Scripted(processor.tokenizer, ids.shape[1], scripts)])
         return generate(**inputs, logits_processor=rules)
 
+    trainer.model.generate = scripted
+
+
+def scripted_step(trainer, processor, first_turns, second_turn=SECOND_TURN):
+    """Trains; returns what TRL computed for the last batch."""
+    follow_script(trainer, processor, first_turns, second_turn)
+    score, batch = trainer._generate_and_score_completions, {}
+
     def captured(inputs):
         batch.clear()
         batch.update(score(inputs))
         return dict(batch)
 
-    trainer.model.generate = scripted
     trainer._generate_and_score_completions = captured
     trainer.train()
     return batch

@@ -7,6 +7,7 @@ code and the end of turns (``sampling.py``); with a vLLM server it writes all tu
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
 from accelerate.utils import gather_object
@@ -114,7 +115,8 @@ class RolloutGenerator(MixedGRPOTrainer):
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._runner is not None
-        return self._runner.run(work)
+        # not the context in which training began: trackers keep there which run they log to
+        return self._runner.run(work, context=copy_context())
 
     @property
     def _place(self) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,17 @@ MOST_WRITTEN = 50_000
 """Characters that are kept of what a rollout without an answer wrote: malformed turns are seen nowhere else."""
 EVERY = 10
 """The first steps are all logged, then every tenth."""
+Tracker = Callable[[Sequence[Mapping[str, Any]], Path, int], None]
+"""Receives the rollouts of a batch as they are written, the folder of their images, and how many steps were made
+before."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleLog:
-    """Writes samples of one process's batches."""
+    """Writes samples of one process's batches; ``trackers`` get them, too."""
 
     folder: Path
+    trackers: Sequence[Tracker] = ()
 
     def __call__(self, scores: Scores, state: Any) -> None:
         """The first rollouts of a batch; ``state`` is the trainer's, whose ``global_step`` + 1 is being made."""
@@ -41,6 +45,8 @@ class SampleLog:
         (self.folder / "images").mkdir(parents=True, exist_ok=True)
         rollouts = [self._rollout(*rollout, step=step) for rollout in list(zip(*columns, strict=True))[:PER_STEP]]
         (self.folder / f"{step:06d}.json").write_text(json.dumps(rollouts, indent=1, ensure_ascii=False))
+        for track in self.trackers:
+            track(rollouts, self.folder / "images", state.global_step)
 
     def _rollout(
         self,

@@ -26,7 +26,7 @@ from train.rl.rollouts.environment import PLAIN_RESPONSE
 from train.rl.rollouts.held_out_accuracy import held_out_accuracy
 from train.rl.rollouts.prompt_lengths import check_lengths
 from train.rl.rollouts.prompts import open_prompts, prompts
-from train.rl.rollouts.sample_log import SampleLog
+from train.rl.rollouts.sample_log import SampleLog, Tracker
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
 from train.rl.rollouts.vllm_server import readable_errors
 from train.rl.settings import GrpoSettings
@@ -37,6 +37,7 @@ from train.runs.held_out import METRICS, spread
 from train.runs.history import read_steps
 from train.runs.job import TrainingJob, report_steps
 from train.runs.reporting import RunReporter
+from train.runs.trackers import trackers
 from train.runs.trainer_options import configured, split_options
 
 
@@ -72,7 +73,7 @@ class GrpoRun:
             judges=self.judges,
             steps=staging.steps,
             save_steps=self.save_steps,
-            sample_log=SampleLog(samples) if is_first_process() else None,
+            sample_log=SampleLog(samples, _sample_trackers()) if is_first_process() else None,
         )
         report_steps(trainer, self.report, "grpo")
         self._tell(trainer)
@@ -123,6 +124,15 @@ class GrpoRun:
         size = trainer.args.generation_batch_size // trainer.accelerator.num_processes
         measure = partial(held_out_accuracy, trainer, asked, size=size)
         trainer.evaluate_periodically(settings, METRICS["grpo"], measure=measure, report=self.report)
+
+
+def _sample_trackers() -> tuple[Tracker, ...]:
+    """Where sample rollouts go besides their folder."""
+    if "trackio" not in trackers():
+        return ()
+    from train.rl.rollouts.trackio_traces import log_traces
+
+    return (log_traces,)
 
 
 def build_trainer(
