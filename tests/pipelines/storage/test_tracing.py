@@ -34,6 +34,17 @@ with Workspace.from_environment() as workspace:
         stage(oracle_policy("crop", revision=recipe.digest))
 print([name for name in sys.modules if name.startswith("opentelemetry.sdk")])
 """
+ROLLOUT = """
+from train.rl.rollouts.environment import SandboxEnvironment
+from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
+
+environment = SandboxEnvironment()
+environment.reset(trajectory_id="t", protocol="thyme", image_files=[])
+environment.run_python("print(6 * 7)")
+environment.run_python("print(nothing)")
+environment.reset(trajectory_id="", protocol="thyme", image_files=[])
+PROMPT_GROUPS.close()
+"""
 FAIL = """
 from pipelines.storage.tracing import span
 try:
@@ -104,6 +115,15 @@ def test_calls_sandbox_runs_and_stages_are_spans(collector: str, tmp_path: Path)
     assert all(call["gen_ai.operation.name"] == "chat" and call["gen_ai.request.choice.count"] == 1 for call in calls)
     (drafts,) = [attributes(span) for span in Collector.spans if span.name == "stage crop/drafts"]
     assert (drafts["darkroom.n_out"], drafts["darkroom.partition"]) == (4, "small-0000")
+
+
+def test_code_of_grpo_is_a_span_too(collector: str, tmp_path: Path) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+    run(ROLLOUT, tmp_path / "home", OTEL_EXPORTER_OTLP_ENDPOINT=collector)
+    assert [(span.name, attributes(span)["darkroom.status"]) for span in Collector.spans] == [
+        ("sandbox run", "ok"),
+        ("sandbox run", "error"),
+    ]
 
 
 def test_an_error_is_the_spans_by_its_type_alone(collector: str, tmp_path: Path) -> None:

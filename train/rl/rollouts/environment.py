@@ -22,6 +22,7 @@ from pipelines.publishing.layouts.trl import content_parts
 from pipelines.records import Observation
 from pipelines.records.digest import seed_from
 from pipelines.records.reject_reasons import Reason, RowError
+from pipelines.storage.tracing import span
 from sandbox import Group, ImageUnreadable, InputsTooLarge, SandboxError, SandboxUnavailable, Session
 from sandbox import Observation as Seen
 from train.rl.rollouts.sandbox_pool import PROMPT_GROUPS
@@ -115,11 +116,13 @@ class SandboxEnvironment:
         start = time.monotonic()
         with self._lock:
             try:
-                observation = self._opened().run(code)
-                if observation.broken:
-                    raise SandboxError(
-                        f"the session is gone: {observation.status}: {observation.error or 'no reason given'}"
-                    )
+                with span("sandbox run") as note:
+                    observation = self._opened().run(code)
+                    if observation.broken:
+                        raise SandboxError(
+                            f"the session is gone: {observation.status}: {observation.error or 'no reason given'}"
+                        )
+                    note({"darkroom.status": str(observation.status), "darkroom.n_images": len(observation.images)})
             except SandboxError as error:
                 self.broken = f"{type(error).__name__}: {error}"
                 if isinstance(error, SandboxUnavailable):
