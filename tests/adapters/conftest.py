@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.vllm_server import run
+
 ROOT = Path(__file__).resolve().parents[2]
+
 Install = Callable[..., Path]
 
 
@@ -39,3 +42,20 @@ def install() -> Install:
         return python
 
     return begin
+
+
+@pytest.fixture(scope="session")
+def trained_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the demo's datasets, and its tiny model after the demo's SFT."""
+    folder = tmp_path_factory.mktemp("home")
+    rows, tiny = str(folder / "datasets" / "street_signs" / "train"), str(folder / "checkpoints" / "tiny")
+    sft = ("--model", tiny, "--output", str(folder / "checkpoints" / "sft"), "--max-steps", "300")
+    schedule = ("--batch-size", "8", "--learning-rate", "0.003", "--max-pixels", "3136")
+    for command in (
+        ("pipelines.demo.street_sign_datasets",),
+        ("train.tiny", tiny, "--dataset", rows, "--digits", "--spread", "0.1"),
+        ("train.sft", "--dataset", rows, *sft, *schedule),
+    ):
+        done = run(folder, "python", "-m", *command)
+        assert done.returncode == 0, done.stderr[-4000:]
+    return folder

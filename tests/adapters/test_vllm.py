@@ -1,4 +1,4 @@
-"""A checkpoint of our own SFT, served by a real vLLM: policies, evaluation and the agent above it."""
+"""A checkpoint of our own SFT, served by a real vLLM: policies, evaluation, the agent, and a server that is killed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import asyncio
 import base64
 import json
 import re
+import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +30,8 @@ from pipelines.models.serving.vllm_environments import CPU_LOCK
 from pipelines.models.tasks import Task, question_text
 from pipelines.storage.images import ImageStore
 from scripts.ports import free_port
-from tests.adapters.vllm_server import Server, clean_environment, run
+from tests.adapters.vllm_server import ROOT, Server, clean_environment, run
+from tests.e2e.demo_runs import digests
 from tests.served import served
 from train.rl.rollouts.prompts import open_prompts, question_of
 
@@ -35,28 +41,13 @@ SCHEMA = {
     "required": ["verdict", "boxes"],
     "additionalProperties": False,
 }
+IN_FLIGHT = 8
+"""Calls of a stage at a time."""
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the demo's datasets, and its tiny model after the demo's SFT."""
-    folder = tmp_path_factory.mktemp("home")
-    rows, tiny = str(folder / "datasets" / "street_signs" / "train"), str(folder / "checkpoints" / "tiny")
-    sft = ("--model", tiny, "--output", str(folder / "checkpoints" / "sft"), "--max-steps", "300")
-    schedule = ("--batch-size", "8", "--learning-rate", "0.003", "--max-pixels", "3136")
-    for command in (
-        ("pipelines.demo.street_sign_datasets",),
-        ("train.tiny", tiny, "--dataset", rows, "--digits", "--spread", "0.1"),
-        ("train.sft", "--dataset", rows, *sft, *schedule),
-    ):
-        done = run(folder, "python", "-m", *command)
-        assert done.returncode == 0, done.stderr[-4000:]
-    return folder
-
-
-@pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[Server]:
-    running = Server(home, home / "checkpoints" / "sft", free_port())
+def server(trained_home: Path) -> Iterator[Server]:
+    running = Server(trained_home, trained_home / "checkpoints" / "sft", free_port())
     try:
         running.start()
         yield running
@@ -76,7 +67,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> ImageStore:
 
 
 @pytest.fixture(scope="module")
-def questions(home: Path, store: ImageStore) -> list[Question]:
+def questions(trained_home: Path, store: ImageStore) -> list[Question]:
     """Held-out ones, about other walls than those of the training."""
 
     def question(row: Any) -> Question:
@@ -87,7 +78,7 @@ def questions(home: Path, store: ImageStore) -> list[Question]:
         task = Task("t", "crop", sample, sample.images, {}, messages, 7)
         return Question(sample.question, image, CompletionRequest(messages, Thyme().stop, 7, task))
 
-    return [question(row) for row in open_prompts(home / "datasets" / "street_signs" / "held_out")]
+    return [question(row) for row in open_prompts(trained_home / "datasets" / "street_signs" / "held_out")]
 
 
 Use = Callable[[OpenAIPolicy], Coroutine[Any, Any, tuple[Completion, ...]]]
@@ -183,3 +174,59 @@ def test_the_agent_above_it_says_a_colour(server: Server, questions: list[Questi
         asked: Any = [{"role": "user", "content": [image, {"type": "text", "text": questions[0].text}]}]
         answer = client.chat.completions.create(model="any", messages=asked).choices[0].message.content
     assert answer in ENAMELS
+
+
+def n_paid(home: Path) -> int:
+    """Answers in the ledger; 0 before there is one."""
+    try:
+        with closing(sqlite3.connect(f"file:{home / 'ledger.sqlite'}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT count(*) FROM acts WHERE kind = 'policy'").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+
+
+@contextmanager
+def materializing(home: Path, settings: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """The demo's crops by the most likely tokens of the server: what else is in its batch does not decide."""
+    sampling = {"DARKROOM_POLICY_TEMPERATURE": "0", "DARKROOM_POLICY_MAX_TOKENS": "96"}
+    limits = {"DARKROOM_POLICY_CONCURRENCY": str(IN_FLIGHT)}
+    program = [str(Path(sys.executable).with_name("darkroom")), "materialize", "demo", "--family", "crop"]
+    environment = clean_environment(home) | settings | sampling | limits
+    with subprocess.Popen(
+        program, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # where the test fails
+
+
+def materialize(home: Path, settings: dict[str, str]) -> None:
+    with materializing(home, settings) as process:
+        output, _ = process.communicate()
+        assert process.returncode == 0, output[-4000:]
+
+
+def test_a_stage_whose_server_is_killed_stops_and_ends_as_one_that_was_not(server: Server, tmp_path: Path) -> None:
+    settings = server.settings()
+    killed, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    n_before = server.n_answers()
+    with materializing(killed, settings) as stage:
+        while n_paid(killed) < IN_FLIGHT:
+            assert stage.poll() is None, stage.communicate()[0][-4000:]
+            time.sleep(0.1)
+        server.kill()
+        n_answers = server.n_answers() - n_before
+        output, _ = stage.communicate()
+    assert stage.returncode == 1, output[-4000:]
+    assert "calls in a row failed" in output
+    assert "Traceback" not in output
+    n_kept = n_paid(killed)
+    server.start()
+    materialize(killed, settings)
+    n_answers += server.n_answers()
+    assert n_kept < n_paid(killed)
+    assert 0 <= n_answers - n_paid(killed) <= IN_FLIGHT, "what was in flight when it was killed is paid twice at most"
+    materialize(undisturbed, settings)
+    assert n_paid(undisturbed) == n_paid(killed)
+    assert digests(killed, "tables") == digests(undisturbed, "tables")

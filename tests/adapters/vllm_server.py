@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from pipelines.models.serving import ServerRegistry
 
 ROOT = Path(__file__).resolve().parents[2]
 _BIN = Path(sys.executable).parent
@@ -39,7 +43,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> subprocess.CompletedProcess[str]:
-        """Ready when it returns."""
+        """Ready when it returns; prints the settings of a policy that uses it."""
         options = ("--device", "cpu", "--context", "4096", "--port", str(self.port), "--detach")
         done = run(self.home, "darkroom", "serve", str(self.checkpoint), *options)
         assert done.returncode == 0, done.stderr[-4000:]
@@ -47,3 +51,18 @@ class Server:
 
     def stop(self) -> None:
         run(self.home, "darkroom", "serve", "--stop")
+
+    def settings(self) -> dict[str, str]:
+        """Of a policy that uses it, as `darkroom serve` prints them."""
+        return dict(re.findall(r"export (\w+)=(\S+)", self.start().stdout))
+
+    def n_answers(self) -> int:
+        """Requests that it has answered since it was started."""
+        (log,) = (self.home / "servers").glob("*.log")
+        return log.read_text(errors="replace").count('"POST /v1/chat/completions HTTP/1.1" 200')
+
+    def kill(self) -> None:
+        """With all of its processes, as a machine that fails."""
+        (server,) = ServerRegistry(self.home / "servers").all()
+        for pid in server.process.members():
+            os.kill(pid, signal.SIGKILL)
