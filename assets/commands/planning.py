@@ -1,15 +1,38 @@
-"""``darkroom train``: the training programs, and ``plan``: whether a training fits, and how long it takes."""
+"""``darkroom train``: the training programs, ``plan``: whether a training fits, and how long it takes, and
+``environment``: where training needs packages that Darkroom's own environment cannot have."""
 
 from typing import Annotated, Literal
 
 import typer
 
 from assets.commands import print_line
+from pipelines.models.serving.engines import Device
 from train import grpo, sft, tiny
 
 app = typer.Typer(no_args_is_help=True, help="Plan a training, and train: SFT, GRPO, a tiny model to try them with.")
 for program in (sft, grpo, tiny):
     app.command(name=program.__name__.rpartition(".")[2])(program.main)
+
+
+@app.command()
+def environment(
+    name: Annotated[Literal["vllm"], typer.Argument(help="vllm: for --engine vllm_colocate and vllm_server.")],
+    device: Annotated[Device, typer.Option(help="An NVIDIA GPU, or for small models this CPU.")] = "gpu",
+) -> None:
+    """Install an environment with Darkroom and vLLM, once, and print its `darkroom`.
+
+    `$(darkroom train environment vllm) train grpo --engine vllm_colocate --method thyme ...`
+
+    It lies below DARKROOM_ENVIRONMENTS; versions are those of train/launch/vllm.lock, on a CPU of vllm_cpu.lock.
+    """
+    from pipelines.storage.workspace import Workspace
+    from train.runs.vllm_environment import training_environment
+
+    with Workspace.from_environment() as workspace:
+        folder = workspace.environments / f"train-{name}{'-cpu' if device == 'cpu' else ''}"
+    installed = training_environment(folder, device)
+    installed.ensure()
+    print_line(str(installed.program))
 
 
 @app.command()

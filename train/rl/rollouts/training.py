@@ -11,6 +11,7 @@ from trl.trainer.grpo_config import GRPOConfig
 from train.examples.datasets import HeldOut
 from train.models.loading import (
     context_length,
+    has_gpu,
     load_model,
     load_processor,
     lora_config,
@@ -28,6 +29,7 @@ from train.rl.rollouts.prompt_lengths import check_lengths
 from train.rl.rollouts.prompts import open_prompts, prompts
 from train.rl.rollouts.sample_log import SampleLog, Tracker
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
+from train.rl.rollouts.vllm_on_cpu import prepare_vllm
 from train.rl.rollouts.vllm_server import readable_errors
 from train.rl.settings import GrpoSettings
 from train.runs import EngineDown, JudgeDown
@@ -151,6 +153,8 @@ def build_trainer(
     processor.chat_template = template("grpo", model_type(model))
     processor.tokenizer.response_template = PLAIN_RESPONSE
     arguments = _config(settings, processor, steps, save_steps)  # before the model: it starts the process group
+    if settings.engine == "vllm_colocate" and not has_gpu():
+        prepare_vllm()
     with readable_errors(settings.engine):
         return SandboxGRPOTrainer(
             load_model(

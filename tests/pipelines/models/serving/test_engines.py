@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,12 @@ def test_vllm_is_installed_once_at_its_pinned_version(stand_in_uv: Path) -> None
     made, installed = stand_in_uv.read_text().splitlines()
     assert made.startswith("venv ")
     assert installed == f"pip install --python {environment.folder}/bin/python {REQUIREMENT}"
+
+
+def test_where_every_package_is_named_no_other_is_added(stand_in_uv: Path) -> None:
+    environment = replace(vllm_environment(stand_in_uv.parent / "vllm"), is_complete=True)
+    environment.ensure()
+    assert f"--no-deps {REQUIREMENT}" in stand_in_uv.read_text()
 
 
 def test_an_installation_that_failed_or_has_another_version_is_done_again(stand_in_uv: Path) -> None:
