@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from tests.adapters.coloured_signs import Model
 from tests.adapters.vllm_server import run
+from tests.json_endpoint import endpoint
+from tests.served import served
+from train.evaluate import evaluate
+from train.evaluation.settings import EvaluationSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 
 Install = Callable[..., Path]
+Evaluate = Callable[[str, Path], list[tuple[str, bool]]]
+"""From a bundled benchmark's name and files to answers and verdicts, in the order of the questions."""
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +67,37 @@ def trained_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = run(folder, "python", "-m", *command)
         assert done.returncode == 0, done.stderr[-4000:]
     return folder
+
+
+@pytest.fixture
+def colours() -> Iterator[str]:
+    """The address of the model that names the colours of signs."""
+    with endpoint(Model) as url:
+        yield url
+
+
+@pytest.fixture
+def agent(colours: str, tmp_path: Path) -> Iterator[str]:
+    """The address of that model with its tools."""
+    home = {**os.environ, "DARKROOM_HOME": str(tmp_path / "home")}
+    with served("agent", "serve", "--url", colours, "--model", "colours", env=home) as (_, address):
+        yield address
+
+
+@pytest.fixture
+def evaluated(colours: str, tmp_path: Path) -> Evaluate:
+    """Evaluates that model by Darkroom itself."""
+
+    def begin(benchmark: str, files: Path) -> list[tuple[str, bool]]:
+        settings = EvaluationSettings(
+            output=tmp_path / f"report_{benchmark}",
+            url=colours,
+            model="colours",
+            benchmarks=((benchmark, files),),
+            home=tmp_path / "home_of_ours",
+        )
+        report = evaluate(settings)
+        rows = pq.read_table(report.folder / "rollouts.parquet", columns=["answer", "right"]).to_pylist()
+        return [(row["answer"], row["right"]) for row in rows]
+
+    return begin
