@@ -101,7 +101,7 @@ def _serve_gallery(
     from pipelines.publishing.gallery.index import open_index
     from pipelines.publishing.gallery.served import open_server
     from pipelines.services import TOKEN_VARIABLE
-    from pipelines.services.cli import require_token
+    from pipelines.services.access import require_token
 
     token = os.environ.get(TOKEN_VARIABLE, "")
     require_token(host, token)

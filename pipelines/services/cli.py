@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from pipelines.models.protocols import PROTOCOLS
-from pipelines.services import LOOPBACK, TOKEN_VARIABLE
+from pipelines.services import TOKEN_VARIABLE
+from pipelines.services.access import require_token
 from sandbox import Limits, SandboxPool
 from sandbox.errors import UserError
 from sandbox.protections import TIER_VARIABLE
@@ -72,12 +73,6 @@ def serve_sandbox(
                 asyncio.run(service.over_stdio(image or [], protocol))
             else:
                 service.over_http(host, port, token, say=partial(console.print, markup=False, soft_wrap=True))
-
-
-def require_token(host: str, token: str) -> None:
-    """Raises ``UserError`` where other machines would be let in without a token."""
-    if host not in LOOPBACK and not token:
-        raise UserError(f"--host {host} admits other machines: set {TOKEN_VARIABLE} to a secret of your own")
 
 
 def require_extra() -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from pipelines.services import TOKEN_VARIABLE
-from pipelines.services.cli import require_extra, require_token
+from pipelines.services.access import require_token
+from pipelines.services.cli import require_extra
 from sandbox.terminal import SafeConsole
 from train.agent.settings import AgentSettings
 from train.runs.command_line import Values, guarded, takes_settings

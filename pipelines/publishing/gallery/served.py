@@ -4,7 +4,6 @@ Of the standard library, so that looking at rows needs no extra.
 """
 
 import json
-import secrets
 import sys
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from pipelines.publishing.gallery.shell import gallery_page
 from pipelines.publishing.html_page import data_url, embedded_json
 from pipelines.records import Reject, Sample, from_row
 from pipelines.services import LOOPBACK
+from pipelines.services.access import is_let_in
 from pipelines.storage.images import ImageStore
 from pipelines.storage.places import place
 from sandbox.errors import UserError
@@ -131,18 +131,15 @@ class _GalleryHandler(BaseHTTPRequestHandler):
 
     def _is_own_name(self) -> bool:
         """On this machine's own address it answers to no other name, under which a foreign page could reach it."""
-        name = self.headers.get("host", "").rpartition(":")[0]
+        name = self.headers.get("host", "").rsplit(":", 1)[0]
         return self.server.host not in LOOPBACK or name in LOOPBACK
 
     def _is_let_in(self, fields: Mapping[str, str]) -> bool:
-        if not self.server.token:
-            return True
         try:
             cookie = SimpleCookie(self.headers.get("cookie", "")).get(_COOKIE)
         except CookieError:
             cookie = None
-        brought = [fields.get("token", ""), cookie.value if cookie else ""]
-        return any(secrets.compare_digest(token.encode(), self.server.token.encode()) for token in brought)
+        return is_let_in(fields.get("token", ""), cookie.value if cookie else "", token=self.server.token)
 
     def _answer_json(self, value: Any) -> None:
         self._answer(json.dumps(value, default=str).encode(), "application/json")

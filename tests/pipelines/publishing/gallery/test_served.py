@@ -138,6 +138,15 @@ def test_under_another_name_the_server_answers_nothing(index: GalleryIndex, work
         connection.close()
 
 
+@pytest.mark.parametrize("cookie", ["", "darkroom_gallery=wrong", "darkroom_gallery=s\u00e4cret", "=;\x01"])
+def test_a_wrong_token_is_not_let_in(index: GalleryIndex, workspace: Workspace, cookie: str) -> None:
+    with serving(index, workspace, token="s\u00e4cret!") as server:
+        connection = HTTPConnection("127.0.0.1", server.server_port)
+        connection.request("GET", "/rows?token=s%C3%A4", headers={"Cookie": cookie.encode()})
+        assert connection.getresponse().status == 403
+        connection.close()
+
+
 def test_with_a_token_the_page_lets_its_own_requests_in(index: GalleryIndex, workspace: Workspace) -> None:
     with serving(index, workspace, token="secret") as server:
         with pytest.raises(urllib.error.HTTPError, match="403"):
