@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +14,13 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_dg_launch_materialises_a_partition_and_the_screenshots_show_it(
-    run: Run, chromium: str, clean_environment: dict[str, str], photos: Path, tmp_path: Path
+    run: Run, root: Path, chromium: str, clean_environment: dict[str, str], photos: Path, tmp_path: Path
 ) -> None:
     home = Path(clean_environment["DARKROOM_HOME"])
     run("darkroom", "home")
     run("darkroom", "ingest", str(photos), "--questions", str(photos / "questions.jsonl"), "--boxes", "boxes")
-    run("dg", "launch", "--assets", "key:crop/*", "--partition", "photos-0000")
+    for line in re.findall(r"^\.venv/bin/(dg launch .+)", (root / "docs" / "operations.md").read_text(), re.MULTILINE):
+        run(*shlex.split(line))
     assert (home / "tables" / "crop" / "trajectories" / "photos-0000.parquet").exists()
     run("dg", "launch", "--assets", "sft_dataset")
     assert list((home / "datasets" / "sft" / "crop").glob("*.parquet"))
