@@ -41,6 +41,24 @@ class PageGone(Exception):
     """The page changed before the browser had answered."""
 
 
+WITHHOLD_STRAY_CLICK = """locate => {
+    window.clickWatch?.abort();
+    window.clickWatch = new AbortController();
+    window.clickStrayed = false;
+    for (const kind of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click'])
+        window.addEventListener(kind, event => {
+            const node = kind.startsWith('pointer') ? locate() : null;
+            if (node) {
+                const box = node.getBoundingClientRect();
+                const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+                window.clickStrayed ||= top !== event.target && !node.contains(event.target);
+            } else if (kind === 'pointerdown') window.clickStrayed = true;
+            if (window.clickStrayed) { event.stopImmediatePropagation(); event.preventDefault(); }
+        }, {capture: true, signal: window.clickWatch.signal});
+}"""
+"""Keeps the next click from the page if it strikes anything else: on a busy machine a dialog grows between the look and
+the press, and its heading lies where the button was. (Playwright's ``setupHitTargetInterceptor`` does the same.)"""
+
 GONE = ("Inspected target navigated or closed", "Cannot find context", "Execution context was destroyed", "Promise was")
 
 
@@ -99,9 +117,8 @@ class Visitor:
 
     def find(self, element: str) -> Point:
         """The middle of an element (an expression, or a CSS selector), once it lies still and nothing covers it."""
-        node = element if element.startswith("(") else f"document.querySelector({json.dumps(element)})"
         script = next_frame(f"""(() => {{
-            const node = {node};
+            const node = {located(element)};
             if (!node) return null;
             node.scrollIntoView({{block: 'nearest', inline: 'nearest'}});
             const box = node.getBoundingClientRect();
@@ -122,8 +139,18 @@ class Visitor:
         raise TimeoutError(f"{element} does not lie still")
 
     def click(self, element: str) -> None:
-        """A click in the middle of an element."""
-        self.drag([self.find(element)])
+        """A click in the middle of an element; where the page moves under the mouse meanwhile, it is made again."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            at = self.find(element)
+            self.run(f"({WITHHOLD_STRAY_CLICK})(() => {located(element)})")
+            self.drag([at])
+            with suppress(PageGone):  # the click changed the page
+                if self.run("window.clickWatch?.abort(), window.clickStrayed"):
+                    self.n_clicks -= 1
+                    continue
+            return
+        raise TimeoutError(f"{element} does not lie still")
 
     def point(self, at: Point) -> None:
         """Moves the mouse there."""
@@ -199,6 +226,11 @@ class Visitor:
     def _mouse(self, kind: str, at: Point, buttons: int) -> None:
         pressed = {"button": "none"} if kind == "mouseMoved" and not buttons else {"button": "left", "clickCount": 1}
         self.call("Input.dispatchMouseEvent", type=kind, x=at.x, y=at.y, buttons=buttons, **pressed)
+
+
+def located(element: str) -> str:
+    """The expression of an element: itself, or that of a CSS selector."""
+    return element if element.startswith("(") else f"document.querySelector({json.dumps(element)})"
 
 
 def next_frame(expression: str) -> str:
