@@ -5,7 +5,7 @@ What a session printed can move the cursor, set the window's title or hide a lin
 
 from collections.abc import Iterable
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 _SHOWN = str.maketrans(
@@ -14,9 +14,18 @@ _SHOWN = str.maketrans(
     | dict.fromkeys(range(0x80, 0xA0), "\N{REPLACEMENT CHARACTER}")
 )
 
+_LEAST_COLUMNS = 60
+"""A table that is made narrower loses columns, the name of the row first; a terminal wraps what is wider than it."""
+
 
 class SafeConsole(Console):
     """For text that a session, a model or a data set wrote. Colours are those of the command alone."""
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """Of the terminal, or of what is printed where that is narrower than any table."""
+        width, height = super().size
+        return ConsoleDimensions(max(width, _LEAST_COLUMNS), height)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assets.terminal.tables import folding
 from pipelines.publishing.audit import AuditReport, Executor
 
 _N_LISTED = 50
@@ -29,15 +30,14 @@ def print_audit(console: Console, report: AuditReport, executor: Executor) -> No
 
 
 def _kinds(report: AuditReport) -> Table:
-    table = Table("finding", "times", title=f"{report.n_findings:,} findings", title_justify="left", box=None)
+    table = Table(*folding("finding", "times"), title=f"{report.n_findings:,} findings", title_justify="left", box=None)
     for kind, n in report.kinds.most_common():
         table.add_row(Text(kind), f"{n:,}")
     return table
 
 
 def _rows(report: AuditReport) -> Table:
-    table = Table("finding", "dataset", "row", "round", "reason", box=None, header_style="dim")
-    table.columns[-1].overflow = "fold"
+    table = Table(*folding("finding", "dataset", "row", "round", "reason"), box=None, header_style="dim")
     for finding in report.findings[:_N_LISTED]:
         place = str(finding.round) if finding.round else ""
         table.add_row(Text(finding.kind), Text(finding.dataset), Text(finding.row[:40]), place, Text(finding.reason))

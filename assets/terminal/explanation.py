@@ -11,6 +11,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from assets.terminal.tables import folding
 from pipelines.publishing.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
 from pipelines.publishing.row_acts import RowAct
 
@@ -34,7 +35,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
 
 def print_candidates(console: Console, error: RowAmbiguous) -> None:
     """Prints the rows that match an ambiguous name."""
-    table = Table("kind", "id", "where", box=None)
+    table = Table(*folding("kind", "id", "where"), box=None)
     for subject in error.candidates:
         table.add_row(subject.kind, Text(subject.id), Text(subject.where))
     console.print(table)
@@ -106,7 +107,7 @@ def _round(number: int, turn: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def _passages(passages: Sequence[Passage]) -> Table:
-    table = Table("stage", "partition", "outcome", "reason", "evidence", box=None, header_style="dim")
+    table = Table(*folding("stage", "partition", "outcome", "reason", "evidence"), box=None, header_style="dim")
     for passage in passages:
         outcome = Text(passage.outcome, style=_COLOURS.get(passage.outcome, ""))
         reason = f"{passage.reason}: {passage.check}" if passage.check else passage.reason
@@ -115,7 +116,7 @@ def _passages(passages: Sequence[Passage]) -> Table:
 
 
 def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("check", "", "score", "reason", "detail", box=None, header_style="dim")
+    table = Table(*folding("check", "", "score", "reason", "detail"), box=None, header_style="dim")
     for check in checks:
         verdict = Text("passed", style="green") if check["passed"] else Text("failed", style="red")
         score = "" if check["score"] is None else f"{check['score']:.3f}"
@@ -125,7 +126,7 @@ def _checks(checks: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _votes(polls: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
-    table = Table("question", "judge", "votes", "", "first reason", box=None, header_style="dim")
+    table = Table(*folding("question", "judge", "votes", "", "first reason"), box=None, header_style="dim")
     for name, votes in polls:
         marks = "".join({True: "●", False: "○", None: "·"}[ballot] for ballot in votes["ballots"])
         counts = f"{votes['ballots'].count(True)} of {len(votes['ballots'])}"
@@ -135,7 +136,7 @@ def _votes(polls: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
 
 
 def _acts(acts: Sequence[RowAct]) -> Table:
-    table = Table("act", "model", "seconds", "USD", "time", "key", "output", box=None, header_style="dim")
+    table = Table(*folding("act", "model", "seconds", "USD", "time", "key", "output"), box=None, header_style="dim")
     for act in acts:
         text = " ".join(act.said.split())
         output = Text(text if len(text) <= 60 else f"{text[:59]}…")

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assets.terminal.tables import folding
 from pipelines.generation.judge_calibration import Calibrated, JudgedLabel
 from pipelines.publishing.replay import Replay
 from pipelines.records import Reject
@@ -79,10 +80,9 @@ def _unusable_lines(rejects: Sequence[Reject]) -> Table | None:
 
 
 def _listed(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+    return Table(
+        *folding(*columns), title=title, title_justify="left", title_style="bold", box=None, header_style="dim"
+    )
 
 
 def print_replay(console: Console, report: Replay) -> None:
@@ -105,7 +105,7 @@ def print_replay(console: Console, report: Replay) -> None:
 
 
 def _differences(report: Replay) -> Table:
-    table = Table("row", "family", "round", "differs", "recorded", "replayed", "sandbox")
+    table = Table(*folding("row", "family", "round", "differs", "recorded", "replayed", "sandbox"))
     for row in report.differences[:_N_DIFFERENCES]:
         version = "another version" if row.other_sandbox else "this one"
         name = Text(f"{row.trajectory_id[:12]} {row.source_row}")

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assets.terminal.paths import relative
+from assets.terminal.tables import folding
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Funnel, funnel_of
 from pipelines.generation.recipes import Recipe
@@ -119,9 +120,7 @@ def _first(rejects: Iterator[Reject]) -> tuple[list[Reject], int]:
 
 def _table(title: str, *texts: str, numbers: Sequence[str] = ()) -> Table:
     """A table with columns of ``texts``, then of right-aligned ``numbers``."""
-    table = Table(title=title or None, title_justify="left", title_style="bold")
-    for column in texts:
-        table.add_column(column, overflow="fold")
+    table = Table(*folding(*texts), title=title or None, title_justify="left", title_style="bold")
     for column in numbers:
         table.add_column(column, justify="right", min_width=4, no_wrap=True)
     return table

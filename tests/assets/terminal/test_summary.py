@@ -9,13 +9,15 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from assets.terminal.summary import print_annotated_summary, print_intake
+from assets.terminal.summary import print_annotated_summary, print_intake, print_summary
+from pipelines.generation.recipes import load_recipes
 from pipelines.generation.stage import SAMPLES
 from pipelines.publishing.rl_dataset import KEY as RL_ROWS
 from pipelines.records import Grader, Reject, RLRow, Sample, SuitabilityLabel, Truth
 from pipelines.records.reject_reasons import Reason, reject
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
+from sandbox.terminal import SafeConsole
 
 
 @pytest.fixture
@@ -53,3 +55,15 @@ def test_annotated_rows_and_rejects_are_those_that_people_wrote(workspace: Works
     assert text.count("the same") == 3
     for line in ("origin             annotated 2, public 1", "grader             text 3", "suitable           true 1"):
         assert line in text
+
+
+def test_a_narrow_terminal_gets_every_column(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = TableKey(SAMPLES, "streets-0000")
+    facts = {"n_in": 1, "n_out": 0}
+    workspace.tables.write(key, Sample, [], rejects(1, "streets"), inputs="", facts=facts)
+    monkeypatch.setenv("COLUMNS", "20")
+    output = StringIO()
+    print_summary(SafeConsole(file=output), workspace, list(load_recipes().values()), ["streets-0000"])
+    lines = output.getvalue().splitlines()
+    assert all(any(f"│ {family[:9]}" in line for line in lines) for family in load_recipes())
+    assert "…" not in output.getvalue()
