@@ -4,7 +4,7 @@ Runs go to the instance that the UI shows; the terminal gets a line per asset.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from assets.terminal.run_lines import OnAsset, RunLines
 from pipelines.records.digest import digest_bytes
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.workspace import Workspace
-from sandbox.errors import UserError
+from sandbox.errors import SandboxError, UserError
 
 _FORMER_SETTINGS = {
     "23105d8e797fafa896bfcd199e2e19dabd625bcd18e654d1f0b3e4dceb170cc6",
@@ -103,11 +103,22 @@ def materialize(
 
 
 def root_cause(failure: Any) -> str:
-    """The message of the first error; the whole trace is in the UI."""
-    error = failure.error
-    while error is not None and error.cause is not None:
+    """What is told of a failed step: the error that was raised for users, else the first one with its class.
+
+    The whole trace is in the UI.
+    """
+    error, for_users = failure.error, {kind.__name__ for kind in _subclasses(UserError, SandboxError)}
+    while error is not None and error.cause is not None and error.cls_name not in for_users:
         error = error.cause
-    return error.message.strip() if error is not None else "failed"
+    if error is None:
+        return "failed"
+    text: str = error.message.strip()
+    return text.partition(": ")[2] if error.cls_name in for_users else text
+
+
+def _subclasses(*kinds: type[Exception]) -> Iterator[type[Exception]]:
+    for kind in kinds:
+        yield from (kind, *_subclasses(*kind.__subclasses__()))
 
 
 def _failures(run: dg.ExecuteInProcessResult) -> list[str]:

@@ -1,5 +1,6 @@
 """What a stage says of its progress in Dagster's log, and how it bears a store that is away."""
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from assets.runs.places import TAG
 from pipelines.records import Trajectory
 from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.stage import StageProgress, StageReport
-from pipelines.storage.storage_errors import StoreAway
+from pipelines.storage.storage_errors import StoreAway, storage_errors
 from pipelines.storage.tables import TableKey, Tables
 from pipelines.storage.workspace import Workspace
 from tests.assets.conftest import PARTITION, materialize_shard
@@ -79,7 +80,7 @@ def test_a_launched_run_that_waited_in_vain_says_what_is_away(monkeypatch: pytes
     monkeypatch.setattr(stage_assets, "_N_REPEATS", 2)
     made = dg.materialize([rows], tags={TAG: "auto"}, raise_on_error=False)
     (failure,) = [event.step_failure_data for event in made.all_events if event.is_step_failure]
-    assert root_cause(failure).endswith("LedgerUnavailable: the ledger's database does not answer")
+    assert root_cause(failure) == "the ledger's database does not answer"
 
 
 def test_a_run_says_that_another_has_replaced_what_it_made(
@@ -100,3 +101,20 @@ def test_a_run_says_that_another_has_replaced_what_it_made(
     (failure,) = [event.step_failure_data for event in made.all_events if event.is_step_failure]
     assert "crop/runs [signs-0000] was replaced by another run with other settings" in root_cause(failure)
     assert not workspace.tables.exists(TableKey(("crop", "verdicts"), PARTITION))
+
+
+def test_a_failed_step_tells_the_mend_instead_of_what_was_behind_it() -> None:
+    @dg.asset
+    def full() -> None:
+        with storage_errors("/home/images"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    @dg.asset
+    def broken() -> None:
+        raise ValueError from OSError("why")
+
+    made = dg.materialize([full, broken], raise_on_error=False)
+    told = {event.step_key: root_cause(event.step_failure_data) for event in made.all_events if event.is_step_failure}
+    assert told["full"].startswith("cannot use /home/images: No space left on device")
+    assert told["full"].endswith("free or enlarge the disk")
+    assert told["broken"] == "OSError: why"
