@@ -31,6 +31,9 @@ def summary() -> None:
     from pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:
+        if not workspace.tables.families():
+            print_line(f"nothing is built in {workspace.home} yet. Run: darkroom demo, or darkroom ingest --help")
+            return
         partitions = list(Catalog(workspace.sources).partitions())
         print_summary(CONSOLE, workspace, list(load_recipes().values()), partitions)
 

@@ -265,7 +265,7 @@ def _next_steps(workspace: Workspace) -> Iterator[str]:
     pages = _reports(workspace, "gallery.html")
     if pages:
         yield f"open {relative(pages[-1])}: what the trained model is asked, writes, sees and answers"
-    else:
+    elif children(workspace.home / "datasets" / "sft"):
         yield f"{_command()} gallery all: trajectories as an HTML page with images, filters and search"
     yield f"{_command()} ui: the asset graph, runs and previews in the browser"
     yield f"{_command()} ingest --help: your own images and questions"

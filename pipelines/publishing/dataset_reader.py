@@ -57,10 +57,9 @@ def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list
     folders = [*([at] if dataset_files(at) else []), *dataset_folders(at)]
     if not folders and not may_be_empty:
         families = ", ".join(folder.name for folder in dataset_folders(root)) or "none"
-        raise TableMissing(
-            f"{name!r} is neither a folder with a dataset nor a family that has one (there are: {families}). "
-            "Run: darkroom materialize SOURCE, or darkroom demo"
-        )
+        which = f"{name!r} is neither a folder with a dataset nor a family that has one (there are: {families})"
+        missing = f"no dataset is in {root} yet" if name == ALL else which
+        raise TableMissing(f"{missing}. Run: darkroom materialize SOURCE, or darkroom demo")
     return folders
 
 

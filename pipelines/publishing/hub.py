@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from pipelines.publishing.dataset_reader import dataset_files, marker_facts, split_of
+from pipelines.storage.table_files import footer
 from sandbox.errors import UserError
 
 _CARD = "README.md"
@@ -37,11 +36,14 @@ class HubDataset:
         """Rows by split."""
         counts: dict[str, int] = {}
         for path in dataset_files(self.folder):
-            counts[split_of(path)] = counts.get(split_of(path), 0) + pq.read_metadata(path).num_rows
+            counts[split_of(path)] = counts.get(split_of(path), 0) + footer(path).num_rows
         return counts
 
     def problems(self) -> list[str]:
-        """Why the hub or a reader would misread the dataset; empty when nothing was noticed."""
+        """Why the hub or a reader would misread the dataset; empty when nothing was noticed.
+
+        Raises ``StorageError`` for a file that is damaged.
+        """
         if not dataset_files(self.folder) or not marker_facts(self.folder):
             return [f"{self.folder} holds no complete dataset: materialise it again"]
         if not (self.folder / _CARD).is_file():
@@ -66,7 +68,7 @@ class HubDataset:
         if data.get("license") == "unknown":
             yield "the licence is unknown: state it in the source's file, and materialise the dataset again"
         for path in dataset_files(self.folder):
-            if Features.from_arrow_schema(pq.read_schema(path)) != info.features:
+            if Features.from_arrow_schema(footer(path).schema.to_arrow_schema()) != info.features:
                 yield f"the columns of {path.name} are not those of the card"
 
     def upload(self, repository: str, *, private: bool) -> str:

@@ -91,7 +91,7 @@ def _explained(where: str, error: Exception) -> StorageError | None:
     """None: it is none of the disk's or the store's errors."""
     protocol, is_url, _ = where.partition("://")
     if type(error).__name__ in _DAMAGED:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].rstrip(".")
         return StorageError(f"{where} is damaged ({reason}). To do: delete it, and run the command again that makes it")
     if not is_url or protocol in ("file", "local"):
         message = disk_message(where, error) if isinstance(error, OSError) else None

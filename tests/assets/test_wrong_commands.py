@@ -215,6 +215,17 @@ def test_an_unknown_option_of_a_program_is_status_2(name: str) -> None:
     assert CliRunner().invoke(PROGRAMS[name], ["--no-such-option"]).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "words", ["summary", "gallery all", "export rl --layout trl_grpo", "export pivots --layout trl_grpo"]
+)
+def test_an_empty_home_is_told_which_command_fills_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setenv("DARKROOM_HOME", str(folder / "home"))
+    (line,) = CliRunner().invoke(app, shlex.split(words)).output.splitlines()
+    assert re.search(r"(yet|dataset)\. Run: darkroom \w+", line), line
+
+
 ON_A_FILE = (
     "summary",
     "home",

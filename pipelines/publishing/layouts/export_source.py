@@ -120,8 +120,8 @@ def _folders(dataset: str, datasets: Place, named: Mapping[str, Place]) -> list[
     if dataset in named and not (datasets / dataset).is_dir():
         folder = named[dataset]
         if not dataset_files(folder):
-            asset = {RL: "rl_dataset"}.get(dataset, dataset)
-            raise LayoutError(f"{folder} holds no parquet file of a shipped dataset: materialise `{asset}` first")
+            command = {RL: "darkroom rl SOURCE"}.get(dataset, f"darkroom {dataset}")
+            raise LayoutError(f"{folder} holds no parquet file of a shipped dataset. Run: {command}")
         return [folder]
     try:
         return find_datasets(dataset, datasets)

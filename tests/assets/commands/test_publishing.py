@@ -105,6 +105,15 @@ def test_an_incomplete_dataset_is_not_sent(hub: HubServer, dataset: Path) -> Non
     assert not hub.repositories
 
 
+def test_a_damaged_file_is_not_sent(hub: HubServer, dataset: Path) -> None:
+    (file,) = dataset.glob("*.parquet")
+    file.write_bytes(file.read_bytes()[:3000])
+    done = publish(hub, "crop", REPOSITORY)
+    assert done.returncode == 1
+    assert f"error: {file} is damaged" in done.stderr
+    assert REPOSITORY not in hub.repositories
+
+
 @pytest.mark.parametrize(
     ("repository", "environment", "mend"),
     [

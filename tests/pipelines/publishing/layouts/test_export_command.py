@@ -88,7 +88,7 @@ def test_what_a_user_can_mend_of_the_rl_dataset_is_said(
         (("nowhere", "--layout", "verl_rl"), "'nowhere' is neither a folder with a dataset nor a family"),
         (("mixed", "--layout", "verl_rl", "--split", "test"), "has no split 'test'"),
         (("mixed", "--layout", "verl_rl", "--protocol", "thyme"), "each in its own protocol"),
-        (("rl", "--layout", "easyr1"), "materialise `rl_dataset` first"),
+        (("rl", "--layout", "easyr1"), "Run: darkroom rl SOURCE"),
     ],
 )
 def test_what_a_user_can_mend_is_said_in_one_paragraph(arguments: tuple[str, ...], expected: str) -> None:
