@@ -2,8 +2,8 @@
 
     VENV/bin/python benchmarks/datatrove_client.py URL FOLDER N_ROWS
 
-For an interpreter of its own, with ``pip install datatrove aiofiles aiosqlite httpx``: nothing of this repository is
-imported. It writes answers to JSON lines; nothing is durable before a whole chunk of rows is.
+For an interpreter of its own, with ``pip install datatrove aiofiles aiosqlite httpx orjson``: nothing of this
+repository is imported. It writes answers to JSON lines; nothing is durable before a whole chunk of rows is.
 """
 
 import json

@@ -5,8 +5,9 @@
     python -m benchmarks.policies --only kill --json figures.json
 
 The endpoint is a mock in a process of its own (benchmarks/mock_server.py); each client has its own process too. The
-bare client and the layer take turns; a ratio compares two values of one turn. ``DATATROVE_PYTHON`` names an interpreter
-with datatrove (benchmarks/datatrove_client.py), to be measured beside them.
+bare client and the layer take turns; a ratio compares two values of one turn. ``DATATROVE_PYTHON`` and
+``CURATOR_PYTHON`` name interpreters with those (benchmarks/datatrove_client.py, curator_client.py), to be
+measured beside them.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from benchmarks.policy_bars import (
     measure_sharing,
     measure_throughput,
 )
-from benchmarks.policy_images import measure_datatrove, measure_image_flight, measure_images
+from benchmarks.policy_images import measure_image_flight, measure_images, measure_toolkits
 from benchmarks.policy_kills import measure_kills
 from benchmarks.report import describe_machine, report
 from benchmarks.rows import Row
@@ -31,7 +32,7 @@ from benchmarks.rows import Row
 _MEASURES: dict[str, Callable[..., list[Row]]] = {
     "throughput": measure_throughput,
     "flight": measure_in_flight,
-    "datatrove": measure_datatrove,
+    "toolkits": measure_toolkits,
     "images": measure_images,
     "image_flight": measure_image_flight,
     "cap": measure_cap,

@@ -1,4 +1,4 @@
-"""Calls with images beside bare clients, and text calls beside datatrove: CPU time and calls in flight."""
+"""Calls with images beside bare clients, and text calls beside toolkits: CPU time and calls in flight."""
 
 import os
 import tempfile
@@ -8,8 +8,9 @@ from benchmarks.mock_endpoint import MockEndpoint
 from benchmarks.policy_client import store_images
 from benchmarks.rows import Bar, Row, count_row, median_row
 
-DATATROVE = "DATATROVE_PYTHON"
-"""The variable that names an interpreter with datatrove; without it that comparison is left out."""
+TOOLKITS = {"datatrove": "DATATROVE_PYTHON", "curator": "CURATOR_PYTHON"}
+"""By their clients (``benchmarks/datatrove_client.py``): the variable that names an interpreter with one, without which
+it is left out."""
 N_TEXT_CALLS, N_IMAGE_CALLS, N_FLIGHT_CALLS, CALLS_PER_IMAGE = 2_000, 300, 1_600, 8
 N_IN_FLIGHT = 200
 """Of 256 that are allowed, at calls of 200 ms and more."""
@@ -46,23 +47,26 @@ def measure_image_flight(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
     return rows
 
 
-def measure_datatrove(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
-    python = os.environ.get(DATATROVE)
-    if python is None:
+def measure_toolkits(endpoint: MockEndpoint, *, quick: bool) -> list[Row]:
+    """Text calls beside those toolkits whose interpreters are named."""
+    pythons = {kind: os.environ[variable] for kind, variable in TOOLKITS.items() if variable in os.environ}
+    if not pythons:
         return []
-    theirs, ours = [], []
+    ours: list[float] = []
+    theirs: dict[str, list[float]] = {kind: [] for kind in pythons}
     for _ in range(2 if quick else 5):
-        endpoint.reset()
-        with tempfile.TemporaryDirectory() as folder:
-            figures = endpoint.run_datatrove(python, Path(folder), N_TEXT_CALLS)
-        theirs.append(figures["cpu_seconds"] / N_TEXT_CALLS * 1000)
+        for kind, python in pythons.items():
+            endpoint.reset()
+            with tempfile.TemporaryDirectory() as folder:
+                figures = endpoint.run_toolkit(kind, python, Path(folder), N_TEXT_CALLS)
+            theirs[kind].append(figures["cpu_seconds"] / N_TEXT_CALLS * 1000)
         ours.append(_cpu(endpoint, "darkroom", N_TEXT_CALLS, 0))
-    ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
-    return [
-        median_row("text: CPU per 1,000 calls, datatrove", theirs, "s"),
-        median_row("text: CPU per 1,000 calls, whole layer", ours, "s"),
-        median_row("text: CPU, whole layer over datatrove", ratios, "x", Bar("at most", 1.0)),
-    ]
+    rows = [median_row("text: CPU per 1,000 calls, whole layer", ours, "s")]
+    for kind, cpu in theirs.items():
+        ratios = [own / other for own, other in zip(ours, cpu, strict=True)]
+        rows.append(median_row(f"text: CPU per 1,000 calls, {kind}", cpu, "s"))
+        rows.append(median_row(f"text: CPU, whole layer over {kind}", ratios, "x", Bar("at most", 1.0)))
+    return rows
 
 
 def _cpu(endpoint: MockEndpoint, kind: str, n_calls: int, n_images: int, *, seconds: float = 0.05) -> float:
