@@ -4,6 +4,7 @@ Features are sought in a copy of 160 pixels, faint and large ones too, so that s
 image.
 """
 
+import io
 from dataclasses import dataclass
 
 import cv2
@@ -26,6 +27,11 @@ class Look:
     hash: PerceptualHash | None
     jpeg: bytes
     features: tuple[Features, Features]
+
+    @property
+    def longer_side(self) -> int:
+        """Of the grey copy, pixels."""
+        return max(Image.open(io.BytesIO(self.jpeg)).size)
 
     @property
     def gray(self) -> Gray:

@@ -10,7 +10,7 @@ on two looks does not depend on their order.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import cv2
 import numpy as np
@@ -96,11 +96,16 @@ def same_image(look: Look, beside: Look) -> ImageComparison | None:
     first, second = sorted((look, beside), key=lambda one: one.jpeg)
     if first.jpeg == second.jpeg:
         return ImageComparison(1.0, 1.0, 1.0, 0.0)
-    second_gray = second.gray
-    for gray, matrix, is_mirrored, n_agreeing in _frames(first, second, first.gray, second_gray):
-        compared = _same_details(gray, second_gray, matrix, n_agreeing)
+    frames = list(_frames(first, second))
+    if not frames:  # most proposals: no pixels need be decoded
+        return None
+    first_gray, second_gray = first.gray, second.gray
+    for frame in frames:
+        gray = frame.turned(first_gray)
+        matrix = _whole(gray, second_gray) if frame.matrix is None else frame.matrix
+        compared = _same_details(gray, second_gray, matrix, frame.n_agreeing)
         if compared is not None and _same_print(gray, second_gray, matrix):
-            return replace(compared, mirrored=is_mirrored)
+            return replace(compared, mirrored=frame.mirrored)
     return None
 
 
@@ -189,20 +194,30 @@ def _plain_share(gray: Gray) -> float:
     return float(np.convolve(counts, np.ones(5), "same").max() / gray.size)
 
 
-def _frames(first: Look, second: Look, gray: Gray, second_gray: Gray) -> Iterator[tuple[Gray, Matrix, bool, int]]:
-    """The first image, turned or mirrored where need be, the matrix that takes its places to the second's, whether it
-    was mirrored, and how many features agree with that (0: it is the whole image)."""
+class _Frame(NamedTuple):
+    """How the first image comes to lie on the second: mirrored, then turned, then by the matrix (None: all on all).
+
+    ``n_agreeing``: features that say so; 0: the hashes do.
+    """
+
+    mirrored: bool
+    quarters: int = 0
+    matrix: Matrix | None = None
+    n_agreeing: int = 0
+
+    def turned(self, gray: Gray) -> Gray:
+        return np.ascontiguousarray(np.rot90(gray[:, ::-1] if self.mirrored else gray, self.quarters))
+
+
+def _frames(first: Look, second: Look) -> Iterator[_Frame]:
     if first.hash is not None and second.hash is not None:
         for turn, bits in enumerate(first.hash.turns):
             if (bits ^ second.hash.bits).bit_count() <= HASH_BITS:
-                side = gray[:, ::-1] if turn >= 4 else gray
-                turned = np.ascontiguousarray(np.rot90(side, turn % 4))
-                yield turned, _whole(turned, second_gray), turn >= 4, 0
-    sides, longer = (gray, np.ascontiguousarray(gray[:, ::-1])), max(second_gray.shape)
+                yield _Frame(turn >= 4, turn % 4)
     for is_mirrored in (False, True):
-        matrix, n = pose_of_features(first.features[is_mirrored], second.features[0], longer)
+        matrix, n = pose_of_features(first.features[is_mirrored], second.features[0], second.longer_side)
         if n >= FEWEST:
-            yield sides[is_mirrored], matrix, is_mirrored, n
+            yield _Frame(is_mirrored, 0, matrix, n)
 
 
 def _whole(gray: Gray, beside: Gray) -> Matrix:
