@@ -2,21 +2,36 @@
 
     python -m benchmarks.duplicates           # about a minute
     python -m benchmarks.duplicates --largest 1000000
+    python -m benchmarks.duplicates --looks 1000 10000 50000   # the search of images alone, of so many; minutes
 
 CPU time of one process. The data is made here: random hashes, and questions made from few words and many templates; one
-in ten is a changed copy of an earlier one. Brute force is vectorised over the same data and must find the same.
+in ten is a changed copy of an earlier one. Brute force is vectorised over the same data and must find the same. Looks
+are 96 features and a hash of chance, or an earlier one's with one bit in twelve flipped; nothing decodes an image, and
+making them is in their time.
 """
 
 import argparse
 import platform
 import random
+import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from pipelines.selection.duplicates import MAX_DISTANCE, PerceptualHash, kept, near_images, near_texts
+from pipelines.selection.duplicates import (
+    MAX_DISTANCE,
+    Look,
+    PerceptualHash,
+    kept,
+    near_images,
+    near_looks,
+    near_texts,
+)
+from pipelines.selection.duplicates.local_features import Features
+from pipelines.selection.duplicates.perceptual import TURNS
+from pipelines.selection.duplicates.same_image import ImageComparison
 from pipelines.selection.duplicates.words import n_grams, words
 
 R = TypeVar("R")
@@ -25,8 +40,14 @@ R = TypeVar("R")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--largest", type=int, default=100_000)
-    largest = parser.parse_args().largest
+    parser.add_argument("--looks", type=int, nargs="+")
+    arguments = parser.parse_args()
+    largest = arguments.largest
     print(f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}")
+    if arguments.looks:
+        for n in arguments.looks:
+            measure_looks(n)
+        return
     measure("images", hashes, near_images, brute_images, compared=10_000, largest=largest)
     measure("texts", questions, near_texts, brute_texts, compared=1_000, largest=largest)
 
@@ -41,6 +62,23 @@ def measure(name, make, find, brute, *, compared: int, largest: int) -> None:
     print(
         f"{name}: {largest // 10:>9,} {seconds[0]:8.2f} s; {largest:,} {seconds[1]:8.2f} s:"
         f" {seconds[1] / seconds[0]:.1f} times as long"
+    )
+
+
+def measure_looks(n: int) -> None:
+    looks, n_compared = MadeLooks(n), 0
+
+    def compare(row: int, of: int) -> ImageComparison | None:
+        nonlocal n_compared
+        n_compared += 1
+        return ImageComparison(1.0, 1.0, 1.0, 0.0) if looks.original(row) == looks.original(of) else None
+
+    found, seconds = timed(lambda: near_looks(looks, compare=compare))
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    print(
+        f"looks: {n:,} {1000 * seconds / n:.2f} ms each; {len(found) * 10 / n:.1%} of the copies found,"
+        f" {n_compared / n:.2f} compared for each; at most {peak_mb:.0f} MB",
+        flush=True,
     )
 
 
@@ -66,6 +104,30 @@ def brute_images(of: list[PerceptualHash]) -> list[int]:
         if not (np.bitwise_count(bits[stays] ^ own) <= MAX_DISTANCE).any():
             stays = np.append(stays, n)
     return stays.tolist()
+
+
+class MadeLooks(Sequence[Look]):
+    """Every tenth is one of the first half, changed."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    def original(self, at: int) -> int:
+        return at // 20 * 10 if at % 10 == 9 else at
+
+    def __getitem__(self, at: int) -> Look:  # type: ignore[override]  # no slices
+        rng = np.random.default_rng(self.original(at))
+        words = rng.integers(0, 2**64 - 1, 2 * 96 * 4 + len(TURNS), np.uint64)
+        if self.original(at) != at:
+            bits = np.unpackbits(words.view(np.uint8))
+            words = np.packbits(bits ^ (np.random.default_rng(at).random(len(bits)) < 1 / 12)).view(np.uint64)
+        plain, mirrored = (
+            Features(np.zeros((96, 4), np.float32), own) for own in words[len(TURNS) :].reshape(2, 96, 4)
+        )
+        return Look(PerceptualHash(tuple(words[: len(TURNS)].tolist())), b"", (plain, mirrored))
 
 
 def questions(n: int) -> list[str]:

@@ -76,8 +76,8 @@ class HammingIndex:
         return Pairs(query, indexed, np.bitwise_count(queries[query] ^ self._hashes[indexed]))
 
     def _candidates(self, band: _Band, queries: Hashes) -> Iterator[Positions]:
-        keys = _keys(queries, band.shift, band.width)
-        for flip in _flips(band.width, self._flips_per_band):
+        keys = band_keys(queries, band.shift, band.width)
+        for flip in flips(band.width, self._flips_per_band):
             query, hashes = band.find(keys ^ np.uint32(flip))
             near = np.bitwise_count(queries[query] ^ self._hashes[hashes]) <= self._max_distance
             yield np.stack([query[near], hashes[near]], axis=1)
@@ -90,19 +90,19 @@ def pairs_once(first: Positions, second: Positions) -> Positions:
     return np.stack(np.divmod(once, width), axis=1)
 
 
-def _keys(hashes: Hashes, shift: int, width: int) -> Keys:
+def band_keys(hashes: Hashes, shift: int, width: int) -> Keys:
     return ((hashes >> np.uint64(shift)) & np.uint64((1 << width) - 1)).astype(np.uint32)
 
 
 def _band(hashes: Hashes, shift: int, width: int) -> _Band:
-    keys = _keys(hashes, shift, width)
+    keys = band_keys(hashes, shift, width)
     order = np.argsort(keys, kind="stable")
     is_there = np.zeros(1 << width, np.bool_)
     is_there[keys] = True
     return _Band(shift, width, keys[order], order, is_there)
 
 
-def _flips(width: int, most: int) -> Iterator[int]:
+def flips(width: int, most: int) -> Iterator[int]:
     for n in range(most + 1):
         yield from (sum(1 << bit for bit in bits) for bits in combinations(range(width), n))
 

@@ -20,8 +20,9 @@ Positions = NDArray[np.int64]
 
 _PIECE = 1 << 18
 """Keys of a shelf that are merged at a time: 6 MB in memory."""
-_FILTER_BITS = 28
-"""A bit per key that may be there, 32 MB: of 25 million keys one in eleven others is looked for in vain."""
+_BITS_OF_KEY = 16
+_MOST_BITS = 1 << 28
+"""32 MB: of 25 million keys one in eleven others is looked for in vain."""
 
 
 class FoundKeys(NamedTuple):
@@ -32,16 +33,20 @@ class FoundKeys(NamedTuple):
 
 
 class KeyIndex:
-    """Items by their keys. ``folder``: where the files lie; None: where the system keeps temporary ones."""
+    """Items by their keys. ``folder``: where the files lie; None: where the system keeps temporary ones.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    ``n_keys``: about how many will be added; some bits for each tell of most others that they are not there.
+    """
+
+    def __init__(self, folder: Path | None = None, *, n_keys: int) -> None:
         self._folder = folder
         self._shelves: list[_KeyShelf] = []
-        self._there = np.zeros(1 << _FILTER_BITS - 3, np.uint8)  # no memory before something is added
+        n_bits = min(_MOST_BITS, 1 << (_BITS_OF_KEY * max(1, n_keys) - 1).bit_length())
+        self._there = np.zeros(n_bits // 8, np.uint8)  # no memory before something is added
 
     def add(self, keys: Keys, items: Items) -> None:
         """``items[i]`` has ``keys[i]``; an item may have many keys."""
-        np.bitwise_or.at(self._there, _byte_of(keys), _bit_of(keys))
+        np.bitwise_or.at(self._there, self._byte_of(keys), _bit_of(keys))
         order = np.argsort(keys, kind="stable")
         new = _KeyShelf(self._folder, iter([(keys[order], items[order])]))
         while self._shelves and len(self._shelves[-1]) <= 2 * len(new):
@@ -50,13 +55,20 @@ class KeyIndex:
 
     def find(self, keys: Keys) -> FoundKeys:
         """All items with one of the ``keys``."""
-        if not self._shelves:
-            return FoundKeys(np.zeros(0, np.int64), np.zeros(0, np.uint32))
-        order = np.flatnonzero(self._there[_byte_of(keys)] & _bit_of(keys))
+        found = list(self.find_each(keys))
+        which = np.concatenate([np.zeros(0, np.int64), *(each.key for each in found)])
+        return FoundKeys(which, np.concatenate([np.zeros(0, np.uint32), *(each.item for each in found)]))
+
+    def find_each(self, keys: Keys, *, most: int | None = None) -> Iterator[FoundKeys]:
+        """The same shelf by shelf: what was added together lies in one. Of more than ``most`` items there, none."""
+        order = np.flatnonzero(self._there[self._byte_of(keys)] & _bit_of(keys))
         order = order[np.argsort(keys[order], kind="stable")]  # neighbours look at the same pages
-        found = [shelf.find(keys[order]) for shelf in self._shelves]
-        which = np.concatenate([each.key for each in found])
-        return FoundKeys(order[which], np.concatenate([each.item for each in found]))
+        for shelf in self._shelves:
+            found = shelf.find(keys[order], most)
+            yield FoundKeys(order[found.key], found.item)
+
+    def _byte_of(self, keys: Keys) -> Keys:
+        return (keys >> np.uint64(3)) & np.uint64(len(self._there) - 1)
 
 
 class _KeyShelf:
@@ -73,11 +85,15 @@ class _KeyShelf:
     def __len__(self) -> int:
         return self._length
 
-    def find(self, keys: Keys) -> FoundKeys:
+    def find(self, keys: Keys, most: int | None) -> FoundKeys:
         own = self._keys.array(np.uint64)
         starts = np.searchsorted(own, keys)
         there = np.flatnonzero(own[np.minimum(starts, len(own) - 1)] == keys) if len(own) else starts[:0]
-        which, places = expanded(starts[there], np.searchsorted(own, keys[there], "right"))
+        ends = np.searchsorted(own, keys[there], "right")
+        if most is not None:
+            few = ends - starts[there] <= most
+            there, ends = there[few], ends[few]
+        which, places = expanded(starts[there], ends)
         items = self._items.array(np.uint32)[places]
         self.let_go()
         return FoundKeys(there[which], items)
@@ -98,8 +114,12 @@ class _KeyShelf:
         self._items.let_go()
 
 
-def _byte_of(keys: Keys) -> Keys:
-    return (keys >> np.uint64(3)) & np.uint64((1 << _FILTER_BITS - 3) - 1)
+def mixed(keys: Keys, others: Keys) -> Keys:
+    """64 bits of both (the finaliser of splitmix64; Steele et al., 2014)."""
+    bits = keys * np.uint64(0x9E3779B97F4A7C15) + others
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(bits ^ (bits >> np.uint64(31)), np.uint64)
 
 
 def _bit_of(keys: Keys) -> NDArray[np.uint8]:

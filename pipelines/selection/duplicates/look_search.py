@@ -1,16 +1,16 @@
 """Near-duplicates among images: a cheap search proposes pairs, ``same_image`` looks at them.
 
-A pair is proposed when the hashes differ in few bits in any quarter turn, mirrored or not, or when ``MIN_SHARED`` local
-features are the same places, in the image or in its mirror image. Proposals and verdicts are of the two images alone:
-they depend neither on the order nor on which others are there, but that of more than ``MOST_COMPARED`` earlier images
-only the likeliest are compared.
-
-The features of images that stay are indexed in shelves that are merged as they grow. In memory are a hash of every
-image (64 bytes) and one shelf at a time; the shelves lie on disk where there is a folder for them.
+Images meet under keys in sorted files (``key_index.py``), as texts do. A key is 32 of the 256 bits of a local feature's
+signature, in the image or in its mirror image; two features that meet make a proposal. Hashes propose, too, in any
+quarter turn, mirrored or not: every pair within 8 bits of 64, and of those within 12 the ones that differ in at most
+two bits of a third. Keys that many images have tell nothing and are left out, and of more than ``MOST_COMPARED``
+proposals only the likeliest are compared: n images cost n log n. In memory are 8 bytes of every image and what a block
+of images meets in one of the files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -18,22 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.base import Duplicate
-from pipelines.selection.duplicates.images import Hashes, pairs_once
-from pipelines.selection.duplicates.key_index import Positions
-from pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
+from pipelines.selection.duplicates.images import Hashes, band_keys, flips, pairs_once
+from pipelines.selection.duplicates.key_index import KeyIndex, Keys, Positions, mixed
 from pipelines.selection.duplicates.looks import Look
-from pipelines.selection.duplicates.part_index import PartIndex, starts_of
 from pipelines.selection.duplicates.perceptual import BITS, TURNS
 from pipelines.selection.duplicates.same_image import HASH_BITS, ImageComparison, same_image
 
-MIN_SHARED = 3
-"""Of unrelated images of the tuning set one pair in forty shares as many."""
+MIN_SHARED = 2
+"""Features of the later image. Of unrelated images of the tuning set one pair in a hundred shares as many."""
 MOST_COMPARED = 256
+COMMON = 256
+"""Images of one file; a key that more have is left out."""
 _BLOCK = 128
-_LARGEST_SHELF = 8192
-"""Images: 100 MB, which a search maps at a time."""
-_HASHES_AT_ONCE = 1 << 14
-_MOST = 200
+_WORDS = 8
+"""Keys of a signature."""
+_KEYS_OF_IMAGE = 2 * 96 * _WORDS
+_HASH_BANDS = ((0, 22), (22, 21), (43, 21))
+"""Where each begins, and its bits."""
+_FLIPS = 2
+_MOST = 1 << 8
 """More than an image has features: hashes that are near are the best evidence."""
 
 
@@ -49,10 +52,11 @@ class Proposals(NamedTuple):
         """All of them, each pair once, with its best evidence; of a row the likeliest first."""
         none = np.zeros(0, np.int64)
         rows, of, evidence = (np.concatenate(columns) for columns in zip((none,) * 3, *parts, strict=True))
-        order = np.lexsort((of, -evidence, rows))
-        pairs = Proposals(rows[order], of[order], evidence[order])
-        seen = np.unique(np.stack([pairs.rows, pairs.of]), axis=1, return_index=True)[1]
-        return pairs.only(np.sort(seen))
+        order = np.lexsort((-evidence, of, rows))
+        rows, of, evidence = rows[order], of[order], evidence[order]
+        best = np.flatnonzero(np.diff(rows, prepend=-1) | np.diff(of, prepend=-1))
+        order = best[np.lexsort((of[best], -evidence[best], rows[best]))]
+        return Proposals(rows[order], of[order], evidence[order])
 
     def only(self, which: Positions | NDArray[np.bool_]) -> "Proposals":
         """Those at some places."""
@@ -71,7 +75,8 @@ Compare = Callable[[int, int], ImageComparison | None]
 def near_looks(looks: Sequence[Look], *, compare: Compare | None = None, folder: Path | None = None) -> list[Duplicate]:
     """Images that are an earlier one that stays, cut, turned, mirrored, written on or encoded anew.
 
-    ``compare`` may remember what it compared before. ``folder``: where the index lies; None: in memory.
+    ``compare`` may remember what it compared before. ``folder``: where the index lies; None: among the system's
+    temporary files.
     """
 
     def compared_anew(row: int, of: int) -> ImageComparison | None:
@@ -82,127 +87,122 @@ def near_looks(looks: Sequence[Look], *, compare: Compare | None = None, folder:
 
 
 def _same(looks: Sequence[Look], compare: Compare, folder: Path | None) -> Iterator[tuple[int, int, ImageComparison]]:
-    hashes = _StayingHashes(len(looks))
-    shelves: list[_Shelf] = []
+    hashes: Hashes = np.zeros(len(looks), np.uint64)
+    earlier = _LookIndex(hashes, folder, n_images=len(looks))
     for start in range(0, len(looks), _BLOCK):
         rows = range(start, min(start + _BLOCK, len(looks)))
-        block = {row: looks[row] for row in rows}
-        proposals = _proposals(block, hashes, shelves)
+        block = _Block.of({row: looks[row] for row in rows})
+        hashes[block.hashed] = block.turns[:, 0]
+        proposals = earlier.proposed(block)
+        if len(rows) > 1:
+            of_block = _LookIndex(hashes, folder, n_images=len(rows))
+            of_block.add(block)
+            proposals = Proposals.joined([proposals, of_block.proposed(block)])
         gone: set[int] = set()
         for row in rows:
             begin, end = np.searchsorted(proposals.rows, (row, row + 1))
-            earlier = [of for of in proposals.of[begin:end].tolist() if of not in gone]
-            match = next(((of, compared) for of in earlier if (compared := compare(row, of))), None)
+            of_row = [of for of in proposals.of[begin:end].tolist() if of not in gone]
+            match = next(((of, compared) for of in of_row if (compared := compare(row, of))), None)
             if match is not None:
                 gone.add(row)
                 yield row, *match
-        staying = [row for row in rows if row not in gone]
-        hashes.add({row: block[row] for row in staying})
-        shelves = _merged(shelves, _Shelf.of(looks, staying, folder), looks, folder)
-
-
-def _proposals(block: dict[int, Look], hashes: "_StayingHashes", shelves: Sequence["_Shelf"]) -> Proposals:
-    """What the rows of a block may be, of earlier images and of earlier ones in the block."""
-    rows = list(block)
-    best = Proposals.joined(list(hashes.near(block))).likeliest(MOST_COMPARED)
-    for shelf in shelves:
-        best = Proposals.joined([best, *shelf.proposed(block)]).likeliest(MOST_COMPARED)
-    own_hashes = _StayingHashes(len(rows))
-    own_hashes.add(block)
-    own_shelf = _Shelf(rows, PartIndex(_side(block, 0)), PartIndex(_side(block, 1)))
-    own = Proposals.joined([*own_hashes.near(block), *own_shelf.proposed(block)])
-    return Proposals.joined([best, own.only(own.of < own.rows)])
-
-
-class _StayingHashes:
-    """The hashes of images, 64 bytes each."""
-
-    def __init__(self, n_most: int) -> None:
-        self._positions = np.empty(n_most, np.int64)
-        self._turns: Hashes = np.empty((len(TURNS), n_most), np.uint64)
-        self._n = 0
-
-    def add(self, looks: dict[int, Look]) -> None:
-        hashed = {row: look.hash.turns for row, look in looks.items() if look.hash is not None}
-        end = self._n + len(hashed)
-        self._positions[self._n : end] = list(hashed)
-        self._turns[:, self._n : end] = np.array(list(hashed.values()), np.uint64).reshape(-1, len(TURNS)).T
-        self._n = end
-
-    def near(self, looks: dict[int, Look]) -> Iterator[Proposals]:
-        """Images whose hash, or a turned one, is near one of the ``looks``."""
-        hashed = {row: look.hash.turns for row, look in looks.items() if look.hash is not None}
-        for begin in range(0, self._n, _HASHES_AT_ONCE):
-            end = min(begin + _HASHES_AT_ONCE, self._n)
-            turns, positions = self._turns[:, begin:end], self._positions[begin:end]
-            for row, own_turns in hashed.items():
-                own = np.array(own_turns, np.uint64)
-                # the one turned or the other: nearly the same, and the verdict must not depend on the order
-                bits = np.minimum(
-                    np.bitwise_count(own[:, None] ^ turns[0]).min(axis=0),
-                    np.bitwise_count(own[0] ^ turns).min(axis=0),
-                )
-                near = np.flatnonzero(bits <= HASH_BITS)
-                if len(near):
-                    evidence = _MOST - bits[near].astype(np.int64)
-                    yield Proposals(np.full(len(near), row), positions[near], evidence)
+        earlier.add(block.without(gone))
 
 
 @dataclass(frozen=True)
-class _Shelf:
-    """The features of images ``rows`` and of their mirror images."""
+class _Block:
+    """Images that are searched together, by their numbers.
 
-    rows: Sequence[int]
-    index: PartIndex
-    mirrored: PartIndex
+    Image ``rows[i]`` has ``keys[i]``, by its feature ``features[i]``: those of other images have other numbers. Images
+    ``hashed`` have a hash in ``turns``: (n, 8).
+    """
+
+    keys: Keys
+    rows: Positions
+    features: Positions
+    hashed: Positions
+    turns: Hashes
 
     @classmethod
-    def of(cls, looks: Sequence[Look], rows: Sequence[int], folder: Path | None) -> Self:
-        plain, mirrored = (PartIndex((looks[row].features[side] for row in rows), on_disk=folder) for side in (0, 1))
-        return cls(rows, plain, mirrored)
+    def of(cls, looks: dict[int, Look]) -> Self:
+        sides = [(row, side.signatures) for row, look in looks.items() for side in look.features]
+        n_keys = [_WORDS * len(signatures) for _, signatures in sides]
+        numbers = [row * _MOST + np.arange(len(signatures)) for row, signatures in sides]
+        words = np.concatenate([np.zeros((0, _WORDS), np.uint32), *(own.view(np.uint32) for _, own in sides)])
+        hashed = {row: look.hash.turns for row, look in looks.items() if look.hash is not None}
+        return cls(
+            mixed(words.astype(np.uint64), np.arange(_WORDS, dtype=np.uint64)).ravel(),
+            np.repeat([row for row, _ in sides], n_keys),
+            np.repeat(np.concatenate(numbers), _WORDS),
+            np.array(list(hashed), np.int64),
+            np.array(list(hashed.values()), np.uint64).reshape(-1, len(TURNS)),
+        )
 
-    def proposed(self, block: dict[int, Look]) -> Iterator[Proposals]:
-        """The rows of a block with images of the shelf that share enough places, in the same sense or mirrored."""
-        rows, of = np.array(list(block), np.int64), np.array(self.rows, np.int64)
-        plain, mirrored = _side(block, 0), _side(block, 1)
-        for queries, index in ((plain, self.index), (plain, self.mirrored), (mirrored, self.index)):
-            query, image, n_shared = _sharing(queries, index)
-            yield Proposals(rows[query], of[image], n_shared)
-
-
-def _side(block: dict[int, Look], side: int) -> list[Features]:
-    return [look.features[side] for look in block.values()]
-
-
-def _sharing(queries: Sequence[Features], index: PartIndex) -> tuple[Positions, Positions, Positions]:
-    """Queries, images of the index, and how many places they share; each feature of the two counts once."""
-    starts, n_images = starts_of(queries), max(1, len(index.starts) - 1)
-    shared = index.shared(_joined(queries))
-    pair = (np.searchsorted(starts, shared.query, side="right") - 1) * n_images + shared.image
-    _, which, counts = np.unique(pair, return_inverse=True, return_counts=True)
-    many = counts[which] >= MIN_SHARED  # the others cannot share as many different places
-    pairs, of_query = _distinct(pair[many], shared.query[many])
-    n_shared = np.minimum(of_query, _distinct(pair[many], shared.feature[many])[1])
-    enough = n_shared >= MIN_SHARED
-    return pairs[enough] // n_images, pairs[enough] % n_images, n_shared[enough]
+    def without(self, rows: set[int]) -> "_Block":
+        """Those that stay when ``rows`` go."""
+        stays, has_hash = (np.isin(own, list(rows), invert=True) for own in (self.rows, self.hashed))
+        features = (own[stays] for own in (self.keys, self.rows, self.features))
+        return _Block(*features, self.hashed[has_hash], self.turns[has_hash])
 
 
-def _distinct(pair: Positions, place: Positions) -> tuple[Positions, Positions]:
-    """Every pair, in order, and of how many different places it consists."""
-    pairs, counts = np.unique(pairs_once(pair, place)[:, 0], return_counts=True)
-    return pairs, counts
+class _LookIndex:
+    """Images by the keys of their features and of their hashes. ``hashes``: of all images, by number."""
+
+    def __init__(self, hashes: Hashes, folder: Path | None, *, n_images: int) -> None:
+        self._hashes = hashes
+        self._by_features = KeyIndex(folder, n_keys=_KEYS_OF_IMAGE * n_images)
+        self._by_hash = KeyIndex(folder, n_keys=len(_HASH_BANDS) * n_images)
+
+    def add(self, block: _Block) -> None:
+        order = np.lexsort((block.rows, block.keys))
+        keys, rows = block.keys[order], block.rows[order]
+        once = np.ones(len(keys), np.bool_)  # an image of one pattern has a key again and again
+        once[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1])
+        self._by_features.add(keys[once], rows[once].astype(np.uint32))
+        bands = [_hash_keys(block.turns[:, 0], number) for number in range(len(_HASH_BANDS))]
+        self._by_hash.add(np.concatenate(bands), np.tile(block.hashed, len(bands)).astype(np.uint32))
+
+    def proposed(self, block: _Block) -> Proposals:
+        """For every image of the block the likeliest before it."""
+        best = Proposals.joined([])
+        for proposals in chain(self._near(block), self._sharing(block)):
+            before = proposals.only(proposals.of < proposals.rows)
+            best = Proposals.joined([best, before]).likeliest(MOST_COMPARED)
+        return best
+
+    def _sharing(self, block: _Block) -> Iterator[Proposals]:
+        """Images in which enough features of one of the block are met."""
+        for found in self._by_features.find_each(block.keys, most=COMMON):
+            feature, of = pairs_once(block.features[found.key], found.item.astype(np.int64)).T
+            pairs, n_shared = _counted(feature // _MOST, of)
+            enough = n_shared >= MIN_SHARED
+            yield Proposals(*pairs[enough].T, n_shared[enough])
+
+    def _near(self, block: _Block) -> Iterator[Proposals]:
+        """Images whose hash is near that of one of the block, as it is or turned."""
+        for number, (_, width) in enumerate(_HASH_BANDS):
+            patterns = np.array(list(flips(width, _FLIPS)), np.uint32)
+            keys = _hash_keys(block.turns.ravel(), number, patterns)
+            n_of_row = len(TURNS) * len(patterns)
+            for found in self._by_hash.find_each(keys.ravel(), most=COMMON):
+                row, of = pairs_once(found.key // n_of_row, found.item.astype(np.int64)).T
+                bits = np.bitwise_count(block.turns[row] ^ self._hashes[of, None]).min(axis=1).astype(np.int64)
+                near = bits <= HASH_BITS
+                yield Proposals(block.hashed[row[near]], of[near], _MOST - bits[near])
 
 
-def _joined(features: Sequence[Features]) -> Signatures:
-    return np.concatenate([np.zeros((0, SIGNATURE_WORDS), np.uint64), *(one.signatures for one in features)])
+def _hash_keys(hashes: Hashes, number: int, patterns: NDArray[np.uint32] | None = None) -> Keys:
+    """Of every hash a key in one band; with bits flipped, by the ``patterns``: (hashes, patterns)."""
+    band = band_keys(hashes, *_HASH_BANDS[number])
+    probes = band if patterns is None else band[:, None] ^ patterns
+    return mixed(probes.astype(np.uint64), np.array(number, np.uint64))
 
 
-def _merged(shelves: list[_Shelf], new: _Shelf, looks: Sequence[Look], folder: Path | None) -> list[_Shelf]:
-    """With the new one; shelves of like size become one, so that there are few, up to the largest."""
-    *rest, last = [*shelves, new]
-    while rest and len(rest[-1].rows) <= len(last.rows) and 2 * len(last.rows) <= _LARGEST_SHELF:
-        last = _Shelf.of(looks, [*rest.pop().rows, *last.rows], folder)
-    return [*rest, last]
+def _counted(rows: Positions, of: Positions) -> tuple[Positions, Positions]:
+    """(n, 2): every pair once, in order, and how often it is there."""
+    width = int(of.max(initial=0)) + 1
+    once, counts = np.unique(rows * width + of, return_counts=True)
+    return np.stack(np.divmod(once, width), axis=1), counts
 
 
 def _duplicate(looks: Sequence[Look], index: int, of: int, compared: ImageComparison) -> Duplicate:

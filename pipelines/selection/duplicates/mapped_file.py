@@ -4,7 +4,6 @@ What was read counts as memory of this process until it lets go of it; the syste
 """
 
 import mmap
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +21,21 @@ class MappedFile:
         self._n_bytes = 0
         self._map: mmap.mmap | None = None
 
-    def append(self, numbers: NDArray[Any]) -> int:
-        """Adds the numbers at the end; where they begin. Nothing is added once the file was read."""
-        begin = self._n_bytes
+    def append(self, numbers: NDArray[Any]) -> None:
+        """Adds the numbers at the end. Nothing is added once the file was read."""
         self._n_bytes += self._file.write(np.ascontiguousarray(numbers).data.cast("B") if numbers.size else b"")
-        return begin
 
-    def array(self, kind: type[Any], begin: int = 0, length: int | None = None) -> NDArray[Any]:
-        """``length`` numbers of one kind (None: all) from ``begin`` on."""
-        if not self._n_bytes or length == 0:
+    def array(self, kind: type[Any]) -> NDArray[Any]:
+        """All numbers, which are of one kind."""
+        if not self._n_bytes:
             return np.zeros(0, kind)
         if self._map is None:
             self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
             self._file.close()  # the map keeps it
-        return np.frombuffer(self._map, kind, -1 if length is None else length, begin)
+        return np.frombuffer(self._map, kind)
 
     def let_go(self) -> None:
         """Pages that were read are no longer this process's; they are read again where they are needed."""
         if self._map is not None:
             self._map.madvise(mmap.MADV_DONTNEED)
-
-
-def mapped(arrays: Sequence[NDArray[Any]], folder: Path | None) -> tuple[MappedFile, list[NDArray[Any]]]:
-    """A file with the arrays, and the arrays as it holds them."""
-    file = MappedFile(folder)
-    begins = [file.append(numbers) for numbers in arrays]
-    pairs = zip(arrays, begins, strict=True)
-    return file, [file.array(own.dtype.type, begin, own.size).reshape(own.shape) for own, begin in pairs]

@@ -1,13 +1,12 @@
 """An index of local features over many images: which of them share places with another image.
 
 Signatures that differ in few of 256 bits are the same place seen twice. The first 128 bits are cut into 8 bands; two
-that agree in one band are compared in full. About 64 bytes per feature, in memory or in a file.
+that agree in one band are compared in full. About 64 bytes per feature.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from pipelines.selection.duplicates.images import pairs_once
 from pipelines.selection.duplicates.key_index import Positions, expanded
 from pipelines.selection.duplicates.local_features import SIGNATURE_WORDS, Features, Signatures
-from pipelines.selection.duplicates.mapped_file import MappedFile, mapped
 
 SAME_PLACE = 56
 """Bits of 256: nine in ten true matches of a recompressed crop stay below, of chance pairs one in several thousand."""
@@ -37,12 +35,9 @@ class SharedPlaces:
 
 
 class PartIndex:
-    """The features of many images, to be asked which of them share places with another.
+    """The features of many images, to be asked which of them share places with another."""
 
-    ``on_disk``: the folder where they wait; None: in memory.
-    """
-
-    def __init__(self, images: Iterable[Features], *, on_disk: Path | None = None) -> None:
+    def __init__(self, images: Iterable[Features]) -> None:
         signatures: list[Signatures] = [np.zeros((0, SIGNATURE_WORDS), np.uint64)]
         lengths = [0]
         for image in images:
@@ -53,10 +48,6 @@ class PartIndex:
         del signatures
         orders, offsets = zip(*(_by_key(_band_keys(self._signatures, band)) for band in range(_BANDS)), strict=True)
         self._orders, self._offsets = np.stack(orders), np.stack(offsets)
-        self._file: MappedFile | None = None
-        if on_disk is not None:
-            arrays = (self._signatures, self._orders, self._offsets)
-            self._file, (self._signatures, self._orders, self._offsets) = mapped(arrays, on_disk)
 
     def shared(self, signatures: Signatures) -> SharedPlaces:
         """All pairs of features that are the same place, each once."""
@@ -64,10 +55,7 @@ class PartIndex:
         pairs += [pair for band in range(_BANDS) for pair in self._in_band(band, signatures)]
         query, feature = pairs_once(*np.concatenate(pairs).T).T
         image = np.searchsorted(self.starts, feature, side="right") - 1
-        shared = SharedPlaces(query, feature, image, _distances(signatures[query], self._signatures[feature]))
-        if self._file is not None:
-            self._file.let_go()
-        return shared
+        return SharedPlaces(query, feature, image, _distances(signatures[query], self._signatures[feature]))
 
     def _in_band(self, band: int, signatures: Signatures) -> Iterator[Positions]:
         keys, offsets = _band_keys(signatures, band), self._offsets[band]
@@ -81,11 +69,6 @@ class PartIndex:
             feature = self._orders[band][at].astype(np.int64)
             same = _distances(signatures[query], self._signatures[feature]) <= SAME_PLACE
             yield np.stack([query[same], feature[same]], axis=1)
-
-
-def starts_of(images: Sequence[Features]) -> Positions:
-    """Where every image's features begin among all, and where the last ones end."""
-    return np.concatenate([[0], np.cumsum([len(image) for image in images])]).astype(np.int64)
 
 
 def _by_key(keys: Positions) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:

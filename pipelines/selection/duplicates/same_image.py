@@ -194,7 +194,7 @@ def _plain_share(gray: Gray) -> float:
     return float(np.convolve(counts, np.ones(5), "same").max() / gray.size)
 
 
-class _Frame(NamedTuple):
+class _Placement(NamedTuple):
     """How the first image comes to lie on the second: mirrored, then turned, then by the matrix (None: all on all).
 
     ``n_agreeing``: features that say so; 0: the hashes do.
@@ -209,15 +209,15 @@ class _Frame(NamedTuple):
         return np.ascontiguousarray(np.rot90(gray[:, ::-1] if self.mirrored else gray, self.quarters))
 
 
-def _frames(first: Look, second: Look) -> Iterator[_Frame]:
+def _frames(first: Look, second: Look) -> Iterator[_Placement]:
     if first.hash is not None and second.hash is not None:
         for turn, bits in enumerate(first.hash.turns):
             if (bits ^ second.hash.bits).bit_count() <= HASH_BITS:
-                yield _Frame(turn >= 4, turn % 4)
+                yield _Placement(turn >= 4, turn % 4)
     for is_mirrored in (False, True):
         matrix, n = pose_of_features(first.features[is_mirrored], second.features[0], second.longer_side)
         if n >= FEWEST:
-            yield _Frame(is_mirrored, 0, matrix, n)
+            yield _Placement(is_mirrored, 0, matrix, n)
 
 
 def _whole(gray: Gray, beside: Gray) -> Matrix:

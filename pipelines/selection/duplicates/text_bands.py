@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.records.digest import key64
-from pipelines.selection.duplicates.key_index import Keys
+from pipelines.selection.duplicates.key_index import Keys, mixed
 from pipelines.selection.duplicates.words import Words, n_grams, numbers, words
 from pipelines.storage.row_streams import scratch_file
 
@@ -108,14 +108,6 @@ class TextBands:
         if not of_text:
             return key64(f"no words {text}")
         return key64("\0".join(numbers(of_text))) if self._same_numbers else 0
-
-
-def mixed(keys: Keys, others: Keys) -> Keys:
-    """64 bits of both (the finaliser of splitmix64; Steele et al., 2014)."""
-    bits = keys * np.uint64(0x9E3779B97F4A7C15) + others
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(bits ^ (bits >> np.uint64(31)), np.uint64)
 
 
 def _meeting(keys: Keys, owners: NDArray[np.int64]) -> NDArray[np.int64]:

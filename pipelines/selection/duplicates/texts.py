@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.selection.duplicates.base import Duplicate, repeated
-from pipelines.selection.duplicates.key_index import KeyIndex, Keys
-from pipelines.selection.duplicates.text_bands import TextBands, mixed
+from pipelines.selection.duplicates.key_index import KeyIndex, Keys, mixed
+from pipelines.selection.duplicates.text_bands import TextBands
 from pipelines.selection.duplicates.words import normalised
 
 THRESHOLD = 0.8
@@ -66,7 +66,7 @@ def near_in(
     texts: TextBands, *, groups: Groups | None = None, threshold: float = THRESHOLD, folder: Path | None = None
 ) -> Iterator[Duplicate]:
     """``near_texts`` of texts whose keys are there, each within its group."""
-    staying = KeyIndex(folder)
+    staying = KeyIndex(folder, n_keys=len(texts) * texts.n_bands)
     grams = lru_cache(maxsize=_REMEMBERED)(texts.grams)
 
     def nearest(index: int, similar: set[int]) -> tuple[float, int] | None:

@@ -22,7 +22,7 @@ def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece):
     expected: dict[int, list[int]] = defaultdict(list)
     n_items = 0
     with mock.patch.object(key_index, "_PIECE", piece):
-        index = KeyIndex()
+        index = KeyIndex(n_keys=100)
         for keys in parts:
             items = np.arange(n_items, n_items + len(keys), dtype=np.uint32)
             n_items += len(keys)
@@ -35,15 +35,22 @@ def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece):
 
 
 def test_many_additions_leave_few_shelves():
-    index = KeyIndex()
+    index = KeyIndex(n_keys=100)
     for begin in range(0, 640, 10):
         keys = np.arange(begin, begin + 10, dtype=np.uint64)
         index.add(keys, keys.astype(np.uint32))
     assert len(index._shelves) <= 7
 
 
+def test_keys_of_many_items_are_left_out_where_asked():
+    index = KeyIndex(n_keys=5)
+    index.add(np.array([1, 1, 1, 2, 2], np.uint64), np.arange(5, dtype=np.uint32))
+    (found,) = index.find_each(np.array([2, 1], np.uint64), most=2)
+    assert (found.key.tolist(), found.item.tolist()) == ([0, 0], [3, 4])
+
+
 def test_its_files_have_no_name(tmp_path: Path):
-    index = KeyIndex(tmp_path)
+    index = KeyIndex(tmp_path, n_keys=5)
     index.add(np.arange(5, dtype=np.uint64), np.arange(5, dtype=np.uint32))
     assert index.find(np.array([3], np.uint64)).item.tolist() == [3]
     assert not list(tmp_path.iterdir())

@@ -207,23 +207,18 @@ def made_up(rng: np.random.Generator, n: int) -> list[Look]:
     return [Look(hashed(), rng.bytes(4), (features(), features())) for _ in range(n)]
 
 
-def proposed(look: Look, other: Look) -> bool:
+def proposed(look: Look, earlier: Look) -> bool:
     """By the two alone, as the search proposes."""
-    if look.hash is not None and other.hash is not None:
-        pairs = [(turn, other.hash.bits) for turn in look.hash.turns]
-        pairs += [(turn, look.hash.bits) for turn in other.hash.turns]
-        if min((a ^ b).bit_count() for a, b in pairs) <= 12:
-            return True
-    sides = [(0, 0), (0, 1), (1, 0)]
-    shared = [
-        set(map(bytes, look.features[a].signatures)) & set(map(bytes, other.features[b].signatures)) for a, b in sides
-    ]
-    return max(map(len, shared)) >= 3
+    if look.hash and earlier.hash and min((own ^ earlier.hash.bits).bit_count() for own in look.hash.turns) <= 8:
+        return True
+    signatures = {bytes(own) for side in earlier.features for own in side.signatures}
+    met = {n for side in look.features for n, own in enumerate(side.signatures) if bytes(own) in signatures}
+    return len(met) >= look_search.MIN_SHARED
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(("block", "largest"), [(4, 16), (7, 1 << 13), (128, 1 << 13)])
-def test_the_search_proposes_the_same_pairs_on_disk_and_over_shelves(seed, block, largest, monkeypatch, tmp_path):
+@pytest.mark.parametrize("block", [4, 7, 128])
+def test_the_search_proposes_what_shares_features_or_hashes(seed, block, monkeypatch, tmp_path):
     rng = np.random.default_rng(seed)
     looks = made_up(rng, 60)
     is_same = rng.random((60, 60)) < 0.2
@@ -240,12 +235,50 @@ def test_the_search_proposes_the_same_pairs_on_disk_and_over_shelves(seed, block
         return ImageComparison(1.0, 1.0, 1.0, 0.0) if is_same[row, of] else None
 
     monkeypatch.setattr(look_search, "_BLOCK", block)
-    monkeypatch.setattr(look_search, "_LARGEST_SHELF", largest)
     found = near_looks(looks, compare=compare, folder=tmp_path)
     assert {one.index for one in found} == gone
     for row, of_row in enumerate(asked):
         assert of_row <= expected[row]
         assert row in gone or of_row == expected[row]
+
+
+def of_chance(rng: np.random.Generator, n: int, own: np.ndarray | None = None) -> Look:
+    """``n`` features of chance, or these ``own``, without a hash; its mirror image has others."""
+    signatures = rng.integers(0, 2**63, (2, n, 4), dtype=np.uint64)
+    sides = (signatures[0] if own is None else own, signatures[1])
+    plain, mirrored = (Features(np.zeros((len(side), 4), np.float32), side) for side in sides)
+    return Look(None, b"", (plain, mirrored))
+
+
+def test_copies_that_share_a_third_of_their_features_nearly_are_proposed():
+    """One bit in twelve differs, and two features in three are others."""
+    rng = np.random.default_rng(2)
+    looks = [of_chance(rng, 96) for _ in range(200)]
+    for original in looks[:200]:
+        bits = np.unpackbits(original.features[0].signatures.view(np.uint8), axis=1)
+        changed = np.packbits(bits ^ (rng.random(bits.shape) < 1 / 12), axis=1).view(np.uint64)
+        changed[32:] = rng.integers(0, 2**63, (64, 4), dtype=np.uint64)
+        looks.append(of_chance(rng, 96, changed))
+    compared: list[tuple[int, int]] = []
+    near_looks(looks, compare=lambda row, of: compared.append((row, of)))
+    assert {(200 + n, n) for n in range(200)} <= set(compared)
+    assert len(compared) <= 210
+
+
+def test_comparisons_do_not_grow_with_the_images_of_one_template(monkeypatch):
+    """All share three features; each has five of its own."""
+    rng = np.random.default_rng(3)
+    monkeypatch.setattr(look_search, "COMMON", 16)
+    monkeypatch.setattr(look_search, "_BLOCK", 8)
+    template = rng.integers(0, 2**63, (3, 4), dtype=np.uint64)
+    own = rng.integers(0, 2**63, (800, 5, 4), dtype=np.uint64)
+    looks = [of_chance(rng, 8, np.concatenate([template, of])) for of in own]
+    looks.append(looks[5])
+    compared: list[tuple[int, int]] = []
+    near_looks(looks, compare=lambda row, of: compared.append((row, of)))
+    per_row = np.bincount([row for row, _ in compared], minlength=801)
+    assert per_row.max() <= 40  # those of a block and of the smallest files
+    assert (800, 5) in compared
 
 
 def test_of_many_proposals_the_likeliest_are_compared(monkeypatch, originals):
