@@ -141,8 +141,9 @@ class _Block:
     def without(self, rows: set[int]) -> "_Block":
         """Those that stay when ``rows`` go."""
         stays, has_hash = (np.isin(own, list(rows), invert=True) for own in (self.rows, self.hashed))
-        features = (own[stays] for own in (self.keys, self.rows, self.features))
-        return _Block(*features, self.hashed[has_hash], self.turns[has_hash])
+        return _Block(
+            self.keys[stays], self.rows[stays], self.features[stays], self.hashed[has_hash], self.turns[has_hash]
+        )
 
 
 class _LookIndex:
@@ -176,7 +177,7 @@ class _LookIndex:
             feature, of = pairs_once(block.features[found.key], found.item.astype(np.int64)).T
             pairs, n_shared = _counted(feature // _MOST, of)
             enough = n_shared >= MIN_SHARED
-            yield Proposals(*pairs[enough].T, n_shared[enough])
+            yield Proposals(pairs[enough, 0], pairs[enough, 1], n_shared[enough])
 
     def _near(self, block: _Block) -> Iterator[Proposals]:
         """Images whose hash is near that of one of the block, as it is or turned."""
