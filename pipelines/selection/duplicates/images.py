@@ -91,6 +91,7 @@ def pairs_once(first: Positions, second: Positions) -> Positions:
 
 
 def band_keys(hashes: Hashes, shift: int, width: int) -> Keys:
+    """``width`` bits of every hash, from bit ``shift`` on."""
     return ((hashes >> np.uint64(shift)) & np.uint64((1 << width) - 1)).astype(np.uint32)
 
 
@@ -103,6 +104,7 @@ def _band(hashes: Hashes, shift: int, width: int) -> _Band:
 
 
 def flips(width: int, most: int) -> Iterator[int]:
+    """Every pattern of at most so many of ``width`` bits."""
     for n in range(most + 1):
         yield from (sum(1 << bit for bit in bits) for bits in combinations(range(width), n))
 

@@ -21,7 +21,7 @@ PARTS = st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=9)
 def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece):
     expected: dict[int, list[int]] = defaultdict(list)
     n_items = 0
-    with mock.patch.object(key_index, "_PIECE", piece):
+    with mock.patch.multiple(key_index, _PIECE=piece, _AT_ONCE=piece):
         index = KeyIndex(n_keys=100)
         for keys in parts:
             items = np.arange(n_items, n_items + len(keys), dtype=np.uint32)
