@@ -22,4 +22,5 @@ def prepare_vllm() -> None:
         layer.cpu_linear = torch.nn.functional.linear
 
     utils.dispatch_cpu_unquantized_gemm = compute_with_weights
-    vllm_generation.LLM = partial(vllm_generation.LLM, dtype="float32", enforce_eager=True)
+    engines: Any = vllm_generation
+    engines.LLM = partial(engines.LLM, dtype="float32", enforce_eager=True)
