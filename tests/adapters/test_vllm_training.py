@@ -54,6 +54,7 @@ def test_colocated_it_samples_code_whose_images_it_is_shown(trained_home: Path, 
     steps = json.loads((output / "training.json").read_text())["steps"]
     assert len(steps) == 2
     assert all(step["broken_rate"] == 0.0 and step["tool_calls"] > 0 and step["images_shown"] > 0 for step in steps)
+    assert all(step["sampling/sampling_logp_difference/mean"] < NEAR for step in steps)
 
 
 def test_colocated_each_step_is_sampled_with_the_weights_of_the_step_before(trained_home: Path, program: Path) -> None:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from train.rl.rollouts.sampling import TurnWatcher
@@ -59,7 +60,7 @@ def in_segments(
             n_left = max(watchers[row].n_left for row in rows)
             with _asked(engine, segment, n_tokens=n_left):
                 _, generated, probabilities, _ = engine.generate(
-                    prompts=[prompts[row] + ids[row] for row in rows],
+                    prompts=[_one_mark_per_image(prompts[row] + ids[row], engine) for row in rows],
                     images=None if images is None else [list(images[row]) or None for row in rows],
                     num_generations=1,
                 )
@@ -68,6 +69,13 @@ def in_segments(
                 ids[row] += read
                 logprobs[row] += read_logprobs
     return ids, logprobs
+
+
+def _one_mark_per_image(ids: Sequence[int], engine: Any) -> list[int]:
+    """As vLLM takes a prompt: it writes the tokens of an image in the place of one mark. Where all of them are there
+    already, as in what the trainer reads, it adds them once more, and puts a second image where the first one is."""
+    mark = engine.processing_class.image_token_id
+    return [token for before, token in pairwise([None, *ids]) if token != mark or before != mark]
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """The vLLM path of GRPO-ATS, against an engine with TRL's interface that samples from a real tiny model."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -11,16 +13,22 @@ from train.rl.rollouts.vllm_ats import in_segments
 THYME = "</code>"
 
 
+IMAGE = 7
+"""The token that marks an image."""
+
+
 class TinyEngine:
     """``trl.generation.VLLMGeneration`` as far as segments use it: temperature, stop strings, token limit, logprobs."""
 
     def __init__(self, model, tokenizer, scripts=None):
         self.model, self.tokenizer, self.scripts = model, tokenizer, scripts
         self.temperature, self.generation_kwargs, self.max_completion_length = 1.0, {"logit_bias": {5: -100.0}}, 999
-        self.requests = []
+        self.requests, self.prompts = [], []
+        self.processing_class = SimpleNamespace(image_token_id=IMAGE)
 
     def generate(self, prompts, images, num_generations, profiler=None):
         kwargs = self.generation_kwargs
+        self.prompts += prompts
         self.requests.append((self.temperature, tuple(kwargs["stop"]), self.max_completion_length, len(prompts)))
         assert num_generations == 1
         assert kwargs["include_stop_str_in_output"]
@@ -152,3 +160,10 @@ def test_outside_code_the_tiny_model_samples(model, tokenizer):
     )
     assert len({tuple(row) for row in ids}) == 3
     assert all(chance is not None and chance < 0 for chance in chances[0])
+
+
+def test_an_image_is_one_mark_in_a_prompt_for_vllm_which_writes_its_tokens_itself(tokenizer):
+    engine = TinyEngine(None, tokenizer, {0: [tokenizer.eos_token_id] * 9})
+    prompt = [0, IMAGE, IMAGE, IMAGE, 1, IMAGE, IMAGE, 2]
+    in_segments(engine, [prompt], [["a", "b"]], watchers(tokenizer, 1), stops=[THYME], adaptive=True)
+    assert engine.prompts == [[0, IMAGE, 1, IMAGE, 2]]
