@@ -1,5 +1,6 @@
 """What the services' applications have around them: a token, limits, an address, and an end."""
 
+import gc
 import os
 import signal
 import socket
@@ -100,6 +101,7 @@ def listen(app: ASGIApp, host: str, port: int, ready: Callable[[str], None]) -> 
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
+        gc.freeze()  # what was imported stays: no collection looks at it again
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # uvicorn raises it again when all is answered
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listening])

@@ -71,6 +71,7 @@ class StageReport:
     performed: int
 
 
+@cache
 def code_version() -> str:
     """The version of the toolkit, as provenance records it."""
     return version("darkroom-toolkit")
