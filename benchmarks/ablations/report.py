@@ -16,6 +16,7 @@ PAPERS = {
     "CodeV": "codev",
     "Look Less, Reason More": "look_less",
     "FIGR": "figr",
+    "Pivots": "pivots",
 }
 """Names of the papers' pages: ``reproductions_thyme.md``, …"""
 COMMAND = "python -m benchmarks.ablations"

@@ -85,10 +85,14 @@ def _answer(turn: CompletionRequest) -> str:
     return Thyme().write_answer("The crop shows the sign.", turn.task.sample.answer, first=False)
 
 
+FEW_WORDS = family_script(_crop, _answer)
+"""Writes the trajectories."""
+
+
 def main() -> None:
     """Makes what is missing."""
     recipe = load_recipes()[FAMILY]
-    policy = policy_of(family_script(_crop, _answer), recipe, Path(__file__))
+    policy = policy_of(FEW_WORDS, recipe, Path(__file__))
     with Workspace.from_environment() as workspace:
         for name, source in DATASETS.items():
             partition = f"{source.name}-{name}"

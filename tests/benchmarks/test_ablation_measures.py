@@ -28,7 +28,7 @@ def test_rollouts_are_counted():
             "right": right,
             "fault": fault,
             "rounds": [{"observation": {"status": status}} for status in statuses],
-            "seen": [{"box": box, "share": None if box is None else 0.1}],
+            "seen": [{"round": 0, "box": box, "share": None if box is None else 0.1}],
         }
 
     found = of_rollouts(
@@ -46,28 +46,38 @@ def test_rollouts_are_counted():
         "tool_use": 0.75,
         "calls": 1.0,
         "faithful": 0.25,
+        "faithful_first": 0.25,
     }
 
 
+def test_a_first_crop_hits_whatever_follows_it():
+    hit, miss = {"box": [100, 100, 200, 200], "share": 0.1}, {"box": [300, 300, 320, 320], "share": 0.1}
+    first, second = (
+        [{**image, "round": number} for number, image in enumerate(pair)] for pair in ((hit, miss), (miss, hit))
+    )
+    found = of_rollouts([rolled("attribute", seen=seen) for seen in (first, second, [])])
+    assert (found["faithful_first"], found["faithful"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+
+
 def test_an_image_of_almost_the_whole_is_not_faithful():
-    whole = {"box": [0, 0, 480, 360], "share": 1.0}
+    whole = {"round": 0, "box": [0, 0, 480, 360], "share": 1.0}
     assert of_rollouts([rolled("attribute", seen=[whole])])["faithful"] == 0.0
 
 
 def test_a_region_in_shares_of_the_image_is_compared_in_its_pixels():
-    crop = {"box": [48, 36, 240, 180], "share": 0.16}
+    crop = {"round": 0, "box": [48, 36, 240, 180], "share": 0.16}
     one = rolled("far", seen=[crop], question="in the region 0.101, 0.101, 0.501, 0.501?")
     assert of_rollouts([one])["faithful"] == 1.0
 
 
 def test_a_crop_of_either_region_of_a_question_is_faithful():
-    crop = {"box": [300, 200, 340, 240], "share": 0.01}
+    crop = {"round": 0, "box": [300, 200, 340, 240], "share": 0.01}
     one = rolled("two_looks", seen=[crop], question="in the regions 100, 100, 200, 200 and 300, 200, 350, 250?")
     assert of_rollouts([one])["faithful"] == 1.0
 
 
 def test_where_no_region_is_named_nothing_is_faithful():
-    crop = {"box": [48, 36, 240, 180], "share": 0.16}
+    crop = {"round": 0, "box": [48, 36, 240, 180], "share": 0.16}
     one = rolled("attribute", seen=[crop], question="What colour is the street sign in frame 126?")
     assert of_rollouts([one])["faithful"] == 0.0
 

@@ -22,6 +22,12 @@ ONE_STEP = {
     "random": {},
     "sft": {"max_steps": 1, "batch_size": 2, "drop_nonconforming": True},
     "grpo": {"max_steps": 1, "generations": 4, "batch_size": 8, "max_tokens": 60},
+    "steps": {
+        "max_steps": 1,
+        "num_generations": 4,
+        "per_device_train_batch_size": 8,
+        "max_completion_length": 16,
+    },
 }
 
 

@@ -3,7 +3,7 @@
 Each says the paper's row; a model's settings are what differs from ``models.SFT`` and ``models.GRPO``.
 """
 
-from benchmarks.ablations.catalog import codev, figr, look_less, pyvision, thyme
+from benchmarks.ablations.catalog import codev, figr, look_less, pivots, pyvision, thyme
 from benchmarks.ablations.catalog.starts import FRESH, TUNED
 
 EXPERIMENTS = {
@@ -14,6 +14,7 @@ EXPERIMENTS = {
         *codev.EXPERIMENTS,
         *look_less.EXPERIMENTS,
         *figr.EXPERIMENTS,
+        *pivots.EXPERIMENTS,
     )
 }
 

@@ -12,8 +12,9 @@ from benchmarks.ablations.world import scripts
 from benchmarks.ablations.world.films import FRAMES_IN_CONTEXT, Films
 from benchmarks.ablations.world.needed_looks import NEEDED_LOOKS, SignsOfWalls
 from benchmarks.ablations.world.sums import Sums
+from pipelines.demo import street_sign_datasets
 from pipelines.demo.images.street_signs import Looks, StreetSigns
-from pipelines.demo.street_sign_datasets import policy_of, ship_trajectories
+from pipelines.demo.street_sign_datasets import FEW_WORDS, policy_of, ship_trajectories
 from pipelines.generation.engine import intake
 from pipelines.generation.recipes import Recipe, load_recipes
 from pipelines.generation.recipes.operation_aware import PROMPTS
@@ -21,6 +22,7 @@ from pipelines.generation.stage import Shard
 from pipelines.models.policies import oracle_policy
 from pipelines.models.policies.embedded import Script
 from pipelines.publishing.parquet_shards import write_prompts
+from pipelines.publishing.pivots.dataset import PIVOTS, PivotDataset
 from pipelines.records import RLRow, Sample, SuitabilityLabel
 from pipelines.records.rl import majority
 from pipelines.records.samples import details_of
@@ -41,13 +43,16 @@ class Rows(NamedTuple):
 class Writer:
     """Where questions come from, and the family that writes rows about them; without one they are RL questions.
 
-    ``script`` writes instead of the demo's oracle of the family; ``environment`` are the family's own options.
+    ``script``, which stands in ``file``, writes instead of the demo's oracle of the family; ``environment`` are the
+    family's own options. Of ``pivots`` the dataset is the rows' single decisions.
     """
 
     source: Callable[[int, int], Source]
     family: str = ""
     script: Script | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    pivots: bool = False
+    file: str = str(scripts.__file__)
 
     @property
     def recipe(self) -> Recipe:
@@ -55,9 +60,18 @@ class Writer:
         own = {one.family: one for one in (FRAMES_IN_CONTEXT, NEEDED_LOOKS)}
         return own.get(self.family) or load_recipes()[self.family]
 
+    @property
+    def dataset(self) -> str:
+        """Where its dataset lies among a home's."""
+        if self.pivots:
+            return "/".join(PIVOTS)
+        return f"sft/{self.family}" if self.family else "rl/prompts"
+
 
 WRITERS: Mapping[str, Writer] = {
     "crop": Writer(StreetSigns, "crop"),
+    "few_words": Writer(partial(StreetSigns, views=6), "crop", FEW_WORDS, file=str(street_sign_datasets.__file__)),
+    "pivots": Writer(StreetSigns, "crop", FEW_WORDS, pivots=True, file=str(street_sign_datasets.__file__)),
     "direct": Writer(partial(StreetSigns, closeups=True), "direct"),
     "error_correction": Writer(StreetSigns, "error_correction"),
     "math_code": Writer(Sums, "math_code", scripts.compute),
@@ -72,6 +86,8 @@ WRITERS: Mapping[str, Writer] = {
 ROWS: Mapping[str, Rows] = {
     "train": Rows(50, 1000, "crop"),
     "questions": Rows(50, 2000, "crop"),
+    "few_words": Rows(16, 1000, "few_words"),
+    "pivots": Rows(16, 2000, "pivots"),
     "closeups": Rows(50, 1000, "direct"),
     "second_looks": Rows(50, 1000, "error_correction"),
     "held_out": Rows(16, 6000, "crop"),
@@ -93,8 +109,7 @@ of the same photographs."""
 
 def rows_below(root: Path, name: str) -> Path:
     """Where ``ship`` puts the dataset ``name``."""
-    family = WRITERS[ROWS[name].writer].family
-    return root / name / "datasets" / (f"sft/{family}" if family else "rl/prompts")
+    return root / name / "datasets" / WRITERS[ROWS[name].writer].dataset
 
 
 def ship(root: Path, name: str) -> Path:
@@ -108,9 +123,12 @@ def shipped(home: Path, source: Source, writer: Writer) -> Path:
     partition = f"{source.name}-0000"
     with _environment(writer.environment), Workspace.from_environment({"DARKROOM_HOME": str(home)}) as workspace:
         intake(workspace, source, 0, partition)
-        if writer.family:
-            return _trajectories(workspace, writer, partition)
-        return _questions(workspace, partition)
+        if not writer.family:
+            return _questions(workspace, partition)
+        rows = _trajectories(workspace, writer, partition)
+        if not writer.pivots:
+            return rows
+        return PivotDataset(workspace, [writer.family], [partition]).publish()[1].folder
 
 
 def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
@@ -118,7 +136,7 @@ def _trajectories(workspace: Workspace, writer: Writer, partition: str) -> Path:
     oracle = (
         oracle_policy(recipe.family, revision=recipe.digest)
         if writer.script is None
-        else policy_of(writer.script, recipe, Path(str(scripts.__file__)))
+        else policy_of(writer.script, recipe, Path(writer.file))
     )
     return ship_trajectories(workspace, recipe, oracle, partition)
 
