@@ -11,7 +11,7 @@ _SFT = Model(
 FIRST_CROPS = Experiment(
     "pivots_first_crops",
     "Does GRPO on pivots raise first-crop hits?",
-    PaperRow("Pivots", "beside PivotRL", "no figures: it reports no crops"),
+    PaperRow("Pivots", "after PivotRL's idea", "no table is repeated"),
     (
         Arm("sft", "before it", _SFT),
         Arm("pivots", "GRPO on single decisions", Model("steps", "steps", _SFT, ("pivots",))),
