@@ -4,8 +4,9 @@ What a session printed can move the cursor, set the window's title or hide a lin
 """
 
 from collections.abc import Iterable
+from typing import Any
 
-from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 _SHOWN = str.maketrans(
@@ -21,11 +22,10 @@ _LEAST_COLUMNS = 60
 class SafeConsole(Console):
     """For text that a session, a model or a data set wrote. Colours are those of the command alone."""
 
-    @property
-    def size(self) -> ConsoleDimensions:
-        """Of the terminal, or of what is printed where that is narrower than any table."""
-        width, height = super().size
-        return ConsoleDimensions(max(width, _LEAST_COLUMNS), height)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if self.width < _LEAST_COLUMNS:
+            self.width = _LEAST_COLUMNS
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -103,7 +103,7 @@ def materialize(
 
 
 def root_cause(failure: Any) -> str:
-    """What is told of a failed step: the error that was raised for users, else the first one with its class.
+    """What to print of a failed step: the error that was raised for users, else the first one with its class.
 
     The whole trace is in the UI.
     """
