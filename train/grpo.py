@@ -118,11 +118,8 @@ def main(
     method: Annotated[
         str,
         typer.Option(
-            help="thyme, pyvision, codev, adaptive or figr; ablations thyme_without_consistency, thyme_code, "
-            "thyme_process, pyvision_without_tool_reward, pyvision_without_sorting, codev_accuracy_only, "
-            "codev_with_consistency, adaptive_without_necessity_rewards, adaptive_stored_necessity, "
-            "figr_without_suitability, figr_without_visual_reward and figr_without_visual_feedback; as in released "
-            "code thyme_released, pyvision_released and figr_released" + added_names()
+            help="thyme, pyvision, codev, adaptive, figr, or one of the ablations and released methods above"
+            + added_names()
         ),
     ] = "thyme",
     save_steps: Annotated[
@@ -144,6 +141,14 @@ def main(
     A method is a paper's reward with its settings; options that are not set
     have the paper's values. Observations are never trained, and rollouts
     that the sandbox broke have no effect.
+
+    Ablations: thyme_without_consistency, thyme_code, thyme_process,
+    pyvision_without_tool_reward, pyvision_without_sorting,
+    codev_accuracy_only, codev_with_consistency,
+    adaptive_without_necessity_rewards, adaptive_stored_necessity,
+    figr_without_suitability, figr_without_visual_reward and
+    figr_without_visual_feedback; as in released code thyme_released,
+    pyvision_released and figr_released.
 
     Watch two numbers: `executable`, the proportion of code that ran without
     error, and `broken`, the proportion of rollouts that were dropped.

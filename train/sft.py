@@ -132,7 +132,7 @@ def main(
     force: Annotated[bool, typer.Option("--force", help="Train even if the output is complete.")] = False,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", help="An argument of TRL's trainer, as in trainer.weight_decay=0.1. May be repeated."),
+        typer.Option("--set", help="An argument of TRL's trainer, as in trainer.optim=sgd. May be repeated."),
     ] = None,
 ) -> None:
     """Fine-tune a vision-language model on trajectories.

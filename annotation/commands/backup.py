@@ -28,7 +28,7 @@ def backup(target: Annotated[Path, typer.Argument(help="A new folder.")]) -> Non
 def restore(
     source: Annotated[Path, typer.Argument(help="A folder of `darkroom annotate backup`.")],
     postgres: Annotated[
-        str | None, typer.Option(help="postgresql://USER:PASSWORD@HOST:PORT/NAME, an empty database.")
+        str | None, typer.Option(help="URL of an empty PostgreSQL database, with user and password.")
     ] = None,
 ) -> None:
     """Bring a backup back into a workspace without a campaign, of the same version of Darkroom or an earlier one.

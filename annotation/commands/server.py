@@ -32,8 +32,8 @@ def up(
     postgres: Annotated[
         str | None,
         typer.Option(
-            help="postgresql://USER:PASSWORD@HOST:PORT/NAME. For more than one person: on SQLite two people may get "
-            "the same task."
+            help="URL of a PostgreSQL database, with user and password. For more than one person: on SQLite two people "
+            "may get the same task."
         ),
     ] = None,
     foreground: Annotated[

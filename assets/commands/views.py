@@ -40,7 +40,7 @@ def summary() -> None:
 
 def gallery(
     dataset: _Dataset = "all",
-    out: Annotated[Path | None, typer.Option(help="HTML file; default: DARKROOM_HOME/views/DATASET.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML file; default: DATASET.html in DARKROOM_HOME/views.")] = None,
     rejects: Annotated[bool, typer.Option("--rejects", help="Show rejected rows too, with their reasons.")] = False,
     limit: _Limit = None,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the rows instead of writing a page; for many.")] = False,

@@ -72,8 +72,8 @@ class GrpoSettings(MethodDefaults, HeldOutSettings):
     method: Annotated[str, Flag(hidden=True)]
     options: Annotated[dict[str, Any], Flag(name="set", type=list[str] | None, default=None)] = Field(
         default={},
-        description="A field of the method, as in method.weight_tool=0.3, or an argument of TRL's trainer, as in "
-        "trainer.epsilon_high=0.28; may be given several times.",
+        description="A field of the method, method.FIELD=VALUE, or an argument of TRL's trainer, as in "
+        "trainer.beta=0.01; may be given several times.",
     )
     trainer: TrainerOptions = Field(default={})
     method_file: Annotated[str, Flag(hidden=True)] = ""

@@ -21,7 +21,7 @@ ReportTo = Annotated[
         "--report-to",
         envvar=VARIABLE,
         help=f"Trackers that get every step's figures, separated by commas: {', '.join(TRACKERS)}. Each has "
-        "settings of its own in the environment (WANDB_PROJECT, TENSORBOARD_LOGGING_DIR, …).",
+        "settings of its own in the environment (WANDB_PROJECT, …).",
     ),
 ]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import typer
 from click import Command
+from typer import rich_utils
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -29,9 +30,9 @@ def commands(command: Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
         yield from commands(below, (*path, name))
 
 
-def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command) -> list[str]:
+def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command, width: str = "400") -> list[str]:
     """The words of the source's help that the printed help lacks."""
-    result = CliRunner().invoke(application, [*path, "--help"], env={"COLUMNS": "400", "TERMINAL_WIDTH": "400"})
+    result = CliRunner().invoke(application, [*path, "--help"], env={"COLUMNS": width, "TERMINAL_WIDTH": width})
     assert result.exit_code == 0, result.output
     texts = [command.help or "", *(getattr(parameter, "help", None) or "" for parameter in command.params)]
     words = {word.strip("*") for text in texts for word in re.split(r"[\s`]+", text)}
@@ -39,9 +40,11 @@ def lost_words(application: typer.Typer, path: tuple[str, ...], command: Command
 
 
 @pytest.mark.parametrize("name", ["darkroom", *MODULES])
-def test_every_word_of_a_help_text_is_printed(name: str) -> None:
+@pytest.mark.parametrize("width", ["80", "400"])
+def test_every_word_of_a_help_text_is_printed(monkeypatch: pytest.MonkeyPatch, name: str, width: str) -> None:
+    monkeypatch.setattr(rich_utils, "MAX_WIDTH", int(width))  # read from the environment at import
     application = apps()[name]
-    lost = {path: lost_words(application, path, command) for path, command in commands(get_command(application))}
+    lost = {path: lost_words(application, path, command, width) for path, command in commands(get_command(application))}
     assert not {path: words for path, words in lost.items() if words}
 
 
