@@ -1,11 +1,12 @@
-"""Shards on a Ray cluster: what three workers make of an endpoint beside one.
+"""Shards on a Ray cluster: what three workers make of an endpoint beside one; what is left of a build with kills.
 
     python -m benchmarks.cluster --shards 3            # by one worker, then by three
     python -m benchmarks.cluster --shards 3 --workers 1
+    python -m benchmarks.cluster kills --rows 3 --seconds 0.5         # 50 of them
 
-All parts, the endpoint included, are processes of this machine (benchmarks/cluster_site.py). A shard must keep the
-endpoint busy for longer than the cores need to start its run, or they are the limit: 120 rows of three calls of 2 s,
-four at a time, are 180 s. Progress is on standard error.
+All parts, the endpoint included, are processes of this machine (benchmarks/cluster_site.py). For rates, a shard must
+keep the endpoint busy for longer than the cores need to start its run, or they are the limit: 120 rows of three calls
+of 2 s, four at a time, are 180 s. Kills are described in benchmarks/cluster_kills.py. Progress is on standard error.
 """
 
 import argparse
@@ -13,18 +14,23 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from benchmarks.cluster_kills import PARTS, DisturbedBuild, build_with_kills, moments
 from benchmarks.cluster_site import CONCURRENCY, Load, cluster_site
 from benchmarks.report import describe_machine, report
 from benchmarks.rows import Bar, Row, count_row
 
 _LIBRARIES = ("ray", "dagster", "dagster-ray", "s3fs")
+_AWAY_SECONDS = 2.0
 
 
 def measure(load: Load, workers: Sequence[int]) -> list[Row]:
-    """Rows/s from the first run's launch to the last one's end, of so many workers."""
-    rates = {n: _rows_per_second(load, n) for n in workers}
+    """Rows/s from the first run's launch to the last one's end, of so many workers; each has as many shards."""
+    shards = {n: max(1, load.n_shards * n // max(workers)) for n in workers}
+    rates = {n: _rows_per_second(replace(load, n_shards=shards[n]), n) for n in workers}
     rows = [count_row(f"{n} workers: rows/s", rate, "1/s", note=note) for n, (rate, note) in rates.items()]
     if {1, 3} <= rates.keys():
         rows.append(count_row("three workers over one", rates[3][0] / rates[1][0], "x", Bar("at least", 2.5)))
@@ -44,11 +50,33 @@ def _rows_per_second(load: Load, n_workers: int) -> tuple[float, str]:
     working = sum(end - start for _, start, end in times) / n_workers
     calling = sum(int(n) * span for n, span in calls.items()) / n_workers / CONCURRENCY
     note = (
-        f"{seconds:.0f} s, of which a worker works on runs {working / seconds:.0%}, as many calls as it may make are "
-        f"in flight {calling / seconds:.0%}; load of the machine {os.getloadavg()[2]:.1f}"
+        f"{load.n_shards} shards, {seconds:.0f} s, of which a worker works on runs {working / seconds:.0%}, as many "
+        f"calls as it may make are in flight {calling / seconds:.0%}; load of the machine {os.getloadavg()[2]:.1f}"
     )
     _say(f"{n_workers} workers: {load.n_shards * load.n_rows / seconds:.2f} rows/s in {note}")
     return load.n_shards * load.n_rows / seconds, note
+
+
+def measure_kills(load: Load, n_workers: int, n_kills: int, seed: int) -> list[Row]:
+    """What is wrong after a build with kills, and what they cost."""
+    with tempfile.TemporaryDirectory() as folder, cluster_site(Path(folder), load, n_workers=n_workers) as site:
+        build = DisturbedBuild.begin(site, load)
+        _say(f"{len(build.calls)} calls; load of the machine {os.getloadavg()[2]:.1f}")
+        planned = moments(n_kills, len(build.calls), seed)
+        n_commands = build_with_kills(build, planned, _AWAY_SECONDS, say=_say)
+        faults = build.faults()
+        _say(f"what is wrong: {'; '.join(faults) or 'nothing'}")
+        n_runs = len(site.runs())
+    by_part = ", ".join(f"{part} {build.kills[part]}" for part in PARTS)
+    load_now = f"load of the machine {os.getloadavg()[2]:.1f}"
+    return [
+        count_row("kills", build.kills.total(), "", Bar("at least", n_kills), note=f"{by_part}; {load_now}"),
+        count_row("things that are not as undisturbed", len(faults), "", Bar("at most", 0), note="; ".join(faults)),
+        count_row(
+            "answers paid twice", build.n_paid_again, "", Bar("at most", build.n_in_flight), f"of {len(build.calls)}"
+        ),
+        count_row("runs", n_runs, "", note=f"of {load.n_shards} shards; the command was given {n_commands} times"),
+    ]
 
 
 def _say(line: str) -> None:
@@ -58,7 +86,11 @@ def _say(line: str) -> None:
 def main() -> None:
     options = _parse_options()
     load = Load(options.shards, options.rows, options.seconds)
-    sys.exit(report(describe_machine(_LIBRARIES), [lambda: measure(load, options.workers)], None))
+    if options.what == "kills":
+        measured = partial(measure_kills, load, max(options.workers), options.kills, options.seed)
+    else:
+        measured = partial(measure, load, options.workers)
+    sys.exit(report(describe_machine(_LIBRARIES), [measured], None))
 
 
 def _parse_options() -> argparse.Namespace:
@@ -66,10 +98,13 @@ def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--shards", type=int, default=60)
+    parser.add_argument("what", nargs="?", choices=("rates", "kills"), default="rates")
+    parser.add_argument("--shards", type=int, default=60, help="for the most workers; fewer build as many each")
     parser.add_argument("--rows", type=int, default=120, help="of a shard")
     parser.add_argument("--seconds", type=float, default=2.0, help="that the endpoint takes for a call")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=20261126, help="of the kills' moments and order")
     return parser.parse_args()
 
 

@@ -30,8 +30,9 @@ from tests.e2e.team import ROOT, new_ledger, write_team_settings
 from tests.object_store import ObjectStore, S3Server, running
 
 SOURCE, FAMILY = "rows", "direct"
-PLAN = '{"issue": "fine as it is", "operation": -1, "reason": "they agree", "verdict": true}'
-"""A decision and a vote in one: what is answered to every call with a schema."""
+PLAN = '{"issue": "fine as it is", "operation": -1, "reason": "NAME", "verdict": true}'
+"""A decision and a vote in one: what is answered to every call with a schema. Like all answers it names itself, so the
+ledger says which are in it."""
 CONCURRENCY = 4
 """Calls that a worker has in flight: few, so that the endpoint decides how long a shard takes."""
 

@@ -33,7 +33,8 @@ class Counts:
     cap: int | None = None
     seconds: float = 0.05
     plan: str = ""
-    """What is answered to a conversation that asks for JSON by a schema; a vote where it is empty."""
+    """What is answered to a conversation that asks for JSON by a schema, NAME replaced by the answer's name; a vote
+    where it is empty."""
     takes_n: bool = True
     """Whether a request gets as many answers as it asks for; else it gets one."""
     most_served: int | None = None
@@ -125,7 +126,9 @@ class Connection(asyncio.Protocol):
             self._send("200 OK", _completion([say(name) for name in names]))
 
     def _planned(self, name: str) -> str:
-        return self._counts.plan or f'{{"reason": "{name}", "verdict": {"true" if _says_yes(name) else "false"}}}'
+        if self._counts.plan:
+            return self._counts.plan.replace("NAME", name)
+        return f'{{"reason": "{name}", "verdict": {"true" if _says_yes(name) else "false"}}}'
 
     def _leave(self) -> None:
         self._answering = None
