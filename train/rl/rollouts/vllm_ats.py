@@ -75,7 +75,7 @@ def _one_mark_per_image(ids: Sequence[int], engine: Any) -> list[int]:
     """As vLLM takes a prompt: it writes the tokens of an image in the place of one mark. Where all of them are there
     already, as in what the trainer reads, it adds them once more, and puts a second image where the first one is."""
     mark = engine.processing_class.image_token_id
-    return [token for before, token in pairwise([None, *ids]) if token != mark or before != mark]
+    return [*ids[:1], *(token for before, token in pairwise(ids) if token != mark or before != mark)]
 
 
 @contextmanager
