@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import os
 import shutil
 import signal
@@ -138,9 +139,19 @@ async def take(port: int, address: str, size: tuple[int, int], text: str, elemen
     async with tab(port, size) as call:
         await call("Page.navigate", url=address)
         await until_shown(call, text, address)
-        clip = {"clip": await bounds(call, element)} if element else {}
-        shot = await call("Page.captureScreenshot", format="png", captureBeyondViewport=bool(clip), **clip)
+        clip = {"clip": await whole(call, element, size)} if element else {}
+        shot = await call("Page.captureScreenshot", format="png", **clip)
         path.write_bytes(base64.b64decode(shot["data"]))
+
+
+async def whole(call: Call, element: str, size: tuple[int, int]) -> dict[str, float]:
+    """The bounds of ``element``, in a window that is made high enough and drawn: beyond it, parts may be blank."""
+    clip = await bounds(call, element)
+    height = max(size[1], math.ceil(clip["y"] + clip["height"]))
+    await call("Emulation.setDeviceMetricsOverride", width=size[0], height=height, deviceScaleFactor=1, mobile=False)
+    drawn = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    await call("Runtime.evaluate", expression=drawn, awaitPromise=True)
+    return await bounds(call, element)
 
 
 async def bounds(call: Call, element: str) -> dict[str, float]:
