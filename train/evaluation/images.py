@@ -53,7 +53,7 @@ def _boxes(mask: np.typing.NDArray[np.uint8]) -> list[Box]:
     return [Box(x, y, x + wide, y + high) for x, y, wide, high in corners]
 
 
-_VERSION = 1
+_VERSION = 2
 _TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^][]++)\], target_image=(\d+)\)")
 
 
@@ -123,9 +123,25 @@ class ImageTracer:
         )
 
     def _regions(self, images: tuple[ImageRef, ...], output: ImageRef, code: str) -> list[tuple[int, ImageTransform]]:
-        """Regions of the question's images in it: by its panels, else as a whole."""
+        """Regions of the question's images in it: the box that the code spells, by its panels, else as a whole."""
         pixels = self._store.open(output)
-        return self._parts(images, panels(pixels), code) or self._parts(images, [pixels], code)
+        return (
+            self._spelled(images, pixels, code)
+            or self._parts(images, panels(pixels), code)
+            or self._parts(images, [pixels], code)
+        )
+
+    def _spelled(
+        self, images: tuple[ImageRef, ...], pixels: Image.Image, code: str
+    ) -> list[tuple[int, ImageTransform]]:
+        """Where the output is what a box of the code has, to the pixel: white around a sign is then the wall's, and
+        the sign no panel of a figure."""
+        for place, image in enumerate(images):
+            original = self._store.open(image)
+            for box in _spelled_boxes(code, image, place):
+                if _is_part(pixels, original, box) and (transform := measure_transform(pixels, original, [box])):
+                    return [(place, transform)]
+        return []
 
     def _parts(
         self, images: tuple[ImageRef, ...], parts: Sequence[Image.Image], code: str
@@ -141,8 +157,18 @@ class ImageTracer:
 
     def _transform_of(self, pixels: Image.Image, image: ImageRef, code: str, place: int) -> ImageTransform | None:
         """The transform from an image to ``pixels``; boxes in the code are tried first, the latest before others."""
-        boxes = [*crop_boxes(code, image.width, image.height), *_tool_boxes(code, image, place)][::-1]
-        return measure_transform(pixels, self._store.open(image), boxes)
+        return measure_transform(pixels, self._store.open(image), _spelled_boxes(code, image, place))
+
+
+def _is_part(pixels: Image.Image, original: Image.Image, box: Box) -> bool:
+    if pixels.size != (box.width, box.height) or not box.fits(original.width, original.height):
+        return False
+    return pixels.convert("RGB").tobytes() == original.crop(box).convert("RGB").tobytes()
+
+
+def _spelled_boxes(code: str, image: ImageRef, place: int) -> list[Box]:
+    """Those that the code spells of the question's image number ``place``, the latest first."""
+    return [*crop_boxes(code, image.width, image.height), *_tool_boxes(code, image, place)][::-1]
 
 
 def _tool_boxes(code: str, image: ImageRef, place: int) -> Iterator[Box]:

@@ -4,6 +4,7 @@ import asyncio
 import io
 
 import pytest
+from PIL import Image
 
 from pipelines.generation.rollout import Rollout
 from pipelines.records import Observation, Round, Usage
@@ -137,6 +138,18 @@ plt.show()"""
     whole, part = asyncio.run(ImageTracer(store, ledger).trace_image((original,), code, shown))
     assert whole.is_untouched
     assert tuple(part.change.box) == INSIDE
+
+
+@pytest.mark.parametrize("wall", ["white", "grey"])
+def test_a_crop_of_a_sign_with_its_wall_is_the_box_that_the_code_spells(store, ledger, wall):
+    """A white wall around a sign looks as a figure does around its panel."""
+    image = Image.new("RGB", (480, 360), wall)
+    image.paste(desert().resize((160, 60)), (150, 130))
+    box = (120, 100, 340, 220)
+    original, shown = store.add_pixels(image), store.add_pixels(image.crop(box))
+    tracer = ImageTracer(store, ledger)
+    (found,) = asyncio.run(tracer.trace_image((original,), f"image.crop({box}).save('sign.png')", shown))
+    assert tuple(found.change.box) == box
 
 
 def test_a_plot_is_no_part_of_the_image(look, figures):
