@@ -31,7 +31,7 @@ def summary() -> None:
     from pipelines.sources.catalog import Catalog
 
     with open_workspace() as workspace:
-        if not workspace.tables.families():
+        if not workspace.ledger.totals() and not workspace.tables.families():
             print_line(f"nothing is built in {workspace.home} yet. Run: darkroom demo, or darkroom ingest --help")
             return
         partitions = list(Catalog(workspace.sources).partitions())

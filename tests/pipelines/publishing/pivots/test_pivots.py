@@ -190,7 +190,7 @@ def test_pairs_and_prompts_are_exported_for_trl(made: Workspace, tmp_path: Path)
 def test_a_layout_of_trajectories_takes_no_pivots(made: Workspace, tmp_path: Path) -> None:
     with pytest.raises(LayoutError, match="trl_steps, trl_dpo for pivots"):
         layout_of("trl_turns", "pivots")
-    with pytest.raises(LayoutError, match="materialise `pivots` first"):
+    with pytest.raises(LayoutError, match="Run: darkroom pivots"):
         find_source("pivots", Path(), split="train", named={"pivots": tmp_path})
 
 
