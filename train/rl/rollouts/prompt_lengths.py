@@ -1,4 +1,5 @@
-"""Prompts that leave no room for a rollout in the model's context, found before the first step.
+"""Prompts that leave no room for a rollout in the model's context, and images that an engine would read in another
+size, found before the first step.
 
 Lengths follow from texts and from the sizes of images; no pixel is computed.
 """
@@ -9,6 +10,7 @@ from typing import Any
 
 from pipelines.publishing.dataset_reader import read_files
 from train.examples.datasets import Part, dataset_files
+from train.models.loading import load_processor
 from train.rl.methods.base import GradedQuestion
 from train.rl.rollouts.prompts import opening, question_of
 from train.runs import TrainError
@@ -50,6 +52,17 @@ def check_lengths(
     long = [length for length in lengths.values() if length + max_tokens > context]
     if long:
         raise PromptsTooLong(len(long), len(lengths), max(long), max_tokens=max_tokens, context=context)
+
+
+def check_pixels(model: Path, processor: Any, engine: str) -> None:
+    """Raises ``TrainError`` where the ``engine`` is vLLM, which has the checkpoint's own processor, and ``processor``
+    reads images in another size: rollouts would be sampled from one image and trained on another."""
+    own = load_processor(model).image_processor.size
+    if engine != "transformers" and processor.image_processor.size != own:
+        raise TrainError(
+            f"--engine {engine} reads images by the checkpoint's own limits: give --min-pixels {own['shortest_edge']} "
+            f"and --max-pixels {own['longest_edge']}, or others to the SFT that makes the checkpoint"
+        )
 
 
 def prompt_length(

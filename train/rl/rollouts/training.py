@@ -25,7 +25,7 @@ from train.models.sharding import note_on_launch
 from train.rl.methods import Judges, Method
 from train.rl.rollouts.environment import PLAIN_RESPONSE
 from train.rl.rollouts.held_out_accuracy import held_out_accuracy
-from train.rl.rollouts.prompt_lengths import check_lengths
+from train.rl.rollouts.prompt_lengths import check_lengths, check_pixels
 from train.rl.rollouts.prompts import open_prompts, prompts
 from train.rl.rollouts.sample_log import SampleLog, Tracker
 from train.rl.rollouts.trainer import SandboxGRPOTrainer
@@ -64,6 +64,7 @@ class GrpoRun:
         job, settings, staging = self.job, self.settings, self.staging
         samples = staging.folder / "rollouts"  # survives a restart, as the trainer's checkpoints do
         processor = load_processor(job.model, min_pixels=settings.min_pixels, max_pixels=settings.max_pixels)
+        check_pixels(job.model, processor, settings.engine)
         own_template, processor.chat_template = processor.chat_template, template("grpo", model_type(job.model))
         self._check_lengths(processor)
         trainer = build_trainer(

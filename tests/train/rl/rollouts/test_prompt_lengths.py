@@ -1,8 +1,9 @@
 import pytest
 
 from train.models.loading import load_processor, model_type, template
-from train.rl.rollouts.prompt_lengths import PromptsTooLong, check_lengths, prompt_length
+from train.rl.rollouts.prompt_lengths import PromptsTooLong, check_lengths, check_pixels, prompt_length
 from train.rl.rollouts.prompts import open_prompts, prompt
+from train.runs import TrainError
 
 
 def read_with(model, **size):
@@ -52,3 +53,11 @@ def test_a_checkpoint_hands_its_limit_of_pixels_on(tiny, tmp_path):
     load_processor(tiny, max_pixels=4 * 784).save_pretrained(tmp_path)
     assert load_processor(tmp_path).image_processor.size["longest_edge"] == 4 * 784
     assert load_processor(tmp_path, max_pixels=9 * 784).image_processor.size["longest_edge"] == 4 * 784
+
+
+def test_vllm_must_read_images_as_the_trainer_does(tiny, tmp_path):
+    load_processor(tiny, max_pixels=4 * 784).save_pretrained(tmp_path)
+    check_pixels(tmp_path, load_processor(tmp_path, max_pixels=9 * 784), "vllm_server")
+    check_pixels(tmp_path, load_processor(tmp_path, max_pixels=784), "transformers")
+    with pytest.raises(TrainError, match=f"--max-pixels {4 * 784}"):
+        check_pixels(tmp_path, load_processor(tmp_path, max_pixels=784), "vllm_colocate")
