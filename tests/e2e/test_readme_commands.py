@@ -51,12 +51,15 @@ def test_your_own_images_become_a_dataset(run: Run, root: Path, photos: Path, cl
         ".venv/bin/darkroom sandbox doctor",
         ".venv/bin/darkroom sandbox run --help",
         ".venv/bin/darkroom sandbox serve --help",
-        "make summary",
         "make help",
     ],
 )
 def test_a_command_that_shows_something(run: Run, root: Path, beginning: str) -> None:
     assert len(run(*readme_line(root, beginning)).stdout.splitlines()) > 5
+
+
+def test_make_summary_names_what_fills_an_empty_home(run: Run, root: Path) -> None:
+    assert "Run: darkroom demo" in run(*readme_line(root, "make summary")).stdout
 
 
 def test_make_ui_serves_the_graph(root: Path, clean_environment: dict[str, str]) -> None:
