@@ -44,15 +44,20 @@ def locate_crop(crop: Image.Image, original: Image.Image, boxes: Iterable[Box] =
     The candidate ``boxes`` come first and are accepted only if their pixels agree; else the crop is searched for in
     the original at usual enlargements.
     """
+    best = best_of(crop, original, boxes)
+    if best is not None and best.difference <= SAME_PIXELS:
+        return best
+    return _search(crop, original)
+
+
+def best_of(crop: Image.Image, original: Image.Image, boxes: Iterable[Box]) -> CropLocation | None:
+    """The one of the ``boxes`` whose pixels are most like those of ``crop``, however little; None without any."""
     candidates = [
         CropLocation(box, _difference(crop, original.crop(box)))
         for box in boxes
         if box.fits(original.width, original.height) and min(box.width, box.height) >= _MIN_SIDE
     ]
-    best = min(candidates, key=lambda candidate: candidate.difference, default=None)
-    if best is not None and best.difference <= SAME_PIXELS:
-        return best
-    return _search(crop, original)
+    return min(candidates, key=lambda candidate: candidate.difference, default=None)
 
 
 def _difference(crop: Image.Image, region: Image.Image) -> float:

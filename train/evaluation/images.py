@@ -21,6 +21,7 @@ from pipelines.storage.acts import Act
 from pipelines.storage.images import ImageStore
 from pipelines.storage.ledger import Ledger
 from pipelines.verification.checks.crop import executed_code
+from pipelines.vision.crop_localization import best_of
 from pipelines.vision.image_transform import TURNED_DEGREES, ImageTransform, measure_transform, residual
 from train.evaluation.crop_boxes import crop_boxes
 
@@ -54,6 +55,8 @@ def _boxes(mask: np.typing.NDArray[np.uint8]) -> list[Box]:
 
 
 _VERSION = 2
+_RESAMPLED = 3.0
+"""Mean absolute difference (0..255) of 64 x 64 thumbnails of a part and of its enlargement or JPEG."""
 _TOOL = re.compile(r"crop_image_normalized\(bbox_2d=\[([^][]++)\], target_image=(\d+)\)")
 
 
@@ -134,13 +137,17 @@ class ImageTracer:
     def _spelled(
         self, images: tuple[ImageRef, ...], pixels: Image.Image, code: str
     ) -> list[tuple[int, ImageTransform]]:
-        """Where the output is what a box of the code has, to the pixel: white around a sign is then the wall's, and
-        the sign no panel of a figure."""
+        """Where the output as a whole is what a box of the code has, at any size: a plain border is then the image's
+        own, as of a wall around a sign, and not that of a figure around its panel."""
         for place, image in enumerate(images):
+            boxes = [box for box in _spelled_boxes(code, image, place) if _has_shape_of(box, pixels)]
+            if not boxes:
+                continue
             original = self._store.open(image)
-            for box in _spelled_boxes(code, image, place):
-                if _is_part(pixels, original, box) and (transform := measure_transform(pixels, original, [box])):
-                    return [(place, transform)]
+            location = best_of(pixels, original, boxes)
+            if location is not None and location.difference <= _RESAMPLED:
+                transform = measure_transform(pixels, original, [location.box])
+                return [] if transform is None else [(place, transform)]
         return []
 
     def _parts(
@@ -160,10 +167,9 @@ class ImageTracer:
         return measure_transform(pixels, self._store.open(image), _spelled_boxes(code, image, place))
 
 
-def _is_part(pixels: Image.Image, original: Image.Image, box: Box) -> bool:
-    if pixels.size != (box.width, box.height) or not box.fits(original.width, original.height):
-        return False
-    return pixels.convert("RGB").tobytes() == original.crop(box).convert("RGB").tobytes()
+def _has_shape_of(box: Box, pixels: Image.Image) -> bool:
+    """Whether the sides have the same ratio, up to a pixel by which each may be rounded."""
+    return abs(box.width * pixels.height - box.height * pixels.width) <= max(*pixels.size, box.width, box.height)
 
 
 def _spelled_boxes(code: str, image: ImageRef, place: int) -> list[Box]:

@@ -141,15 +141,20 @@ plt.show()"""
 
 
 @pytest.mark.parametrize("wall", ["white", "grey"])
-def test_a_crop_of_a_sign_with_its_wall_is_the_box_that_the_code_spells(store, ledger, wall):
-    """A white wall around a sign looks as a figure does around its panel."""
+@pytest.mark.parametrize("enlarged", [1, 3])
+def test_a_crop_of_a_sign_with_its_wall_is_the_box_that_the_code_spells(store, ledger, wall, enlarged):
+    """A plain wall around a sign looks as a figure does around its panel."""
     image = Image.new("RGB", (480, 360), wall)
     image.paste(desert().resize((160, 60)), (150, 130))
-    box = (120, 100, 340, 220)
-    original, shown = store.add_pixels(image), store.add_pixels(image.crop(box))
+    box = (120, 100, 340, 221)
+    crop = image.crop(box)
+    original = store.add_pixels(image)
+    shown = store.add_pixels(crop.resize((crop.width * enlarged, crop.height * enlarged), Image.Resampling.LANCZOS))
     tracer = ImageTracer(store, ledger)
     (found,) = asyncio.run(tracer.trace_image((original,), f"image.crop({box}).save('sign.png')", shown))
     assert tuple(found.change.box) == box
+    (found,) = asyncio.run(tracer.trace_image((original,), "image.crop((0, 0, 220, 121))", shown))
+    assert found.change is None or tuple(found.change.box) != (0, 0, 220, 121)
 
 
 def test_a_plot_is_no_part_of_the_image(look, figures):
