@@ -64,14 +64,14 @@ def measure_kills(load: Load, n_workers: int, n_kills: int, seed: int) -> list[R
         _say(f"{len(build.calls)} calls; load of the machine {os.getloadavg()[2]:.1f}")
         planned = moments(n_kills, len(build.calls), seed)
         n_commands = build_with_kills(build, planned, _AWAY_SECONDS, say=_say)
-        faults = build.faults()
-        _say(f"what is wrong: {'; '.join(faults) or 'nothing'}")
+        problems = build.problems()
+        _say(f"what is wrong: {'; '.join(problems) or 'nothing'}")
         n_runs = len(site.runs())
     by_part = ", ".join(f"{part} {build.kills[part]}" for part in PARTS)
     load_now = f"load of the machine {os.getloadavg()[2]:.1f}"
     return [
         count_row("kills", build.kills.total(), "", Bar("at least", n_kills), note=f"{by_part}; {load_now}"),
-        count_row("things that are not as undisturbed", len(faults), "", Bar("at most", 0), note="; ".join(faults)),
+        count_row("things that are not as undisturbed", len(problems), "", Bar("at most", 0), note="; ".join(problems)),
         count_row(
             "answers paid twice", build.n_paid_again, "", Bar("at most", build.n_in_flight), f"of {len(build.calls)}"
         ),

@@ -97,7 +97,7 @@ class DisturbedBuild:
         while self._joining:
             self._joining.pop().result()
 
-    def faults(self) -> list[str]:
+    def problems(self) -> list[str]:
         """What is not as it must be, when the command has ended well."""
         self.wait_for_nodes()
         found = []

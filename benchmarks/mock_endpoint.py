@@ -57,7 +57,7 @@ class MockEndpoint:
 
     def run_toolkit(self, kind: str, python: str, folder: Path, n_rows: int) -> dict[str, Any]:
         """The same of another toolkit, which ``python`` has."""
-        return self._run([python, str(Path(__file__).with_name(f"{kind}_client.py"))], folder, n_rows)
+        return self._run([python, str(Path(__file__).with_name("toolkit_client.py")), kind], folder, n_rows)
 
     def _run(self, client: list[str], folder: Path, n_rows: int) -> dict[str, Any]:
         command = [*client, self.url, str(folder), str(n_rows)]

@@ -6,8 +6,7 @@
 
 The endpoint is a mock in a process of its own (benchmarks/mock_server.py); each client has its own process too. The
 bare client and the layer take turns; a ratio compares two values of one turn. ``DATATROVE_PYTHON`` and
-``CURATOR_PYTHON`` name interpreters with those (benchmarks/datatrove_client.py, curator_client.py), to be
-measured beside them.
+``CURATOR_PYTHON`` name interpreters with those (benchmarks/toolkit_client.py), to be measured beside them.
 """
 
 import argparse

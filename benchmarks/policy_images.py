@@ -9,8 +9,8 @@ from benchmarks.policy_client import store_images
 from benchmarks.rows import Bar, Row, count_row, median_row
 
 TOOLKITS = {"datatrove": "DATATROVE_PYTHON", "curator": "CURATOR_PYTHON"}
-"""By their clients (``benchmarks/datatrove_client.py``): the variable that names an interpreter with one, without which
-it is left out."""
+"""By their names in ``benchmarks/toolkit_client.py``: the variable that names an interpreter with one, without which it
+is left out."""
 N_TEXT_CALLS, N_IMAGE_CALLS, N_FLIGHT_CALLS, CALLS_PER_IMAGE = 2_000, 300, 1_600, 8
 N_IN_FLIGHT = 200
 """Of 256 that are allowed, at calls of 200 ms and more."""

@@ -87,7 +87,7 @@ def _evaluated(arm: Arm, root: Path, seed: int, questions: str) -> dict[str, flo
 def of_rollouts(rollouts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Shares of all rollouts, and code blocks per rollout. ``executed``: some code ran without an error; ``faithful``:
     an image that is a part of the question's shows half of the region or more (CodeV §3 on parts only, over all);
-    ``faithful_first``: one of the first code does. ``…_far`` and the like: of questions of that category."""
+    ``faithful_first``: an image of the first code does. ``…_far`` and the like: of questions of that category."""
 
     def share(holds: Any) -> float:
         return fmean(bool(holds(rollout)) for rollout in rollouts)

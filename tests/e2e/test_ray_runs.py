@@ -64,7 +64,7 @@ def test_shards_come_to_the_same_bytes_whatever_part_of_the_cluster_is_killed(si
         site.endpoint.hold(None)
         assert command.wait(600) == 0, site.said
 
-    assert build.faults() == []
+    assert build.problems() == []
     runs = [record.dagster_run for record in site.runs()]
     assert build.lost <= {run.parent_run_id for run in runs}
     # the two runs whose process was killed, and at least one that the head forgot

@@ -22,7 +22,7 @@ demo's comparisons take less than 31,000, and none more than 310,000. The CPU ti
 never returns to Python."""
 N_DIGITS = 25
 AGREEMENT = 1e-14
-FIRST = (
+WARM_UP = (
     ("x+1", "x+2"),
     (r"\frac{1}{2}x^2-3x+4", r"2\sqrt{3}\pi"),
     (r"\left(1,\,-2\right)", r"\{1,2\}"),
@@ -40,7 +40,7 @@ def main(cpu_seconds: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
     logging.disable(logging.CRITICAL)  # math-verify warns that its own time limit is off: ours is below
     warnings.simplefilter("ignore")
-    for answer, expected in FIRST:
+    for answer, expected in WARM_UP:
         _compare(answer, expected)
     gc.freeze()  # a fork that looks through its parent's memory for garbage copies it
     for line in sys.stdin.buffer:
