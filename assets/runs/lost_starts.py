@@ -1,15 +1,20 @@
-"""Runs that were lost before they began: Dagster's monitoring only waits for them until its time limit.
+"""Runs that were lost before they began, or whose failure was: Dagster would leave them as they are.
 
-That limit is a day for a team, since a job may wait in a cluster's own queue. The sensor asks the launcher instead, and
-gives up a start on the code server's machine, where nothing waits, after ten minutes.
+Its monitoring waits for a start until its time limit, which is a day for a team, since a job may wait in a cluster's
+own queue. The sensor asks the launcher instead, and gives up a start on the code server's machine, where nothing waits,
+after ten minutes. Where Dagster's database ends between two of Dagster's steps, a repeat is made and never queued, or
+nobody decides whether a failed run is repeated.
 """
 
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster._core.launcher import WorkerStatus
+from dagster._core.storage.dagster_run import RunRecord
+from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from assets.runs.places import HERE, TAG, PlacedRunLauncher
 
@@ -18,18 +23,28 @@ _START_SECONDS = 600.0
 """A loaded machine takes minutes to import everything."""
 _LAUNCH_SECONDS = 60.0
 """From the queue until the cluster knows the run, at most: its client is imported meanwhile."""
+_DECISION_SECONDS = 60.0
+"""Dagster decides a moment after a run has failed."""
+_DAY, _OVERLAP = timedelta(days=1), timedelta(minutes=10)
+"""How far back a first tick looks, and the next ones beyond the last: clocks of machines differ."""
 
 
 @dg.sensor(
     name="lost_starts",
     minimum_interval_seconds=_SECONDS,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Fails runs whose worker on a cluster ended before the run began, so that they are repeated.",
+    description="Fails runs whose worker on a cluster ended before the run began, so that they are repeated, and runs "
+    "whose failure was noted by half.",
 )
 def lost_starts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
     """A cluster that does not answer fails the tick; the next one asks again."""
+    now = datetime.now(UTC)
+    n_again = fail_half_noted(
+        context.instance, datetime.fromisoformat(context.cursor) if context.cursor else now - _DAY
+    )
     n_failed = fail_lost_starts(context.instance)
-    return dg.SkipReason(f"{n_failed} runs were lost before they began")
+    context.update_cursor((now - _OVERLAP).isoformat())
+    return dg.SkipReason(f"{n_failed} runs were lost before they began, {n_again} failures were noted by half")
 
 
 def fail_lost_starts(instance: dg.DagsterInstance) -> int:
@@ -37,8 +52,10 @@ def fail_lost_starts(instance: dg.DagsterInstance) -> int:
     if not isinstance(instance.run_launcher, PlacedRunLauncher):
         return 0
     n_failed = 0
-    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTING])):
-        reason = _reason(instance, instance.run_launcher, run)
+    before = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
+    for record in instance.get_run_records(dg.RunsFilter(statuses=before)):
+        run = record.dagster_run
+        reason = _reason(instance, instance.run_launcher, record)
         now = instance.get_run_by_id(run.run_id)
         # one that began meanwhile is the monitoring's
         if reason and now is not None and now.status == run.status:
@@ -47,8 +64,27 @@ def fail_lost_starts(instance: dg.DagsterInstance) -> int:
     return n_failed
 
 
-def _reason(instance: dg.DagsterInstance, launcher: PlacedRunLauncher, run: dg.DagsterRun) -> str:
+def fail_half_noted(instance: dg.DagsterInstance, since: datetime) -> int:
+    """Notes failures again of which Dagster has not decided whether to repeat the run. Returns how many."""
+    if not instance.run_retries_enabled:
+        return 0
+    failed = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
+    undecided = [
+        record.dagster_run
+        for record in instance.get_run_records(failed)
+        if WILL_RETRY_TAG not in record.dagster_run.tags and _seconds_since(record.update_timestamp) > _DECISION_SECONDS
+    ]
+    for run in undecided:
+        instance.report_run_failed(run, "its failure was noted by half: Dagster's database was away")
+    return len(undecided)
+
+
+def _reason(instance: dg.DagsterInstance, launcher: PlacedRunLauncher, record: RunRecord) -> str:
     """Why it will not begin; empty while it may."""
+    run = record.dagster_run
+    if run.status == dg.DagsterRunStatus.NOT_STARTED:
+        is_late = _seconds_since(record.create_timestamp) > _START_SECONDS
+        return f"it was not queued within {_START_SECONDS:.0f} s" if is_late else ""
     launched_at = instance.get_run_stats(run.run_id).launch_time
     if run.tags.get(TAG, HERE) == HERE:
         is_late = launched_at is not None and time.time() - launched_at > _START_SECONDS
@@ -59,3 +95,8 @@ def _reason(instance: dg.DagsterInstance, launcher: PlacedRunLauncher, run: dg.D
     if health.status != WorkerStatus.FAILED:
         return ""
     return f"its worker ended before the run began: {health.msg}"
+
+
+def _seconds_since(moment: datetime) -> float:
+    """The database's times are of UTC, without saying so."""
+    return (datetime.now(UTC) - moment.replace(tzinfo=UTC)).total_seconds()
