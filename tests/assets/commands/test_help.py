@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import typer
-from click import Command
+from click import Argument, Command
 from typer import rich_utils
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -46,6 +46,17 @@ def test_every_word_of_a_help_text_is_printed(monkeypatch: pytest.MonkeyPatch, n
     application = apps()[name]
     lost = {path: lost_words(application, path, command, width) for path, command in commands(get_command(application))}
     assert not {path: words for path, words in lost.items() if words}
+
+
+def test_every_argument_has_a_help_text() -> None:
+    """click 8.5 takes it from typer 0.25."""
+    bare = [
+        f"{' '.join(path)} {parameter.name}"
+        for path, command in commands(get_command(app))
+        for parameter in command.params
+        if isinstance(parameter, Argument) and not getattr(parameter, "help", None)
+    ]
+    assert not bare
 
 
 def test_a_placeholder_that_markdown_eats_is_found() -> None:
