@@ -23,7 +23,7 @@ from pipelines.selection.decontamination.base import ShownImage
 from pipelines.selection.duplicates import Look, look_of, near_looks
 from pipelines.storage.media_validation import LARGEST_PIXELS
 from pipelines.storage.stage import Outcome, Progress, StageReport, run_stage
-from pipelines.storage.tables import TableKey
+from pipelines.storage.tables import TableKey, Tables
 from pipelines.storage.workspace import Workspace
 
 POOL = TableKey(("annotation_pool",), "all")
@@ -38,6 +38,12 @@ class CandidateFile:
     path: Path
     folder: ImageFolder
     row: str
+
+
+def require_pool(tables: Tables, pool: TableKey = POOL) -> None:
+    """Raises ``AnnotationError`` before a campaign's first sync."""
+    if not tables.exists(pool):
+        raise AnnotationError("the campaign has handed out nothing yet. Run: darkroom annotate sync")
 
 
 def materialize_pool(

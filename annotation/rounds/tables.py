@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from annotation.rounds.campaign import ANNOTATION_CODE, Campaign, annotation_digest
-from annotation.rounds.image_pool import POOL, reject_item
+from annotation.rounds.image_pool import POOL, reject_item, require_pool
 from annotation.rounds.journal import Journal
 from annotation.rounds.pre_annotations import PRE_ANNOTATIONS
 from annotation.rounds.record_state import RecordState
@@ -65,7 +65,8 @@ class AnnotationStages:
     annotators: Annotators = "people"
 
     def read(self) -> CampaignSnapshot:
-        """Every image of the pool with its state. Raises ``TableMissing`` without a pool."""
+        """Every image of the pool with its state. Raises ``AnnotationError`` without a pool."""
+        require_pool(self.workspace.tables, self.key(POOL))
         fingerprint = self.journal.fingerprint  # before the records, so that concurrent entries are read again
         pool = self.workspace.tables.read(self.key(POOL), PoolImage)
         machine = build_state_machine(self.journal, self.campaign)

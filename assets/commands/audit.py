@@ -87,14 +87,12 @@ def audit(
 
 def _folders(dataset: str, workspace: Workspace) -> list[Place]:
     from pipelines.publishing.dataset_reader import ALL, dataset_files, find_datasets
-    from pipelines.publishing.layouts.export_source import RL
+    from pipelines.publishing.layouts.export_source import RL, shipped_folders
     from pipelines.publishing.pivots.dataset import PIVOTS
     from pipelines.publishing.rl_dataset import rl_folder
 
-    prompts = [folder for folder in [rl_folder(workspace)] if dataset_files(folder)]
-    if dataset == RL and prompts:
-        return prompts
-    if dataset == PIVOTS[0] and dataset_files(folder := workspace.dataset(*PIVOTS)):
-        return [folder]
-    folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=dataset == ALL and bool(prompts))
-    return [*folders, *(prompts if dataset == ALL else [])]
+    datasets, prompts = workspace.home / "datasets" / "sft", rl_folder(workspace)
+    if dataset != ALL:
+        return shipped_folders(dataset, datasets, {RL: prompts, PIVOTS[0]: workspace.dataset(*PIVOTS)})
+    shipped = [prompts] if dataset_files(prompts) else []
+    return [*find_datasets(ALL, datasets, may_be_empty=bool(shipped)), *shipped]

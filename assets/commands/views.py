@@ -71,7 +71,8 @@ def gallery(
         raise typer.BadParameter("--out and --limit are for a page, --beside is for --serve")
     with open_workspace() as workspace:
         reject_rows = None
-        has_rejects = rejects and (dataset == ALL or dataset in workspace.tables.families())
+        families_run = workspace.tables.families()
+        has_rejects = rejects and bool(families_run if dataset == ALL else dataset in families_run)
         folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=has_rejects)
         if rejects:
             families = None if dataset == ALL else [folder.name for folder in folders] or [dataset]

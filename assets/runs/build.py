@@ -11,7 +11,7 @@ import dagster as dg
 from rich.console import Console
 
 from annotation import AnnotationError
-from annotation.rounds.image_pool import POOL
+from annotation.rounds.image_pool import POOL, require_pool
 from annotation.rounds.tables import ACCEPTED
 from assets.definitions import (
     ANNOTATION,
@@ -102,7 +102,7 @@ def build_pivots(console: Console) -> None:
     """
     with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
         if not workspace.tables.keys(ASSET):
-            raise TableMissing("no SFT dataset was shipped yet: `darkroom materialize SOURCE`, or `darkroom demo`")
+            raise TableMissing("no SFT dataset was shipped yet. Run: darkroom materialize SOURCE, or darkroom demo")
         jobs.run(PIVOTS)
         facts = report(workspace.tables, KEY)
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in facts.reasons.items())
@@ -148,8 +148,7 @@ def build_annotated(
     asset's message.
     """
     with Workspace.from_environment() as workspace, open_jobs(console, workspace) as jobs:
-        if not workspace.tables.exists(POOL):
-            raise AnnotationError("the campaign has handed out nothing yet: `darkroom annotate sync`")
+        require_pool(workspace.tables)
         jobs.run(ANNOTATION)
         if not workspace.tables.n_rows(ACCEPTED):
             raise AnnotationError(

@@ -32,6 +32,11 @@ P = TypeVar("P", bound=Place)
 Kind = Literal["trajectories", "prompts", "pivots"]
 """Whole conversations (``datasets/sft``), questions with graders (``datasets/rl/prompts``), or single decisions
 (``datasets/pivots``)."""
+MADE_BY: Mapping[Kind, str] = {
+    "trajectories": "darkroom materialize SOURCE",
+    "prompts": "darkroom rl SOURCE",
+    "pivots": "darkroom pivots",
+}
 KEYS: Mapping[Kind, str] = {"trajectories": "trajectory_id", "prompts": "sample_id", "pivots": "pivot_id"}
 """The column that names a row."""
 ALL = "all"
@@ -147,8 +152,8 @@ def check_columns(file: Place, kind: Kind, *, needed: Collection[str] | None = N
     missing = expected - columns - _ADDED[kind]
     if missing or unknown:
         raise DatasetError(
-            f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}; "
-            "materialise `sft_dataset`, `rl_dataset` or `pivots` again"
+            f"{file} is no shipped dataset of {kind}: missing {sorted(missing)}, unknown {sorted(unknown)}. "
+            f"Run: {MADE_BY[kind]}"
         )
 
 

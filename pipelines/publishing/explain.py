@@ -140,7 +140,7 @@ def _distinct(subjects: Iterable[Subject]) -> list[Subject]:
 
 def _unknown(query: str, n_files: int, root: Place) -> str:
     if not n_files:
-        return f"there are no tables in {root} yet; run `darkroom demo`, or `darkroom materialize SOURCE`"
+        return f"there are no tables in {root} yet. Run: darkroom demo, or darkroom materialize SOURCE"
     short = f"; the beginning of an id has at least {MIN_PREFIX} characters" if len(query) < MIN_PREFIX else ""
     return (
         f"no row {query!r} in the {n_files} tables of {root}{short}. Name a trajectory_id, a sample_id or the "

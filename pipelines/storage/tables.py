@@ -66,6 +66,15 @@ class TableReplaced(TableStale):
         )
 
 
+_WHOLE = {
+    ("annotation_pool",): "darkroom annotate sync",
+    ("sft_dataset",): "darkroom materialize SOURCE",
+    ("rl_dataset",): "darkroom rl SOURCE",
+    ("pivots",): "darkroom pivots",
+}
+"""What makes a table that has no shards."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableKey:
     """Which table: the asset's path (``("crop", "drafts")``) and the partition."""
@@ -81,7 +90,7 @@ class TableKey:
         """What makes it: a stage's table is made with all of its source."""
         source = re.fullmatch(r"(.+)-\d{4,}", self.partition)
         if source is None:
-            return f"darkroom ui, and materialise {self.asset[0]} there"
+            return _WHOLE.get(self.asset, f"darkroom ui, and materialise {self.asset[0]} there")
         if len(self.asset) > 1:
             return f"darkroom materialize {source[1]} --family {self.asset[0]}"
         build, rl = f"darkroom materialize {source[1]}", f"darkroom rl {source[1]}"

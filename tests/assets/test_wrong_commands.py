@@ -216,7 +216,20 @@ def test_an_unknown_option_of_a_program_is_status_2(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["summary", "gallery all", "export rl --layout trl_grpo", "export pivots --layout trl_grpo"]
+    "words",
+    [
+        "summary",
+        "gallery all",
+        "gallery all --rejects",
+        "audit rl",
+        "audit pivots",
+        "export rl --layout trl_grpo",
+        "export pivots --layout trl_grpo",
+        "pivots",
+        "annotate report",
+        "annotate payments",
+        "annotate finish",
+    ],
 )
 def test_an_empty_home_is_told_which_command_fills_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, words: str

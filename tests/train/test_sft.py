@@ -142,7 +142,7 @@ def test_lora_weights_are_merged_into_the_checkpoint(dataset, tiny, tmp_path):
 
 
 def test_a_missing_dataset_is_refused(tiny, tmp_path):
-    with pytest.raises(TrainError, match=r"no dataset folder .*: materialise `sft_dataset`"):
+    with pytest.raises(TrainError, match=r"no dataset folder .*\. Run: darkroom materialize SOURCE"):
         finetune(tmp_path / "none", tiny, tmp_path / "out", SHORT)
 
 

@@ -205,7 +205,9 @@ def _reader(folder: Path, files: Sequence[Path]) -> Callable[[str, Mapping[str, 
 def _files(folder: Path, split: str) -> list[Path]:
     """The files of a split, or of ``all``."""
     if not folder.is_dir():
-        raise TrainError(f"no dataset folder {folder}: materialise `rl_dataset` or `sft_dataset`, or name its folder")
+        raise TrainError(
+            f"no dataset folder {folder}. Run: darkroom materialize SOURCE or darkroom rl SOURCE, or name its folder"
+        )
     splits = [file for file in dataset_files(folder) if split_of(file) in SPLITS]
     files = [file for file in splits if split in ("all", split_of(file))]
     if not n_rows_of(files):

@@ -107,11 +107,13 @@ def _files_of(folder: Path, part: Part) -> list[Path]:
     is_held_out = part == "held_out"
     files = [file for file in _parquet_files(folder) if (dataset_reader.split_of(file) == "validation") == is_held_out]
     if not files:
-        raise TrainError(f"{folder} holds no parquet file: materialise `sft_dataset` again")
+        raise TrainError(f"{folder} holds no parquet file. Run: darkroom materialize SOURCE")
     return files
 
 
 def _parquet_files(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise TrainError(f"no dataset folder {folder}: materialise `sft_dataset`, or point --dataset at its folder")
+        raise TrainError(
+            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or point --dataset at its folder"
+        )
     return dataset_reader.dataset_files(folder, nested=True)

@@ -148,15 +148,15 @@ def folders_of(phase: PlannedPhase, datasets: Sequence[Path], *, skip_missing: b
     by_name = {folder.name: folder for dataset in datasets for folder in _datasets_below(dataset)}
     if not by_name:
         raise TrainError(
-            f"no parquet file in {', '.join(map(str, datasets))}: materialise `sft_dataset`, or point --dataset at a "
-            "folder with a dataset, or with several"
+            f"no parquet file in {', '.join(map(str, datasets))}. Run: darkroom materialize SOURCE, or point --dataset "
+            "at a folder with a dataset, or with several"
         )
     missing = [name for name in phase.families if name not in by_name]
     chosen = [by_name[name] for name in phase.families if name in by_name] if phase.families else list(by_name.values())
     if missing and not (skip_missing and chosen):
         raise TrainError(
             f"phase {phase.name} trains on {', '.join(phase.families)}; there is no {', '.join(missing)} among "
-            f"{', '.join(sorted(by_name))}: materialise them, or leave them out with --skip-missing"
+            f"{', '.join(sorted(by_name))}. Run: darkroom materialize SOURCE, or leave them out with --skip-missing"
         )
     return chosen
 
@@ -188,7 +188,9 @@ def _phase(entry: Mapping[str, Any]) -> Phase:
 def _datasets_below(folder: Path) -> list[Path]:
     """``folder`` if it holds parquet files itself, else those of its folders that do."""
     if not folder.is_dir():
-        raise TrainError(f"no dataset folder {folder}: materialise `sft_dataset`, or point --dataset at its folder")
+        raise TrainError(
+            f"no dataset folder {folder}. Run: darkroom materialize SOURCE, or point --dataset at its folder"
+        )
     return [folder] if dataset_files(folder) else dataset_folders(folder)
 
 

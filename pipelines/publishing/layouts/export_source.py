@@ -97,7 +97,7 @@ def find_source(
 
     Raises ``LayoutError`` when there is none, when it lacks the split, and when it is not a shipped dataset.
     """
-    folders = _folders(dataset, datasets, named)
+    folders = shipped_folders(dataset, datasets, named)
     files = tuple(file for folder in folders for file in dataset_files(folder, split=split))
     if not files:
         splits = sorted({split_of(file) for folder in folders for file in dataset_files(folder)})
@@ -116,7 +116,8 @@ def _name(dataset: str) -> str:
     return Path(dataset).resolve().name if "://" in dataset or Path(dataset).is_dir() else dataset
 
 
-def _folders(dataset: str, datasets: Place, named: Mapping[str, Place]) -> list[Place]:
+def shipped_folders(dataset: str, datasets: Place, named: Mapping[str, Place]) -> list[Place]:
+    """As of ``find_source``, with every split. Raises ``LayoutError``."""
     if dataset in named and not (datasets / dataset).is_dir():
         folder = named[dataset]
         if not dataset_files(folder):
