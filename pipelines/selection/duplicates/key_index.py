@@ -1,13 +1,15 @@
 """An index on disk of 64-bit keys: which earlier items have one of these keys.
 
 Keys lie sorted in shelves, files without a name that go with the index. What is added becomes a shelf; shelves of like
-size are merged, so that there are few: n items cost n log n. A search maps the files and lets go of them again: in
-memory are the keys that are looked up and the items found, besides pages that the system may take back.
+size are merged, so that there are few: n items cost n log n. In memory are a byte of 256 of every shelf, some bits of
+every key, the keys that are looked up and the items found. A search maps the files, reads a few pages for a key, and
+lets go of them again.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +20,13 @@ Keys = NDArray[np.uint64]
 Items = NDArray[np.uint32]
 Positions = NDArray[np.int64]
 
-_PIECE = 1 << 18
-"""Keys of a shelf that are merged at a time: 6 MB in memory."""
-_AT_ONCE = 2048
-"""Keys that are looked up together: each reads 64 kB, as the system maps files."""
+_STEPS = [1 << bit for bit in reversed(range(11))]
+_STRIDE = 1 + sum(_STEPS)
+"""Of so many keys of a shelf one is in memory: a key that is looked up reads what lies between two of these."""
+_PIECE = 128
+"""Strides of a shelf that are merged at a time: 6 MB in memory."""
+_AT_ONCE = 1024
+"""Keys that are looked up together: each maps up to 64 kB of keys, and as many of items if it is there."""
 _BITS_OF_KEY = 16
 _MOST_BITS = 1 << 28
 """32 MB: of 25 million keys one in eleven others is looked for in vain."""
@@ -78,11 +83,13 @@ class _KeyShelf:
 
     def __init__(self, folder: Path | None, pieces: Iterator[tuple[Keys, Items]]) -> None:
         self._keys, self._items = MappedFile(folder), MappedFile(folder)
-        self._length = 0
+        self._length, signposts = 0, [np.zeros(0, np.uint64)]
         for keys, items in pieces:
             self._keys.append(keys)
             self._items.append(items)
+            signposts.append(keys[-self._length % _STRIDE :: _STRIDE].copy())
             self._length += len(keys)
+        self._signposts: Keys = np.concatenate(signposts)
 
     def __len__(self) -> int:
         return self._length
@@ -97,9 +104,9 @@ class _KeyShelf:
 
     def _find(self, keys: Keys, most: int | None) -> FoundKeys:
         own = self._keys.array(np.uint64)
-        starts = np.searchsorted(own, keys)
+        starts = self._places(keys, "left")
         there = np.flatnonzero(own[np.minimum(starts, len(own) - 1)] == keys) if len(own) else starts[:0]
-        ends = np.searchsorted(own, keys[there], "right")
+        ends = self._places(keys[there], "right")
         if most is not None:
             few = ends - starts[there] <= most
             there, ends = there[few], ends[few]
@@ -108,13 +115,26 @@ class _KeyShelf:
         self.let_go()
         return FoundKeys(there[which], items)
 
-    def cuts(self, borders: Keys) -> list[int]:
+    def _places(self, keys: Keys, side: Literal["left", "right"]) -> Positions:
+        """As ``np.searchsorted``, which would read pages all over the file for each key."""
+        if not len(self):
+            return np.zeros(len(keys), np.int64)
+        own, passes = self._keys.array(np.uint64), np.less if side == "left" else np.less_equal
+        places = np.maximum(_STRIDE * (np.searchsorted(self._signposts, keys, side) - 1) + 1, 0)
+        for step in _STEPS:
+            places += step * passes(own[np.minimum(places + step - 1, len(self) - 1)], keys)
+        return np.minimum(places, len(self))
+
+    def cuts(self, borders: Keys) -> Iterator[int]:
         """Where the keys from each of the ``borders`` on begin; before them 0, after them the end."""
-        return [0, *np.searchsorted(self._keys.array(np.uint64), borders).tolist(), len(self)]
+        yield 0
+        for border in borders:
+            yield int(self._places(border[None], "left")[0])
+        yield len(self)
 
     def borders(self) -> Keys:
         """Keys that cut the shelf into pieces."""
-        return np.asarray(np.unique(self._keys.array(np.uint64)[_PIECE::_PIECE]), np.uint64)
+        return np.asarray(np.unique(self._signposts[_PIECE::_PIECE]), np.uint64)
 
     def piece(self, begin: int, end: int) -> tuple[Keys, Items]:
         return self._keys.array(np.uint64)[begin:end].copy(), self._items.array(np.uint32)[begin:end].copy()
@@ -147,10 +167,9 @@ def expanded(starts: Positions, ends: Positions) -> tuple[Positions, Positions]:
 def _merged(first: _KeyShelf, second: _KeyShelf) -> Iterator[tuple[Keys, Items]]:
     """The pieces of both, in the order of their keys."""
     borders = first.borders()
-    cuts, cuts_of_second = first.cuts(borders), second.cuts(borders)
-    for at in range(len(cuts) - 1):
-        own = first.piece(cuts[at], cuts[at + 1])
-        others = second.piece(cuts_of_second[at], cuts_of_second[at + 1])
+    cuts = zip(pairwise(first.cuts(borders)), pairwise(second.cuts(borders)), strict=True)
+    for cut, cut_of_second in cuts:
+        own, others = first.piece(*cut), second.piece(*cut_of_second)
         keys, items = np.concatenate([own[0], others[0]]), np.concatenate([own[1], others[1]])
         order = np.argsort(keys, kind="stable")
         yield keys[order], items[order]

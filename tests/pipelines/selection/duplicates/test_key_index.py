@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 
 from pipelines.selection.duplicates import key_index
 from pipelines.selection.duplicates.key_index import KeyIndex
+from pipelines.selection.duplicates.mapped_file import MappedFile
 
+_N_MANY = 1 << 23
 PARTS = st.lists(st.lists(st.integers(0, 12), max_size=9), max_size=9)
 
 
-@given(PARTS, st.sampled_from([1, 3, 1 << 18]))
-@settings(max_examples=60, deadline=None)
-def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece):
+@given(PARTS, st.sampled_from([1, 3, 128]), st.sampled_from([[], [1], [2, 1], [4, 2, 1]]))
+@settings(max_examples=120, deadline=None)
+def test_it_finds_all_items_of_a_key_whatever_was_merged(parts, piece, steps):
     expected: dict[int, list[int]] = defaultdict(list)
     n_items = 0
-    with mock.patch.multiple(key_index, _PIECE=piece, _AT_ONCE=piece):
+    with mock.patch.multiple(key_index, _PIECE=piece, _AT_ONCE=piece, _STEPS=steps, _STRIDE=1 + sum(steps)):
         index = KeyIndex(n_keys=100)
         for keys in parts:
             items = np.arange(n_items, n_items + len(keys), dtype=np.uint32)
@@ -47,6 +49,26 @@ def test_keys_of_many_items_are_left_out_where_asked():
     index.add(np.array([1, 1, 1, 2, 2], np.uint64), np.arange(5, dtype=np.uint32))
     (found,) = index.find_each(np.array([2, 1], np.uint64), most=2)
     assert (found.key.tolist(), found.item.tolist()) == ([0, 0], [3, 4])
+
+
+def test_a_search_maps_little_of_a_large_file(tmp_path: Path, monkeypatch):
+    index, mapped_mb = KeyIndex(tmp_path, n_keys=1), []
+    keys = np.arange(_N_MANY, dtype=np.uint64) << np.uint64(40)
+    index.add(keys, np.arange(_N_MANY, dtype=np.uint32))
+    let_go = MappedFile.let_go
+    monkeypatch.setattr(MappedFile, "let_go", lambda self: (mapped_mb.append(_mapped_mb()), let_go(self)))
+    at_start = _mapped_mb()
+    found = index.find(keys[:: _N_MANY // 4096])
+    assert found.item.tolist() == list(range(0, _N_MANY, _N_MANY // 4096))
+    index.add(keys + np.uint64(1), np.arange(_N_MANY, dtype=np.uint32))
+    assert len(index._shelves) == 1  # merged
+    assert max(mapped_mb) - at_start < 8 * _N_MANY / 1e6 / 2  # half of the keys
+
+
+def _mapped_mb() -> float:
+    """What this process has of files in memory."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssFile"))
+    return int(line.split()[1]) / 1000
 
 
 def test_its_files_have_no_name(tmp_path: Path):
