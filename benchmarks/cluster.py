@@ -66,15 +66,13 @@ def measure_kills(load: Load, n_workers: int, n_kills: int, seed: int) -> list[R
         n_commands = build_with_kills(build, planned, _AWAY_SECONDS, say=_say)
         problems = build.problems()
         _say(f"what is wrong: {'; '.join(problems) or 'nothing'}")
-        n_runs = len(site.runs())
+        n_runs, n_paid_again = len(site.runs()), build.n_paid_again
     by_part = ", ".join(f"{part} {build.kills[part]}" for part in PARTS)
     load_now = f"load of the machine {os.getloadavg()[2]:.1f}"
     return [
         count_row("kills", build.kills.total(), "", Bar("at least", n_kills), note=f"{by_part}; {load_now}"),
         count_row("things that are not as undisturbed", len(problems), "", Bar("at most", 0), note="; ".join(problems)),
-        count_row(
-            "answers paid twice", build.n_paid_again, "", Bar("at most", build.n_in_flight), f"of {len(build.calls)}"
-        ),
+        count_row("answers paid twice", n_paid_again, "", Bar("at most", build.n_in_flight), f"of {len(build.calls)}"),
         count_row("runs", n_runs, "", note=f"of {load.n_shards} shards; the command was given {n_commands} times"),
     ]
 

@@ -3,7 +3,7 @@
 Its monitoring waits for a start until its time limit, which is a day for a team, since a job may wait in a cluster's
 own queue. The sensor asks the launcher instead, and gives up a start on the code server's machine, where nothing waits,
 after ten minutes. Where Dagster's database ends between two of Dagster's steps, a repeat is made and never queued, or
-nobody decides whether a failed run is repeated.
+it is never decided whether a failed run is repeated.
 """
 
 from __future__ import annotations
