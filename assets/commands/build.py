@@ -37,10 +37,10 @@ def demo(
     needs no key). Re-running skips finished work; an interrupted run resumes where it stopped.
     """
     from assets.runs.build import build_sft
-    from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL
+    from pipelines.sources.catalog import EMBEDDED
 
     families = _checked_families(family or [])
-    build_sft(CONSOLE, EMBEDDED, train=train, families=families, rl_source="" if families else EMBEDDED_RL)
+    build_sft(CONSOLE, EMBEDDED, train=train, families=families, with_rl=not families)
 
 
 def materialize_command(

@@ -58,12 +58,17 @@ class Job(Protocol):
 
 
 class LocalJob:
-    """Starts when it is made. Its output goes where Dagster's goes: into the run's logs."""
+    """Starts when it is made. Its output goes to the descriptor ``output``; None: where Dagster's goes, into the run's
+    logs."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], *, output: int | None = None) -> None:
         supervised = [sys.executable, "-m", "train.runs.supervisor", str(os.getpid()), *command]
         self._process = subprocess.Popen(
-            supervised, env={**os.environ, **SAFE_PATH, **environment}, stdin=subprocess.DEVNULL
+            supervised,
+            env={**os.environ, **SAFE_PATH, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
         )
 
     @property

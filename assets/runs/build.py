@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -15,21 +15,19 @@ from annotation.rounds.image_pool import POOL, require_pool
 from annotation.rounds.tables import ACCEPTED
 from assets.definitions import (
     ANNOTATION,
-    BUNDLED_RECORDING,
     DATASETS,
     PIVOTS,
-    RECORDED_ANNOTATIONS,
     RELEASED,
     RL,
     RL_DATASET,
     SAMPLES,
     SFT,
-    STREET_SIGNS,
     TRAIN,
 )
 from assets.graph.families import stage_key
 from assets.graph.resources import PolicyResource
-from assets.graph.training_config import DEMO_SETTINGS
+from assets.launching import Program
+from assets.runs.beside import beside
 from assets.runs.instance import MaterializationFailed
 from assets.runs.jobs import Jobs, open_jobs
 from assets.runs.places import HERE, PlaceError
@@ -43,7 +41,7 @@ from pipelines.publishing.pivots.dataset import PIVOTS as PIVOTS_FOLDER
 from pipelines.publishing.rl_dataset import ANNOTATED, rl_folder
 from pipelines.publishing.sft_dataset import ASSET
 from pipelines.sources import SourceError
-from pipelines.sources.catalog import EMBEDDED, Catalog, Use
+from pipelines.sources.catalog import EMBEDDED, EMBEDDED_RL, Catalog, Use
 from pipelines.storage.stage import report
 from pipelines.storage.tables import TableMissing
 from pipelines.storage.workspace import Workspace
@@ -57,26 +55,26 @@ def build_sft(
     families: Sequence[str] = (),
     n_rows: int | None = None,
     family_quotas: Mapping[str, int] | None = None,
-    rl_source: str = "",
+    with_rl: bool = False,
     place: str = HERE,
 ) -> None:
     """Materialises ``families`` (empty: all) on every shard of a source, ships the datasets, and trains if ``train``.
 
-    ``rl_source``: RL prompts to build too, with the bundled annotations (`make demo`). With ``n_rows`` (in the
-    published mixture) or ``family_quotas``, families stop drafting when they have their rows. ``place``: where the
-    shards' runs execute; datasets and training are made here. Finished work is skipped. Prints the summary, also after
-    a failed job. Raises ``SourceError``, ``PlaceError`` and ``PolicyUnavailable`` before any work,
-    ``MaterializationFailed`` with the asset's message.
+    ``with_rl``: with RL prompts and annotations, all bundled (`make demo`). With ``n_rows`` (in the published mixture)
+    or ``family_quotas``, families stop drafting when they have their rows. ``place``: where the shards' runs execute;
+    datasets and training are made here. Finished work is skipped. Prints the summary, also after a failed job. Raises
+    ``SourceError``, ``PlaceError`` and ``PolicyUnavailable`` before any work, ``MaterializationFailed`` with the
+    asset's message.
     """
     with Workspace.from_environment() as workspace:
         recipes = families_of(workspace, source)
-        catalog = _partitions(workspace)
-        partitions = _partitions_of(catalog, source)
+        catalog = catalog_partitions(workspace)
+        partitions = partitions_of(catalog, source)
         asyncio.run(_check_policies(workspace, recipes))
         chosen = [recipe for recipe in recipes if not families or recipe.family in families]
         used: dict[Use, list[str]] = {"released" if _is_released(recipes) else "sft": partitions}
-        if rl_source:
-            used["rl"] = _partitions_of(catalog, rl_source)
+        if with_rl:
+            used["rl"] = partitions_of(catalog, EMBEDDED_RL)
         mixture = quotas(recipes, n_rows=n_rows) | dict(family_quotas or {})
         if place != HERE and mixture:
             raise PlaceError(
@@ -84,14 +82,15 @@ def build_sft(
                 "--on, then ship as many as you want with --rows or --quota and without --on; nothing is paid again"
             )
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
-        with _summarised(summarise), open_jobs(console, workspace, used, place) as jobs:
+        is_demo = source == EMBEDDED
+        other_parts = [part for part, is_built in (("rl", with_rl), ("train", train and is_demo)) if is_built]
+        with (
+            _summarised(summarise),
+            _beside(console, workspace, other_parts) as start_beside,
+            open_jobs(console, workspace, used, place, on_first_trajectory=start_beside) as jobs,
+        ):
             _build_families(jobs, chosen, partitions, mixture)
-            if rl_source:
-                jobs.run(RECORDED_ANNOTATIONS, settings=BUNDLED_RECORDING)
-                _build_rl_stages(jobs, used["rl"])
-            if train and source == EMBEDDED:
-                _train_on_street_signs(jobs)
-            elif train:
+            if train and not is_demo:
                 _train(jobs, chosen)
 
 
@@ -131,12 +130,12 @@ def build_rl(
     the asset's message.
     """
     with Workspace.from_environment() as workspace:
-        catalog = _partitions(workspace)
-        partitions = _partitions_of(catalog, source)
+        catalog = catalog_partitions(workspace)
+        partitions = partitions_of(catalog, source)
         mix = {"quotas": dict(source_quotas or {}), "n_rows": n_rows}
         summarise = partial(print_rl_summary, console, workspace, list(catalog))
         with _summarised(summarise), open_jobs(console, workspace, {"rl": partitions}, place) as jobs:
-            _build_rl_stages(jobs, partitions, mix=mix)
+            build_rl_stages(jobs, partitions, mix=mix)
 
 
 def build_annotated(
@@ -172,12 +171,19 @@ def _summarised(summarise: "partial[None]") -> Iterator[None]:
     summarise(seconds=time.monotonic() - started)
 
 
-def _partitions(workspace: Workspace) -> dict[str, str]:
+def _beside(console: Console, workspace: Workspace, parts: Sequence[str]) -> AbstractContextManager[Callable[[], None]]:
+    """The process that builds the other parts of the demo; yields what starts it."""
+    if not parts:
+        return nullcontext(lambda: None)
+    return beside(console, Program("assets.runs.demo", workspace.local, tuple(parts)))
+
+
+def catalog_partitions(workspace: Workspace) -> dict[str, str]:
     """Every partition with the name of its source."""
     return {partition: source for partition, (source, _) in Catalog(workspace.sources).partitions().items()}
 
 
-def _partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
+def partitions_of(catalog: Mapping[str, str], source: str) -> list[str]:
     partitions = [partition for partition, name in catalog.items() if name == source]
     if source == ANNOTATED and not partitions:
         raise SourceError("people's accepted records are no source; `darkroom annotate finish` builds their RL rows")
@@ -241,7 +247,7 @@ def _is_released(recipes: Sequence[Recipe]) -> bool:
     return any(recipe.writer == "released" for recipe in recipes)
 
 
-def _build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
+def build_rl_stages(jobs: Jobs, partitions: Sequence[str], *, mix: Mapping[str, Any] | None = None) -> None:
     """The RL stages on every shard, then the RL dataset with the settings ``mix``."""
     if jobs.place == HERE:
         for partition in partitions:
@@ -260,17 +266,6 @@ def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
     # without RL prompts, as after `darkroom materialize`, GRPO takes the questions of the trajectories
     prompts = "rl" if rl_folder(jobs.workspace).exists() else "sft"
     jobs.run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
-
-
-def _train_on_street_signs(jobs: Jobs) -> None:
-    """The tiny model on the questions that it can learn; it is evaluated untrained, too."""
-    settings = dict(DEMO_SETTINGS)
-    base, trained = ["base_model", "evaluation"], ["sft_checkpoint", "grpo_checkpoint", "evaluation"]
-    untrained = settings | {"evaluation": {**settings["evaluation"], "checkpoint": "base"}}
-    jobs.run(STREET_SIGNS)
-    for names, chosen in ((base, untrained), (trained, settings)):
-        only = [dg.AssetKey(name) for name in names]
-        jobs.run(TRAIN, settings={name: chosen[name] for name in names}, only=only)
 
 
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:

@@ -1,6 +1,6 @@
 """The jobs of one command, on the Dagster instance that the UI shows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,9 +23,16 @@ from pipelines.storage.workspace import Workspace
 class Jobs:
     """Runs jobs by name: here, or on shards at ``place``."""
 
-    def __init__(self, console: Console, workspace: Workspace, instance: dg.DagsterInstance, place: str) -> None:
+    def __init__(
+        self,
+        console: Console,
+        workspace: Workspace,
+        instance: dg.DagsterInstance,
+        place: str,
+        on_first_trajectory: Callable[[], None],
+    ) -> None:
         self.console, self.workspace, self._instance, self.place = console, workspace, instance, place
-        self._definitions, self._first = definitions(), FirstTrajectory(console, workspace)
+        self._definitions, self._first = definitions(), FirstTrajectory(console, workspace, on_first_trajectory)
 
     def run(
         self,
@@ -59,7 +66,12 @@ class Jobs:
 
 @contextmanager
 def open_jobs(
-    console: Console, workspace: Workspace, used: Mapping[Use, Sequence[str]] | None = None, place: str = HERE
+    console: Console,
+    workspace: Workspace,
+    used: Mapping[Use, Sequence[str]] | None = None,
+    place: str = HERE,
+    *,
+    on_first_trajectory: Callable[[], None] = lambda: None,
 ) -> Iterator[Jobs]:
     """``used``: shards that the jobs run on, whatever their source is for. Raises ``PlaceError`` and
     ``InstanceUnavailable``."""
@@ -69,4 +81,4 @@ def open_jobs(
             check_place(instance, place)
         close_abandoned_runs(instance)
         update_partitions(workspace, instance, used)
-        yield Jobs(console, workspace, instance, place)
+        yield Jobs(console, workspace, instance, place, on_first_trajectory)

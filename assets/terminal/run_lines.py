@@ -24,6 +24,8 @@ _LEAST = 0.1
 """Of the assets, finished before what is left is estimated: earlier, one long stage decides it."""
 _N_FINAL_METRICS = 3
 _COUNTS = (("rows_in", "in"), ("rows_out", "out"), ("rejected", "rejected"), ("quarantined", "quarantined"))
+STAND = "  … "
+"""How a line begins that says where a run stands, in a file."""
 OnAsset = Callable[[dg.AssetMaterialization], None]
 
 
@@ -85,7 +87,7 @@ class RunLines:
             if is_terminal:
                 status.update(self._stand())
             else:
-                self._console.print(Text("  … ") + self._stand(), soft_wrap=True)
+                self._console.print(Text(STAND) + self._stand(), soft_wrap=True)
 
     def _stand(self) -> Text:
         seconds = time.monotonic() - self._began

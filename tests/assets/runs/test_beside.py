@@ -1,0 +1,65 @@
+"""A program that works beside a command's own jobs."""
+
+from __future__ import annotations
+
+import os
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from assets.launching import Program
+from assets.runs.beside import BAR, beside
+from assets.runs.instance import MaterializationFailed
+
+pytestmark = pytest.mark.e2e
+
+STEPS = [f"{BAR}step {number}/3" for number in (1, 2, 3)]
+
+
+def little(*words: str) -> Program:
+    return Program("tests.assets.little", Path(), words)
+
+
+def test_its_lines_are_whole_and_marked_and_the_command_waits_for_it() -> None:
+    output = StringIO()
+    with beside(Console(file=output), little()) as start:
+        start()
+        start()  # starts nothing more
+    assert output.getvalue().splitlines() == STEPS
+
+
+def test_it_is_started_at_the_end_if_nothing_started_it() -> None:
+    output = StringIO()
+    with beside(Console(file=output), little()):
+        assert not output.getvalue()
+    assert output.getvalue().splitlines() == STEPS
+
+
+def test_its_error_is_the_commands() -> None:
+    with (
+        pytest.raises(MaterializationFailed, match=r"^no dataset$"),
+        beside(Console(file=StringIO()), little("no dataset")),
+    ):
+        pass
+
+
+def test_an_error_of_the_commands_own_jobs_ends_it() -> None:
+    before = children()
+    with pytest.raises(ZeroDivisionError):
+        fail_beside_a_server()
+    assert children() == before
+
+
+def fail_beside_a_server() -> None:
+    before, server = children(), Program("http.server", Path(), ("0", "--bind", "127.0.0.1"))
+    with beside(Console(file=StringIO()), server) as start:
+        start()
+        assert children() != before
+        raise ZeroDivisionError
+
+
+def children() -> str:
+    """Of this process's main thread."""
+    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
