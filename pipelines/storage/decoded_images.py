@@ -1,7 +1,7 @@
 """Images that stay decoded for a while: the checks of a row open the same few again and again, several rows at a time.
 
 decoded = DecodedImages(128 * 2**20)
-decoded.get("5e6f…", data, decode)      # a copy for the caller; decoded once, whoever asks at the same time
+decoded.get("5e6f…", data, decode)      # for the caller alone; decoded once, whoever asks at the same time
 """
 
 import threading
@@ -31,7 +31,7 @@ class DecodedImages:
             if image is None:
                 image = decode(data)
                 self._keep(sha256, image)
-            return image.copy()
+            return _shared(image)
 
     def _kept(self, sha256: str) -> Image.Image | None:
         with self._lock:
@@ -45,6 +45,13 @@ class DecodedImages:
             self._n_bytes += _size(image)
             while self._n_bytes > self._max_bytes:
                 self._n_bytes -= _size(self._images.popitem(last=False)[1])
+
+
+def _shared(image: Image.Image) -> Image.Image:
+    """An image of the same pixels, which Pillow copies before it changes one."""
+    shared = image._new(image.im)
+    shared.readonly = 1
+    return shared
 
 
 def _size(image: Image.Image) -> int:
