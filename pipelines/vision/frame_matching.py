@@ -62,7 +62,8 @@ def _regions(pixels: NDArray[np.uint8]) -> Iterator[Box]:
     if (np.abs(border - ground).max(axis=1) <= _BACKGROUND).mean() < 0.9:
         yield whole
         return
-    mask = (np.abs(pixels.astype(np.int16) - ground.astype(np.int16)).max(axis=2) > _BACKGROUND).astype(np.uint8)
+    level = ground.astype(np.int16)
+    mask = 1 - cv2.inRange(pixels, level - _BACKGROUND, level + _BACKGROUND) // 255
     n_parts, parts, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
     for part, (x, y, wide, high, area) in enumerate(stats[1:n_parts].tolist(), 1):
         if wide >= _SMALLEST and high >= _SMALLEST and area >= _FILLED * wide * high:

@@ -5,10 +5,12 @@ target, and little else, is checked on the last crop.
 """
 
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from pipelines.models.parsing import literal_boxes
 from pipelines.records import ImageRef, Round
 from pipelines.records.geometry import Box
+from pipelines.storage.images import ImageStore
 from pipelines.verification.case import Case
 from pipelines.verification.checks.base import CheckResult, Flaw, check, decided, failed, passed
 from pipelines.verification.checks.hint_phrases import phrases
@@ -20,8 +22,14 @@ def locate_round(case: Case, turn: Round) -> CropLocation | None:
     """The part of the question's image that a round's last image shows; None where it shows none of it."""
     if not turn.observation.images:
         return None
-    original = case.store.open(case.trajectory.images[0])
-    return locate_crop(case.store.open(turn.observation.images[-1]), original, literal_boxes(executed_code(turn)))
+    boxes = tuple(literal_boxes(executed_code(turn)))
+    return _located(case.store, turn.observation.images[-1], case.trajectory.images[0], boxes)
+
+
+@lru_cache(maxsize=512)
+def _located(store: ImageStore, shown: ImageRef, original: ImageRef, boxes: tuple[Box, ...]) -> CropLocation | None:
+    """Remembered: several checks of a row ask for the same crop."""
+    return locate_crop(store.open(shown), store.open(original), boxes)
 
 
 def executed_code(turn: Round) -> str:
