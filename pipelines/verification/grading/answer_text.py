@@ -11,6 +11,7 @@ letters.
 import re
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 from itertools import accumulate
 
 from pipelines.records.answers import compatible
@@ -28,6 +29,7 @@ _MAX_LAYERS = 6
 _MINUS = str.maketrans({"\u2212": "-", "\u2013": "-", "\uff0d": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " "})
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def bare(answer: str) -> str:
     """The answer alone: wrapping, lead-in and closing full stop removed, compatible letters unified."""
     text = compatible(answer).translate(_MINUS).strip()

@@ -30,6 +30,11 @@ WARM_UP = (
     (r"\sin(30^\circ)\cdot\log_2 8", r"5\%"),
     ("x=7", "y=2x-0.5"),
     ("1,234", "10^{-3}"),
+    ("57 k m /h  | 67", "57 k m /h"),
+    (r"25\pi  | 35\pi", r"\frac {2, 27}{3}\pi"),
+    (r"2, 27\sqrt {5}", r"2\sqrt {5} | 3\sqrt {5}"),
+    (r"(400, 4007 - 100\pi)", "(6.8, 6.87 c m)"),
+    ("-x  - 3 | y=-x  - 4", "(-2, 27x  - 2)"),
 )
 """Compared before the forks, so that tables of the grammar and caches that a first use fills are filled once: then a
 comparison takes about half of the time."""

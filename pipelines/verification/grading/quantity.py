@@ -8,6 +8,7 @@ apart.
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 from pipelines.verification.grading.word_lists import read_words
@@ -79,6 +80,7 @@ class Quantity:
         return self.n_decimals is not None and self.n_decimals >= _MIN_DECIMALS and self.n_digits >= _MIN_DIGITS
 
 
+@lru_cache(maxsize=1024)  # one answer is compared with many
 def read_quantity(text: str) -> Quantity | None:
     """The quantity that the whole text is; None where it is none."""
     if len(text) > MAX_NUMBER_CHARS:
