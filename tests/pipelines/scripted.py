@@ -1,20 +1,24 @@
-"""A policy that answers what it is told to: a fake only where money would be spent."""
+"""A policy that answers what it is told to, and a family after all stages, by such a policy or by the oracle."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
+from pipelines.generation.engine import Family
+from pipelines.generation.recipes import Recipe
+from pipelines.models.policies import Completion, CompletionRequest, OraclePolicy, PolicyIdentity, oracle_policy
 from pipelines.records import Usage
+from pipelines.storage.stage import StageReport
 
 
 class Scripted:
-    """Every turn is kept, and costs ``cost_usd``."""
+    """A fake only where money would be spent: every turn is kept, and a text costs ``cost_usd``."""
 
     concurrency = 4
 
     def __init__(
-        self, answer: Callable[[CompletionRequest], str], *, name: str = "scripted", cost_usd: float = 0.5
+        self, answer: Callable[[CompletionRequest], str | Completion], *, name: str = "scripted", cost_usd: float = 0.5
     ) -> None:
         self.identity = PolicyIdentity(name, name)
         self._answer, self._cost_usd = answer, cost_usd
@@ -25,7 +29,31 @@ class Scripted:
 
     async def write(self, turn: CompletionRequest) -> Completion:
         self.turns.append(turn)
-        return Completion(self._answer(turn), usage=Usage(calls=1, cost_usd=self._cost_usd))
+        answer = self._answer(turn)
+        if isinstance(answer, Completion):
+            return answer
+        return Completion(answer, usage=Usage(calls=1, cost_usd=self._cost_usd))
 
     async def close(self) -> None:
         pass
+
+
+def turn_by_turn(*texts: str) -> Scripted:
+    """One after the other; the last one for ever."""
+    return Scripted(lambda turn: texts[min(len(turn.rounds), len(texts) - 1)])
+
+
+def oracle(recipe: Recipe) -> OraclePolicy:
+    return oracle_policy(recipe.family, revision=recipe.digest)
+
+
+def run_all(family: Family, policy: Any = None) -> dict[str, StageReport]:
+    """All stages of a family, with the oracle unless another policy is given."""
+    writer = policy or oracle(family.recipe)
+    return {
+        "drafts": family.draft(writer),
+        "runs": family.run(writer),
+        "verdicts": family.check(),
+        "trajectories": family.keep(),
+        "rejects": family.collect_rejects(),
+    }

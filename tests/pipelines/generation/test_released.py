@@ -18,6 +18,7 @@ from pipelines.records import Reject, Trajectory
 from pipelines.sources.catalog import Catalog, placed
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
+from tests.pipelines.scripted import run_all
 from tests.pipelines.sources import releases
 
 PARTITION = "release-0000"
@@ -32,11 +33,7 @@ def rolled_out(tmp_path: Path, workspace: Workspace):
         path = releases.write(tmp_path / "release", rows)
         engine.intake(workspace, placed(name, path).open("release"), 0, PARTITION)
         family = Family(workspace, recipe, PARTITION)
-        for stage in (family.draft, family.run):
-            stage(ReleasedPolicy())
-        family.check()
-        family.keep()
-        family.collect_rejects()
+        run_all(family, ReleasedPolicy())
         rejects = workspace.tables.read(family.key("rejects"), Reject)
         return workspace.tables.read(family.key("trajectories"), Trajectory), {r.source_row: r for r in rejects}
 

@@ -1,4 +1,4 @@
-"""Samples with everything that can be wrong with an image, and a policy that writes what it is told to."""
+"""Samples with everything that can be wrong with an image, and families at work on them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pipelines.demo.images.maths import maths
 from pipelines.generation import engine
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes import Recipe, load_recipes
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity, oracle_policy, oracle_script
+from pipelines.models.policies import oracle_script
 from pipelines.records import Reject, Trajectory, Truth, TruthBox
 from pipelines.sources import SourceRow
-from pipelines.storage.stage import StageReport
 from pipelines.storage.workspace import Workspace
 from tests.conftest import SmallSource
+from tests.pipelines.scripted import Scripted, run_all
 
 _WHOLE_CHAINS = {"demo_chain", "workspace_of_films"}
 
@@ -89,32 +89,6 @@ def _flawed(row: str, image: Image.Image, truth: Truth) -> SourceRow:
     return SourceRow(row, (buffer.getvalue(),), f"What does the {row} sign say?", "A1B", truth=truth, license="CC0")
 
 
-class Scripted:
-    """A policy that writes what it is told to: a fake only where money would be spent."""
-
-    concurrency = 4
-
-    def __init__(self, write: Callable[[CompletionRequest], str]) -> None:
-        self.identity = PolicyIdentity("scripted", "scripted")
-        self._write = write
-        self.turns: list[CompletionRequest] = []
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn: CompletionRequest) -> Completion:
-        self.turns.append(turn)
-        return Completion(self._write(turn))
-
-    async def close(self) -> None:
-        pass
-
-
-@pytest.fixture(scope="session")
-def scripted() -> type[Scripted]:
-    return Scripted
-
-
 @pytest.fixture
 def flawed(workspace: Workspace) -> Callable[[str], Family]:
     """A family at work on the flawed images."""
@@ -129,27 +103,8 @@ def signs(workspace: Workspace, small_source: Any) -> Callable[[str], Family]:
     return lambda family: Family(workspace, load_recipes()[family], PARTITION)
 
 
-@pytest.fixture(scope="session")
-def run_all() -> Callable[..., dict[str, StageReport]]:
-    """All stages of a family, with the oracle unless another policy is given."""
-
-    def run(family: Family, policy: Any = None) -> dict[str, StageReport]:
-        writer = policy or oracle_policy(family.recipe.family, revision=family.recipe.digest)
-        return {
-            "drafts": family.draft(writer),
-            "runs": family.run(writer),
-            "verdicts": family.check(),
-            "trajectories": family.keep(),
-            "rejects": family.collect_rejects(),
-        }
-
-    return run
-
-
 @pytest.fixture(scope="module")
-def signs_chain(
-    tmp_path_factory: pytest.TempPathFactory, run_all: Callable[..., dict[str, StageReport]]
-) -> Iterator[Callable[[str], tuple[Family, Scripted]]]:
+def signs_chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[Family, Scripted]]]:
     """A family after all stages on the small source, and the oracle with its turns: for tests that only read."""
     home = str(tmp_path_factory.mktemp("signs"))
     with Workspace.from_environment({"DARKROOM_HOME": home}) as opened:
@@ -225,9 +180,7 @@ class DemoPart(DemoSource):
 
 
 @pytest.fixture(scope="module")
-def demo_chain(
-    tmp_path_factory: pytest.TempPathFactory, run_all: Callable[..., dict[str, StageReport]]
-) -> Iterator[Callable[..., Family]]:
+def demo_chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Family]]:
     """A family after all stages on the demo's rows of some kinds, written by the oracle."""
     with ExitStack() as workspaces:
 

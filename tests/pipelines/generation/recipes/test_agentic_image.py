@@ -7,10 +7,10 @@ import pytest
 from pipelines.generation import engine
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes.agentic_image import recipe
-from pipelines.models.policies import oracle_policy
 from pipelines.records import Reject, Trajectory, Truth, TruthBox
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
+from tests.pipelines.scripted import run_all
 
 PARTITION = "small-0000"
 
@@ -25,11 +25,7 @@ def family(workspace: Workspace, small_source, make_image, encoded) -> Family:
     source = type(small_source)(extra=(large, words))
     engine.intake(workspace, source, 0, PARTITION)
     made = Family(workspace, recipe, PARTITION)
-    for stage in (made.draft, made.run):
-        stage(oracle_policy(recipe.family, revision=recipe.digest))
-    made.check()
-    made.keep()
-    made.collect_rejects()
+    run_all(made)
     return made
 
 

@@ -13,12 +13,13 @@ from pipelines.generation import engine
 from pipelines.generation.drafting import task_of
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes.agentic_video import recipe
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity, oracle_policy
+from pipelines.models.policies import oracle_policy
 from pipelines.publishing.sft_dataset import SftDataset
 from pipelines.records import Reject, Sample, Trajectory, Truth
 from pipelines.records.digest import digest_bytes
 from pipelines.sources import SourceRow
 from pipelines.storage.workspace import Workspace
+from tests.pipelines.scripted import run_all, turn_by_turn
 
 PARTITION = "films-0000"
 N_FILMS = 8
@@ -43,31 +44,8 @@ class Films:
 def run(workspace: Workspace, source: Films, policy: object = None) -> Family:
     engine.intake(workspace, source, 0, PARTITION)
     family = Family(workspace, recipe, PARTITION)
-    for stage in (family.draft, family.run):
-        stage(policy or oracle_policy(recipe.family, revision=recipe.digest))
-    family.check()
-    family.keep()
-    family.collect_rejects()
+    run_all(family, policy)
     return family
-
-
-class Scripted:
-    """A policy that writes what it is told to, turn by turn."""
-
-    concurrency = 2
-
-    def __init__(self, *turns: str) -> None:
-        self.identity = PolicyIdentity("scripted", "scripted")
-        self._turns = turns
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn: CompletionRequest) -> Completion:
-        return Completion(self._turns[min(len(turn.rounds), len(self._turns) - 1)])
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -166,5 +144,5 @@ ANSWER = r"I know. <answer>\boxed{Kiln Yard}</answer>"
     ],
 )
 def test_what_a_policy_does_wrong_has_its_reason(workspace, turns, reason):
-    found = reasons(run(workspace, Films(1), Scripted(*turns)))
+    found = reasons(run(workspace, Films(1), turn_by_turn(*turns)))
     assert found == ({"film/00": reason} if reason else {})

@@ -10,6 +10,7 @@ from pipelines.generation.recipes.error_correction import CLEARANCE, wrong
 from pipelines.models.policies import oracle_script
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
+from tests.pipelines.scripted import Scripted, run_all
 
 IMAGE = Box(0, 0, 2400, 1500)
 TARGETS = [Box(8, 8, 60, 40), Box(2300, 1400, 2390, 1490), Box(1000, 700, 1400, 760), Box(1200, 750, 1230, 780)]
@@ -61,7 +62,7 @@ def test_the_right_region_is_told_only_beside_the_first_observation(chain) -> No
         assert str(turn.messages).count("Region for the second program") == int(bool(turn.rounds))
 
 
-def test_a_first_crop_that_shows_the_target_is_no_mistake(signs, run_all, scripted) -> None:
+def test_a_first_crop_that_shows_the_target_is_no_mistake(signs) -> None:
     from pipelines.demo.oracle.family_script import crop_code, region_from_text
     from pipelines.models.protocols import Thyme
 
@@ -75,21 +76,21 @@ def test_a_first_crop_that_shows_the_target_is_no_mistake(signs, run_all, script
             "Here.", crop_code(region, turn.task.sample, label="sign", rng=random.Random(0)), first=True
         )
 
-    reports = run_all(family, scripted(knows))
+    reports = run_all(family, Scripted(knows))
     assert reports["trajectories"].reasons == {"check_failed: first_crop_misses": 4}
 
 
-def test_a_policy_that_says_nothing_between_the_crops_is_rejected(signs, run_all, scripted) -> None:
+def test_a_policy_that_says_nothing_between_the_crops_is_rejected(signs) -> None:
     family = signs("error_correction")
 
     def silent(turn) -> str:
         text = oracle_script(family.recipe.family)(turn)
         return text[text.index("<code>") :] if len(turn.rounds) == 1 else text
 
-    reports = run_all(family, scripted(silent))
+    reports = run_all(family, Scripted(silent))
     assert reports["trajectories"].reasons == {"check_failed: second_round_is_explained": 4}
 
 
-def test_prose_instead_of_turns_gives_typed_rejects(signs, run_all, scripted) -> None:
-    reports = run_all(signs("error_correction"), scripted(lambda turn: "I am sorry."))
+def test_prose_instead_of_turns_gives_typed_rejects(signs) -> None:
+    reports = run_all(signs("error_correction"), Scripted(lambda turn: "I am sorry."))
     assert reports["drafts"].reasons == {"malformed_turn": 4, "not_applicable": 1}

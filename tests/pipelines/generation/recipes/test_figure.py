@@ -11,13 +11,13 @@ import pytest
 
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes.figure import prepare, recipe
-from pipelines.models.policies import oracle_policy
 from pipelines.models.protocols import ToolCall
 from pipelines.records import ImageRef, Reject, Sample, Trajectory, Truth
 from pipelines.records.reject_reasons import RowError
 from pipelines.records.samples import details_of
 from pipelines.storage.workspace import Workspace
 from pipelines.verification.grading import grade
+from tests.pipelines.scripted import run_all
 
 pytestmark = pytest.mark.e2e  # on every row of the embedded source
 PARTITION = "problems-0000"
@@ -27,12 +27,7 @@ TRIANGLE = "What is the area of the triangle with the vertices (0, 0), (4, 0) an
 @pytest.fixture(scope="module")
 def family(problems: Workspace) -> Family:
     made = Family(problems, recipe, PARTITION)
-    policy = oracle_policy(recipe.family, revision=recipe.digest)
-    made.draft(policy)
-    made.run(policy)
-    made.check()
-    made.keep()
-    made.collect_rejects()
+    run_all(made)
     return made
 
 

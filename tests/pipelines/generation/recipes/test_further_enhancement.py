@@ -12,6 +12,7 @@ from pipelines.models.policies import oracle_script
 from pipelines.records import Draft
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
+from tests.pipelines.scripted import Scripted, run_all
 
 IMAGE = Box(0, 0, 2400, 1500)
 EXACTS = [Box(0, 0, 60, 40), Box(2300, 1400, 2400, 1500), Box(1000, 700, 1400, 760), Box(5, 1300, 205, 1340)]
@@ -70,7 +71,7 @@ def test_both_regions_are_secret(chain) -> None:
     assert all(json.loads(draft.hint).keys() == regions | {"visibility"} for draft in drafts)
 
 
-def test_a_thought_with_a_number_of_either_region_is_rejected(signs, run_all, scripted) -> None:
+def test_a_thought_with_a_number_of_either_region_is_rejected(signs) -> None:
     family = signs("further_enhancement")
 
     def leaks(turn) -> str:
@@ -78,16 +79,16 @@ def test_a_thought_with_a_number_of_either_region_is_rejected(signs, run_all, sc
         text = oracle_script(family.recipe.family)(turn)
         return text.replace("<think>", f"<think>Up to {number} I see it. ") if not turn.rounds else text
 
-    reports = run_all(family, scripted(leaks))
+    reports = run_all(family, Scripted(leaks))
     assert reports["trajectories"].reasons == {"check_failed: hint_stays_hidden": 4}
 
 
-def test_a_policy_that_answers_after_one_crop_is_rejected(signs, run_all, scripted) -> None:
+def test_a_policy_that_answers_after_one_crop_is_rejected(signs) -> None:
     family = signs("further_enhancement")
 
     def hasty(turn) -> str:
         answer = f"It says {turn.task.sample.answer}.</think>\n<answer>{turn.task.sample.answer}</answer>"
         return answer if turn.rounds else oracle_script(family.recipe.family)(turn)
 
-    reports = run_all(family, scripted(hasty))
+    reports = run_all(family, Scripted(hasty))
     assert reports["trajectories"].reasons == {"check_failed: two_programs": 4}

@@ -10,29 +10,22 @@ import pytest
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes.math_code import read_solution, recipe
 from pipelines.models.policies import (
-    Completion,
     CompletionRequest,
-    OraclePolicy,
-    PolicyIdentity,
-    oracle_policy,
     oracle_script,
 )
 from pipelines.records import Reject, Sample, Trajectory, Truth
 from pipelines.records.reject_reasons import RowError
 from pipelines.storage.workspace import Workspace
+from tests.pipelines.scripted import Scripted, oracle
 
 PARTITION = "problems-0000"
-
-
-def oracle() -> OraclePolicy:
-    return oracle_policy(recipe.family, revision=recipe.digest)
 
 
 @pytest.fixture(scope="module")
 def family(problems: Workspace) -> Family:
     made = Family(problems, recipe, PARTITION)
-    made.draft(oracle(), oracle())
-    made.run(oracle())
+    made.draft(oracle(recipe), oracle(recipe))
+    made.run(oracle(recipe))
     made.check()
     made.keep()
     made.collect_rejects()
@@ -109,25 +102,6 @@ def test_any_other_solution_is_a_wrong_plan(text: str, why: str) -> None:
 # --- policies that are not the oracle
 
 
-class Scripted:
-    """Writes what it is told to: a fake only where money would be spent."""
-
-    concurrency = 4
-
-    def __init__(self, write: Callable[[CompletionRequest], str], name: str = "scripted") -> None:
-        self.identity = PolicyIdentity(name, name)
-        self._write = write
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn: CompletionRequest) -> Completion:
-        return Completion(self._write(turn))
-
-    async def close(self) -> None:
-        pass
-
-
 @pytest.fixture
 def few(problems: Workspace, workspace: Workspace) -> Family:
     """The first four problems in a workspace of their own."""
@@ -142,8 +116,13 @@ def reasons(
     family: Family, drafting: Callable[[CompletionRequest], str], converting: Callable[[CompletionRequest], str]
 ) -> dict[str, int]:
     """Why the rows of a whole run were taken out."""
-    writer = Scripted(converting, "converter")
-    reports = [family.draft(writer, Scripted(drafting, "drafter")), family.run(writer), family.check(), family.keep()]
+    writer = Scripted(converting, name="converter")
+    reports = [
+        family.draft(writer, Scripted(drafting, name="drafter")),
+        family.run(writer),
+        family.check(),
+        family.keep(),
+    ]
     return {reason: n for report in reports for reason, n in report.reasons.items()}
 
 
@@ -195,4 +174,4 @@ def test_a_problem_without_a_program_is_only_for_models(workspace: Workspace, fe
     bare = [replace(sample, truth=Truth()) for sample in few.workspace.tables.read(key, Sample)]
     facts = few.workspace.tables.facts(key)
     few.workspace.tables.write(key, Sample, bare, [], inputs="bare", facts=facts)
-    assert few.draft(oracle(), oracle()).reasons == {"unsuitable": 4}
+    assert few.draft(oracle(recipe), oracle(recipe)).reasons == {"unsuitable": 4}

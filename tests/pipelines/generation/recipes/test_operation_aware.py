@@ -11,10 +11,10 @@ from pipelines.generation import engine
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes import RecipeError
 from pipelines.generation.recipes.operation_aware import MODES, PROMPTS, kind_of, modes, prepare, recipe
-from pipelines.models.policies import oracle_policy
 from pipelines.records import Reject, Sample, Trajectory
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.workspace import Workspace
+from tests.pipelines.scripted import run_all
 
 PARTITION = "small-0000"
 
@@ -23,11 +23,7 @@ PARTITION = "small-0000"
 def family(workspace: Workspace, small_source) -> Family:
     engine.intake(workspace, type(small_source)(n_rows=9), 0, PARTITION)
     made = Family(workspace, recipe, PARTITION)
-    for stage in (made.draft, made.run):
-        stage(oracle_policy(recipe.family, revision=recipe.digest))
-    made.check()
-    made.keep()
-    made.collect_rejects()
+    run_all(made)
     return made
 
 

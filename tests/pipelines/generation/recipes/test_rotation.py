@@ -16,10 +16,10 @@ from pipelines.demo.images.material import photograph_image, texture
 from pipelines.generation import engine
 from pipelines.generation.engine import Family
 from pipelines.generation.recipes.rotation import ANGLES, MAX_SIDE, prepare, recipe
-from pipelines.models.policies import Completion, CompletionRequest, PolicyIdentity
 from pipelines.records import Draft, Reject, Sample, Trajectory, Truth, TruthBox
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.vision.registration import pose_of
+from tests.pipelines.scripted import run_all, turn_by_turn
 
 PARTITION = "demo-0000"
 
@@ -193,25 +193,6 @@ def test_the_oracle_has_many_ways_of_saying_it(finished):
     assert len({made.rounds[0].code.split("processed_path")[0][:200] for made in kept(finished)}) > 5
 
 
-class Scripted:
-    """A policy that writes what it is told to: a fake only where money would be spent."""
-
-    concurrency = 4
-
-    def __init__(self, text: str, then: str) -> None:
-        self.identity = PolicyIdentity("scripted", "scripted")
-        self._texts = (text, then)
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn: CompletionRequest) -> Completion:
-        return Completion(self._texts[min(len(turn.rounds), 1)])
-
-    async def close(self) -> None:
-        pass
-
-
 ROUND = "<think>It leans.\n<code>\n```python\n{code}\n```\n</code>"
 SHOW = "path = '/mnt/data/temp_processed_images/a_1.png'\n{made}.save(path)\nprint(path)"
 
@@ -240,11 +221,7 @@ SHOW = "path = '/mnt/data/temp_processed_images/a_1.png'\n{made}.save(path)\npri
 def test_whatever_a_weak_model_writes_ends_as_a_typed_reject(workspace, first, then, told):
     engine.intake(workspace, OnlyPhotographs(n_shards=1), 0, PARTITION)
     family = Family(workspace, recipe, PARTITION)
-    family.draft(Scripted(first, then))
-    family.run(Scripted(first, then))
-    family.check()
-    family.keep()
-    family.collect_rejects()
+    run_all(family, turn_by_turn(first, then))
     rejects = workspace.tables.read(family.key("rejects"), Reject)
     assert kept(family) == []
     assert [reject.reason for reject in rejects] == [told]

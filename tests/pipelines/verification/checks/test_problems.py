@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from pipelines.models.policies import Completion, PolicyIdentity
 from pipelines.records import Observation, Round
 from pipelines.verification.checks import (
     answer_judged,
@@ -21,6 +20,7 @@ from pipelines.verification.checks import (
     solution_stays_hidden,
 )
 from pipelines.verification.judges import EmbeddedJudge, PolicyJudge
+from tests.pipelines.scripted import Scripted
 
 
 def computed(code: str, printed: str, *, status: str = "ok") -> Round:
@@ -249,24 +249,8 @@ def test_another_answer_is_not_verified(make_problem, given):
     assert answer_verified(make_problem(given=given)).reason == "wrong_answer"
 
 
-class Voter:
-    """A judge's policy that always says the same: a fake only where money would be spent."""
-
-    concurrency = 1
-    identity = PolicyIdentity("voter", "voter")
-
-    def __init__(self, verdict: str) -> None:
-        self.verdict, self.n_asked = verdict, 0
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn) -> Completion:
-        self.n_asked += 1
-        return Completion(f'{{"reason": "so", "verdict": {self.verdict}}}')
-
-    async def close(self) -> None:
-        pass
+def voter_of(verdict: str) -> Scripted:
+    return Scripted(lambda turn: f'{{"reason": "so", "verdict": {verdict}}}')
 
 
 def judged(case, voter=None):
@@ -279,17 +263,17 @@ def test_the_embedded_judge_grades(make_problem):
 
 
 def test_a_judge_is_asked_only_where_no_rule_can_tell(make_problem):
-    voter = Voter("true")
+    voter = voter_of("true")
     assert judged(make_problem(), voter).passed
     assert judged(make_problem(given="41"), voter).reason == "wrong_answer"
     assert judged(make_problem(answer="A", given="B", choices=("A. 1", "B. 2")), voter).reason == "wrong_answer"
     assert judged(make_problem(answer="a red bicycle", given="x" * 5000), voter).reason == "wrong_answer"
-    assert voter.n_asked == 0
+    assert voter.turns == []
 
 
 @pytest.mark.parametrize(("verdict", "passes"), [("true", True), ("false", False), ("maybe", False)])
 def test_most_votes_of_the_judge_decide_on_words(make_problem, verdict, passes):
-    found = judged(make_problem(answer="a red bicycle", given="a bicycle, red"), Voter(verdict))
+    found = judged(make_problem(answer="a red bicycle", given="a bicycle, red"), voter_of(verdict))
     assert found.passed is passes
 
 
