@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import shutil
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from PIL import Image, ImageDraw
 
 from pipelines.records import Truth, TruthBox
 from pipelines.sources import BadRow, SourceRow
+from pipelines.storage.ledger import Ledger
 from pipelines.storage.workspace import Workspace
 from tests.object_store import ObjectStore, object_store_server
 
@@ -37,7 +39,7 @@ providers._get_local_constants = lambda: (
 LONGEST = (
     "tests/e2e/test_demo.py",
     "tests/sandbox/",
-    "tests/e2e/test_annotation.py",
+    "tests/e2e/annotation/",
     "tests/e2e/test_ablations.py",
     "tests/e2e/test_killed_demo.py",
     "tests/e2e/test_annotation_",
@@ -95,6 +97,16 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`datasets` asks no hub, and has a cache of its own."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    datasets.disable_progress_bars()
+
+
 @pytest.fixture(scope="session")
 def _object_store_server() -> Iterator[ObjectStore]:
     with object_store_server() as server:
@@ -118,6 +130,17 @@ def s3(object_store: ObjectStore) -> ObjectStore:
 
 
 @pytest.fixture
+def ledger_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    with Ledger(ledger_url) as opened:
+        yield opened
+
+
+@pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
     with Workspace.from_environment({"DARKROOM_HOME": str(tmp_path / "home")}) as opened:
         yield opened
@@ -127,6 +150,13 @@ def textured(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
     """Smooth noise: every region of it looks different, and it survives JPEG and resampling."""
     noise = np.random.default_rng(seed).integers(0, 255, (size[1] // 8, size[0] // 8, 3), dtype=np.uint8)
     return Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC)
+
+
+def jpeg(image: Image.Image, quality: int) -> Image.Image:
+    """As it comes out of a JPEG file."""
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return Image.open(buffer)
 
 
 @cache
@@ -155,6 +185,16 @@ class SmallSource:
         for n in range(self.n_rows):
             yield self._row(n)
         yield from self.extra
+
+    def write(self, folder: Path) -> None:
+        """As a user has it: images beside ``questions.jsonl``."""
+        folder.mkdir()
+        lines = []
+        for n, row in enumerate(self.rows(0)):
+            (folder / f"{n}.jpg").write_bytes(row.images[0])
+            boxes = [list(box.box) for box in row.truth.boxes]
+            lines.append({"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes})
+        (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
 
     def _row(self, n: int) -> SourceRow:
         box = (40 + 60 * n, 60 + 30 * n, 88 + 60 * n, 84 + 30 * n)

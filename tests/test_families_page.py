@@ -9,9 +9,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,10 @@ import pytest
 
 from pipelines.models.protocols import Thyme
 from pipelines.records import Reject, Trajectory
-from pipelines.sources.catalog import Catalog, SourceConfig
 from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
+from tests.assets.conftest import add_signs
+from tests.json_endpoint import JsonHandler, endpoint
 
 pytestmark = pytest.mark.e2e
 PAGE = Path(__file__).parents[1] / "docs" / "families.md"
@@ -39,19 +38,15 @@ def blocks(language: str) -> list[str]:
     return [fence[3] for fence in fences if fence[2] == language]
 
 
-class Endpoint(BaseHTTPRequestHandler):
+class Endpoint(JsonHandler):
     """A model: code that mirrors the image, but once code that doesn't; then the answer to the question."""
 
     answers: dict[str, str]
 
-    def do_GET(self) -> None:
-        self._reply({"object": "list", "data": []})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def answer(self, body: dict[str, Any]) -> Any:
         conversation = json.dumps(body["messages"])
         question = next(question for question in self.answers if question in conversation)
-        self._reply({"choices": [{"message": {"content": self._turn(body, question)}, "finish_reason": "stop"}]})
+        return {"choices": [{"message": {"content": self._turn(body, question)}, "finish_reason": "stop"}]}
 
     def _turn(self, body: dict[str, Any], question: str) -> str:
         if any(message["role"] == "assistant" for message in body["messages"]):
@@ -59,38 +54,18 @@ class Endpoint(BaseHTTPRequestHandler):
         code = MIRROR if question != next(iter(self.answers)) else MIRROR.replace("ImageOps.mirror", "")
         return Thyme().write_round("The letters run the wrong way; I mirror it back.", code, first=True)
 
-    def _reply(self, value: Any) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
-
 
 @pytest.fixture
 def url(small_source: Any) -> Iterator[str]:
     Endpoint.answers = {row.question: row.answer for row in small_source.rows(0)}
-    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    with endpoint(Endpoint) as address:
+        yield address
 
 
 @pytest.fixture
 def signs(workspace: Workspace, small_source: Any, tmp_path: Path) -> None:
     """The source of the page's commands."""
-    folder = tmp_path / "signs"
-    folder.mkdir()
-    lines = []
-    for n, row in enumerate(small_source.rows(0)):
-        (folder / f"{n}.jpg").write_bytes(row.images[0])
-        lines.append(json.dumps({"image": f"{n}.jpg", "question": row.question, "answer": row.answer}))
-    (folder / "questions.jsonl").write_text("\n".join(lines))
-    Catalog(workspace.sources).add("signs", SourceConfig(kind="jsonl", path=str(folder), questions="questions.jsonl"))
+    add_signs(workspace, small_source, tmp_path / "signs")
 
 
 def run(command: str, folder: Path, environment: dict[str, str]) -> str:

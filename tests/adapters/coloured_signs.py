@@ -16,8 +16,7 @@ from PIL import Image, ImageDraw
 
 from pipelines.models.protocols import Thyme
 from tests.json_endpoint import JsonHandler
-from tests.train.evaluation.conftest import TARGET, desert
-from tests.train.evaluation.test_endpoint import COLOURS
+from tests.train.evaluation.conftest import COLOURS, TARGET, desert
 
 OPTIONS, LETTERS = (*COLOURS, "grey"), "ABCD"
 N_QUESTIONS, WRONG = 12, 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,7 @@ PARTITION = "signs-0000"
 
 def add_signs(workspace: Workspace, source: SmallSource, folder: Path, *, n_shards: int = 1) -> Path:
     """The small source as a folder with a questions file, added to the catalog as ``signs``."""
-    folder.mkdir()
-    lines = []
-    for n, row in enumerate(source.rows(0)):
-        (folder / f"{n}.jpg").write_bytes(row.images[0])
-        boxes = [list(box.box) for box in row.truth.boxes]
-        line = {"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes}
-        lines.append(json.dumps(line))
-    (folder / "questions.jsonl").write_text("\n".join(lines))
+    source.write(folder)
     config = SourceConfig(
         kind="jsonl",
         path=str(folder),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,9 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from scripts import postgres
+from scripts.postgres import Postgres
 from scripts.screenshots import browser
+from tests.e2e.slurm_cluster import slurm_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,13 +72,7 @@ def run(root: Path, clean_environment: dict[str, str]) -> Callable[..., subproce
 def photos(tmp_path: Path, small_source) -> Path:
     """A folder of a user's own images with questions."""
     folder = tmp_path / "photos"
-    folder.mkdir()
-    lines = []
-    for n, row in enumerate(small_source.rows(0)):
-        (folder / f"{n}.jpg").write_bytes(row.images[0])
-        boxes = [list(box.box) for box in row.truth.boxes]
-        lines.append({"image": f"{n}.jpg", "question": row.question, "answer": row.answer, "boxes": boxes})
-    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    small_source.write(folder)
     return folder
 
 
@@ -92,3 +89,25 @@ def port(chromium: str) -> Iterator[int]:
     """The debugging port of a browser that the tests of a file share."""
     with browser() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def postgres_server() -> Iterator[Postgres]:
+    try:
+        with postgres.postgres_server() as started:
+            yield started
+    except postgres.PostgresMissing as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The configuration of a cluster of one node."""
+    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as configuration:
+        yield configuration
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made

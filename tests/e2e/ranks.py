@@ -17,11 +17,11 @@ import importlib
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from pathlib import Path
 
+from scripts.ports import free_port
 from tests.e2e import vllm_without_gpu
 
 PROGRAMS = {"sft": "train.sft", "grpo": "train.grpo", "evaluate": "train.evaluate"}
@@ -62,10 +62,7 @@ def import_libraries():
 
 def launched(run):
     """The exit statuses of the run's processes; -9 of one that was killed or that had to be."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    n = run.get("processes", 1)
+    port, n = free_port(), run.get("processes", 1)
     children = [forked(run, rank, n, port) for rank in range(n)]
     statuses, deadline, told = {}, time.monotonic() + DEADLINE_SECONDS, False
     while len(statuses) < n:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pathlib import Path
 import psutil
 
 from scripts.ports import free_port
+from tests.waiting import answers
 
 _SECONDS, _LEAVING_SECONDS, _N_STARTS = 600.0, 20.0, 10
 _OBJECT_STORE = 80_000_000
@@ -98,7 +98,7 @@ class RayCluster:
         words = [word for name, port in ports.items() for word in (f"--{name}", str(port))]
         here = ("--dashboard-host", "127.0.0.1", "--temp-dir", str(self.folder))
         self.head = self._started("--head", *words, *here, n_cpus=0)
-        self.head.wait_until(lambda: _answers(f"{self.url}/api/version"))
+        self.head.wait_until(lambda: answers(f"{self.url}/api/version"))
 
     def add_node(self, n_cpus: int = 1) -> Node:
         """Waits for its start: two that start at once under one address disturb one another."""
@@ -158,11 +158,3 @@ def ray_cluster(environment: Mapping[str, str] = os.environ, *, n_workers: int =
         for node in cluster.nodes:
             node.kill()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _answers(url: str) -> bool:
-    try:
-        urllib.request.urlopen(url, timeout=5).close()
-    except OSError:
-        return False
-    return True

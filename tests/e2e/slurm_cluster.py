@@ -7,14 +7,14 @@ import os
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from scripts.ports import free_port
+from tests.waiting import wait_until
 
 CONFIGURATION = """\
 ClusterName=darkroom
@@ -89,10 +89,3 @@ def slurm_cluster(folder: Path) -> Iterator[str]:
 def is_idle() -> bool:
     said = subprocess.run(["sinfo", "--noheader", "--format", "%T"], capture_output=True, text=True, check=False)
     return said.stdout.strip() == "idle"
-
-
-def wait_until(reached: Callable[[], bool], *, seconds: float = 600.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

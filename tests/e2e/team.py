@@ -25,7 +25,7 @@ from pipelines.storage.workspace import Workspace
 from scripts.postgres import Postgres, PostgresMissing, postgres_server
 from tests.assets.conftest import add_signs
 from tests.conftest import SmallSource
-from tests.e2e.slurm_cluster import wait_until
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARDS = ["signs-0000", "signs-0001"]

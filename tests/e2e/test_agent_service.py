@@ -20,8 +20,8 @@ from pipelines.publishing.parquet_shards import write_prompts
 from pipelines.storage.images import ImageStore
 from tests.json_endpoint import endpoint
 from tests.served import served
-from tests.train.evaluation.conftest import TARGET, desert
-from tests.train.evaluation.test_endpoint import COLOURS, Handler, row
+from tests.train.evaluation.conftest import COLOURS, TARGET, desert, row
+from tests.train.evaluation.test_endpoint import Handler
 
 N_CALLS: list[int] = []
 

@@ -16,22 +16,13 @@ from benchmarks.drafting import DECISION
 from benchmarks.mock_endpoint import MockEndpoint
 from pipelines.storage.places import place
 from pipelines.storage.workspace import Workspace
-from scripts.postgres import Postgres, PostgresMissing, postgres_server
+from scripts.postgres import Postgres
 from tests.assets.conftest import add_signs, materialize_shard
 from tests.conftest import SmallSource
-from tests.e2e.slurm_cluster import wait_until
 from tests.object_store import ObjectStore, S3Server, running
+from tests.waiting import wait_until
 
 DIRECT = [dg.AssetKey(["direct", stage]) for stage in ("drafts", "runs", "verdicts", "trajectories", "rejects")]
-
-
-@pytest.fixture
-def database() -> Iterator[Postgres]:
-    try:
-        with postgres_server() as server:
-            yield server
-    except PostgresMissing as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -46,7 +37,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectSto
 
 
 def test_a_launched_run_comes_to_the_same_bytes_and_pays_for_no_more_than_was_in_flight(
-    database: Postgres, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres_server: Postgres, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assets.graph.stage_assets._REPEAT_SECONDS", 2.0)
     with MockEndpoint() as endpoint:
@@ -58,8 +49,8 @@ def test_a_launched_run_comes_to_the_same_bytes_and_pays_for_no_more_than_was_in
         endpoint.reset(plan=DECISION, seconds=1.0)
         monkeypatch.setenv("DARKROOM_HOME", store.url())
         monkeypatch.setenv("DARKROOM_LOCAL", str(tmp_path / "local"))
-        monkeypatch.setenv("DARKROOM_LEDGER", database.url.replace("postgresql:", "postgresql+psycopg:"))
-        killer = threading.Thread(target=kill_in_turn, args=(endpoint, [database, store] * 2), daemon=True)
+        monkeypatch.setenv("DARKROOM_LEDGER", postgres_server.url.replace("postgresql:", "postgresql+psycopg:"))
+        killer = threading.Thread(target=kill_in_turn, args=(endpoint, [postgres_server, store] * 2), daemon=True)
         killer.start()
         assert tables_of_a_run(tmp_path / "again", **{TAG: "auto"}) == expected
         killer.join()

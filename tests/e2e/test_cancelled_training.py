@@ -8,9 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import psutil
 import pytest
 
 from scripts.ports import free_port
+from tests.waiting import answers, wait_until
 
 SECONDS = 120.0
 """Within which everything must be gone; the program itself may take ten to end in order, on an idle machine."""
@@ -46,14 +46,6 @@ def command_line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except (psutil.NoSuchProcess, psutil.ZombieProcess):  # a helper of the start-up, which has ended meanwhile
         return ""
-
-
-def wait_until(reached: Callable[[], Any], *, seconds: float = 600.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := reached()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.2)
-    return found
 
 
 def observed(home: Path, asset: str) -> bool:
@@ -111,7 +103,7 @@ def test_a_training_that_is_terminated_in_the_ui_ends(
     port = free_port()
     command = [str(Path(sys.executable).with_name("dg")), "dev", "--host", "127.0.0.1", "--port", str(port)]
     with started(command, root, environment) as ui:
-        wait_until(lambda: answers(port))
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/server_info"))
         ops = {"sft_checkpoint": {"config": {"epochs": 100_000.0}}}
         run = launch(port, "train", [["base_model"], ["sft_checkpoint"]], ops)
         wait_until(lambda: observed(home, "sft_checkpoint"))
@@ -122,14 +114,6 @@ def test_a_training_that_is_terminated_in_the_ui_ends(
         status = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"
         wait_until(lambda: ask(port, status, id=run)["runOrError"]["status"] == "CANCELED")
         os.killpg(ui.pid, signal.SIGKILL)
-
-
-def answers(port: int) -> bool:
-    try:
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/server_info", timeout=5).close()
-    except OSError:
-        return False
-    return True
 
 
 def ask(port: int, query: str, **variables: Any) -> Any:

@@ -6,7 +6,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import dagster as dg
 import pytest
 
 from tests.e2e.demo_runs import command, demo, digests, environment, ledger
+from tests.waiting import wait_until
 
 KILLED = ("--no-train", "--family", "crop", "--family", "math_code")
 """Two families stand for all in the runs that are killed: one with images, one that is planned and converted."""
@@ -77,11 +77,8 @@ def kill_after(count: Callable[[Path], int], n_more: int, root: Path, home: Path
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 1200
-    while count(home) < n_before + n_more:
-        assert process.poll() is None, "the demo ended before the moment came"
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: process.poll() is not None or count(home) >= n_before + n_more, seconds=1200)
+    assert process.poll() is None, "the demo ended before the moment came"
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

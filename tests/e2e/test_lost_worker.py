@@ -20,7 +20,8 @@ from scripts.ports import free_port
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
 from tests.e2e.demo_runs import digests, ledger
-from tests.e2e.test_cancelled_training import answers, ask, launch, started, wait_until
+from tests.e2e.test_cancelled_training import ask, launch, started
+from tests.waiting import answers, wait_until
 
 CROP = [["crop", stage] for stage in ("drafts", "runs", "verdicts", "trajectories", "rejects")]
 
@@ -53,7 +54,7 @@ def test_a_run_whose_process_is_killed_is_repeated_to_the_same_bytes(
     ui: int, undisturbed: Path, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    wait_until(lambda: answers(ui))
+    wait_until(lambda: answers(f"http://127.0.0.1:{ui}/server_info"))
     shutil.copytree(undisturbed / "sources", home / "sources")
     wait_until(lambda: PARTITION in partitions(ui))
     first = launch(ui, SFT, CROP, {}, partition=PARTITION)

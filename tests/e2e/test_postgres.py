@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from pipelines.storage.acts import Act
 from pipelines.storage.database import LedgerUnavailable
 from pipelines.storage.ledger import Ledger
 from pipelines.storage.workspace import Workspace
-from scripts.postgres import Postgres, PostgresMissing, postgres_server
+from scripts.postgres import Postgres
 from tests.assets.conftest import PARTITION, add_signs, materialize_shard
 from tests.conftest import SmallSource
 from tests.pipelines.models.policies.sharers import most_in_flight_of_three
@@ -33,17 +32,8 @@ from tests.pipelines.storage.claimants import paid_by_two
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    try:
-        with postgres_server() as started:
-            yield started
-    except PostgresMissing as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def url(server: Postgres) -> str:
-    return server.url.replace("postgresql://", "postgresql+psycopg://")
+def url(postgres_server: Postgres) -> str:
+    return postgres_server.url.replace("postgresql://", "postgresql+psycopg://")
 
 
 def test_an_act_is_found_again_by_another_connection(url: str) -> None:
@@ -131,7 +121,7 @@ def test_a_budget_pool_is_shared_by_all_who_write_to_it(url: str) -> None:
 
 
 def test_acts_wait_for_a_server_that_is_killed_and_started_again(
-    server: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
+    postgres_server: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     performed: list[int] = []
 
@@ -147,8 +137,8 @@ def test_acts_wait_for_a_server_that_is_killed_and_started_again(
             acts.append(await ledger.once("killed", {"n": n}, lambda n=n: perform(n)))
             tracker.report(Spending(Usage(n + 1, 0, 0, 0.0)))
             if n == 20:
-                server.kill()
-                threading.Timer(2.0, server.start).start()
+                postgres_server.kill()
+                threading.Timer(2.0, postgres_server.start).start()
         await asyncio.to_thread(tracker.settle)
         return acts
 
@@ -157,10 +147,10 @@ def test_acts_wait_for_a_server_that_is_killed_and_started_again(
         assert ledger.totals()["killed"].acts == 60
         assert SpendTracker(ledger, "killed").others.usage.calls == 60
         monkeypatch.setattr("pipelines.storage.database.AWAY_SECONDS", 0.5)
-        server.kill()
+        postgres_server.kill()
         with pytest.raises(LedgerUnavailable, match=r"start it, then run again: finished work is kept$") as raised:
             ledger.get("a" * 64)
-        server.start()
+        postgres_server.start()
         assert "\n" not in str(raised.value)
 
 
@@ -185,7 +175,7 @@ def test_dagster_keeps_runs_and_partitions_there_with_the_settings_for_a_team(
 
 
 def test_shards_are_queued_once_by_a_history_that_is_killed_meanwhile_and_started_again(
-    root: Path, tmp_path: Path, server: Postgres, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, postgres_server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shards, submit, killed_after = ["a", "b", "c"], dg.DagsterInstance.submit_run, list[str]()
 
@@ -197,12 +187,12 @@ def test_shards_are_queued_once_by_a_history_that_is_killed_meanwhile_and_starte
         run = submit(instance, run_id, **options)
         if not killed_after:
             killed_after.append(run_id)
-            server.kill()
-            threading.Timer(2.0, server.start).start()
+            postgres_server.kill()
+            threading.Timer(2.0, postgres_server.start).start()
         return run
 
     shutil.copy(root / "assets" / "dagster_team.yaml", tmp_path / "dagster.yaml")
-    monkeypatch.setenv("DAGSTER_POSTGRES_URL", server.url)
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", postgres_server.url)
     monkeypatch.setattr(dg.DagsterInstance, "submit_run", submit_and_kill)
     job = dg.Definitions(assets=[rows], jobs=[dg.define_asset_job("queued", "*")]).resolve_job_def("queued")
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance, Status("", console=Console(quiet=True)) as status:

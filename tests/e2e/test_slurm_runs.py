@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from assets.launching.handoff import queued_jobs
 from assets.runs.slurm import JOB_TAG
-from tests.e2e.slurm_cluster import slurm_cluster, wait_until
 from tests.e2e.team import started, team
-
-
-@pytest.fixture(scope="module")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as configuration:
-        yield configuration
+from tests.waiting import wait_until
 
 
 def test_a_shard_whose_job_is_killed_is_submitted_again_to_the_same_bytes(

@@ -9,9 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -37,6 +34,7 @@ from pipelines.rl.suitability import Suitability
 from pipelines.sources import BadRow, SourceRow
 from pipelines.storage.workspace import Workspace
 from scripts.ports import free_port
+from tests.waiting import answers, wait_until
 
 PARTITION = "small-0000"
 
@@ -66,24 +64,13 @@ def server(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         start_new_session=True,
     )
     try:
-        wait_until_healthy(f"http://127.0.0.1:{port}/health", process, cache / "serve.log")
+        wait_until(lambda: process.poll() is not None or answers(f"http://127.0.0.1:{port}/health"), seconds=900)
+        assert process.poll() is None, (cache / "serve.log").read_text()[-3000:]
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         log.close()
-
-
-def wait_until_healthy(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 900
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            assert process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.5)
 
 
 def test_a_model_that_writes_nonsense_gives_a_run_that_ends_with_typed_rejects_only(

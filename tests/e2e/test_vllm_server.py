@@ -6,7 +6,6 @@ Replaced are the engine behind the interface, and of the client the check for CU
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +14,7 @@ import pytest
 
 from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.storage.images import ImageStore
+from scripts.ports import free_port
 from tests.train.conftest import sign, sum_without_image
 
 GRPO = ["--method", "thyme", "--engine", "vllm_server", "--generations", "4", "--batch-size", "4", "--max-steps", "2"]
@@ -58,12 +58,9 @@ def blue_without_image():
 
 
 def run(folder, name, port, path="", **launch):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        group_port = free.getsockname()[1]
     words = ["--dataset", folder / "rows", "--model", folder / "tiny", *GRPO, "--output", folder / name]
     words += ["--set", f"trainer.vllm_server_base_url=http://127.0.0.1:{port}{path}"]
-    words += ["--set", f"trainer.vllm_group_port={group_port}"]
+    words += ["--set", f"trainer.vllm_group_port={free_port()}"]
     launch["vllm"] = str(folder / f"{name}.sampling.jsonl")
     return {"program": "grpo", "words": [str(word) for word in words], "home": str(folder / f"home_{name}"), **launch}
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image
 
 from pipelines.records import Observation, Provenance, Round, Sample, Trajectory, Truth, TruthBox, Usage
 from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
 from pipelines.verification.case import Case
+from tests.conftest import textured
 
 
 @pytest.fixture
@@ -25,21 +24,10 @@ def store(tmp_path: Path) -> ImageStore:
     return ImageStore(str(tmp_path / "images"))
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as opened:
-        yield opened
-
-
 @pytest.fixture(scope="session")
 def make_image() -> Callable[..., Image.Image]:
-    """Smooth noise: every region of it looks different, and it survives JPEG and resampling."""
-
-    def make(seed: int = 0, width: int = 96, height: int = 64, mode: str = "RGB") -> Image.Image:
-        noise = np.random.default_rng(seed).integers(0, 255, (height // 8, width // 8, 3), dtype=np.uint8)
-        return Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC).convert(mode)
-
-    return make
+    """``textured`` noise by width, height and mode."""
+    return lambda seed=0, width=96, height=64, mode="RGB": textured(seed, (width, height)).convert(mode)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from sandbox import Limits, Observation, SandboxClosed, SandboxPool, Session
 from sandbox.admission import Slots
-from tests.sandbox.test_pool import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,8 @@ import pytest
 
 from sandbox.folders import make_scratch, remove_tree
 from tests.sandbox import ordinary_user
-from tests.sandbox.test_pool import run_python, wait_until
+from tests.sandbox.test_pool import run_python
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 

@@ -20,6 +20,7 @@ from sandbox import Group, ImageUnreadable, Limits, Observation, SandboxClosed, 
 from sandbox.doctor import can_run, diagnose
 from sandbox.pidfd import attest
 from tests.sandbox.arena import descendants
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -344,10 +345,3 @@ def test_the_public_names_are_these() -> None:
 
 def children_of(pid: int) -> set[int]:
     return {int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()}
-
-
-def wait_until(condition: object, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)

@@ -12,7 +12,7 @@ from annotation.label_studio.protocol import Person
 from annotation.quality.payments import COLUMNS, payments, write_payments
 from annotation.rounds.record_state import PlantedErrorCheck
 
-NOVEMBER, DECEMBER, JANUARY = date(2026, 11, 1), date(2026, 12, 1), date(2027, 1, 1)
+DECEMBER, JANUARY = date(2026, 12, 1), date(2027, 1, 1)
 
 
 def done(event, state):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import dagster as dg
 import pytest
@@ -19,12 +18,6 @@ class Starts(Daemon):
 
     def _start(self) -> None:  # type: ignore[override]
         self.n_started += 1
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:
-        yield made
 
 
 def give_sign(instance: dg.DagsterInstance, timestamp: float) -> None:

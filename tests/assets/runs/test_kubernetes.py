@@ -10,7 +10,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from dagster._core.origin import RepositoryPythonOrigin
 
 from assets.runs.places import PlaceError
 from assets.runs.queue import LOCATION, check_place
+from tests.json_endpoint import JsonHandler
 
 RUN = "00000000-0000-4000-8000-000000000001"
 SETTINGS = files("assets") / "kubernetes"
@@ -39,30 +40,22 @@ class ApiServer(ThreadingHTTPServer):
         self.status: dict[str, Any] = {"active": 1}
 
 
-class Requests(BaseHTTPRequestHandler):
+class Requests(JsonHandler):
     server: ApiServer
 
     def do_POST(self) -> None:
         job = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         assert self.path.startswith("/apis/batch/v1/namespaces/research/jobs")
         self.server.jobs[job["metadata"]["name"]] = job
-        self.answer(201, job)
+        self.reply(job, status=201)
 
     def do_GET(self) -> None:
         name = self.path.rpartition("/jobs/")[2].partition("/")[0]
         job = self.server.jobs.get(name)
-        self.answer(200, {**job, "status": self.server.status}) if job else self.answer(404, {"reason": "NotFound"})
-
-    def answer(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+        if job:
+            self.reply({**job, "status": self.server.status})
+        else:
+            self.reply({"reason": "NotFound"}, status=404)
 
 
 @pytest.fixture

@@ -73,11 +73,6 @@ def answering(right: Callable[[CompletionRequest], bool], *, name: str = "studen
     return Scripted(lambda turn: f"<answer>{turn.task.sample.answer if right(turn) else 'nothing'}</answer>", name=name)
 
 
-def nth(turn: CompletionRequest, base: int) -> int:
-    """Which of the answers to one question this is."""
-    return turn.seed - base
-
-
 def judging(says: Callable[[CompletionRequest], bool]) -> Scripted:
     """Votes as ``says``."""
     return Scripted(lambda turn: YES if says(turn) else NO, name="judge")

@@ -22,12 +22,7 @@ from pipelines.sources.catalog import SourceConfig
 from pipelines.sources.columns import Columns
 from pipelines.sources.tabular import TabularSource
 
-
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch, tmp_path):
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    datasets.disable_progress_bars()
+pytestmark = pytest.mark.usefixtures("offline")
 
 
 @pytest.fixture

@@ -27,11 +27,6 @@ with Ledger(sys.argv[1]) as ledger:
 """
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-
-
 async def performed() -> Act:
     return Act({"by": "us"})
 
@@ -49,38 +44,38 @@ def claimed_by_another(ledger, *, beat_seconds_ago):
         connection.execute(sa.text("INSERT INTO claims VALUES (:key, 'elsewhere/1/2/3/4', :since, :beat)"), values)
 
 
-def test_two_processes_that_want_the_same_acts_pay_for_each_once(url, tmp_path):
-    assert paid_by_two(url, tmp_path / "paid", 200) == list(range(200))
+def test_two_processes_that_want_the_same_acts_pay_for_each_once(ledger_url, tmp_path):
+    assert paid_by_two(ledger_url, tmp_path / "paid", 200) == list(range(200))
 
 
-def test_an_act_of_a_killed_process_is_performed_at_once(url):
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, url], stdout=subprocess.PIPE, text=True)
+def test_an_act_of_a_killed_process_is_performed_at_once(ledger_url):
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, ledger_url], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "performing\n"
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         assert len(rows(ledger)) == 1
         assert ledger.take([act_key("policy", {})]) == [True]
 
 
-def test_an_act_whose_holder_gives_no_beat_is_free(url):
-    with Ledger(url) as ledger:
+def test_an_act_whose_holder_gives_no_beat_is_free(ledger_url):
+    with Ledger(ledger_url) as ledger:
         claimed_by_another(ledger, beat_seconds_ago=claims.DEAD_SECONDS + 10)
         assert asyncio.run(ledger.once("policy", {}, performed)).result == {"by": "us"}
 
 
 @pytest.mark.parametrize("seconds", [-600.0, 600.0])
-def test_a_claim_is_kept_whatever_a_machines_clock_is_set_to(url, monkeypatch, seconds):
+def test_a_claim_is_kept_whatever_a_machines_clock_is_set_to(ledger_url, monkeypatch, seconds):
     clock = time.time
-    with Ledger(url) as holder, Ledger(url) as another:
+    with Ledger(ledger_url) as holder, Ledger(ledger_url) as another:
         assert holder.take(["a" * 64]) == [True]
         monkeypatch.setattr(time, "time", lambda: clock() + seconds)
         assert another.take(["a" * 64]) == [False]
 
 
-def test_an_act_that_another_performs_is_waited_for(url):
+def test_an_act_that_another_performs_is_waited_for(ledger_url):
     async def both(ours: Ledger, theirs: Ledger) -> tuple[Act, Act]:
         may_end = asyncio.Event()
 
@@ -97,13 +92,13 @@ def test_an_act_that_another_performs_is_waited_for(url):
         may_end.set()
         return await first, await second
 
-    with Ledger(url) as ours, Ledger(url) as theirs:
+    with Ledger(ledger_url) as ours, Ledger(ledger_url) as theirs:
         first, second = asyncio.run(both(ours, theirs))
         assert (first.result, second.result) == ({"by": "them"}, {"by": "them"})
         assert rows(ours) == []
 
 
-def test_seeds_are_shared_out_among_those_who_want_them_at_once(url):
+def test_seeds_are_shared_out_among_those_who_want_them_at_once(ledger_url):
     paid: list[int] = []
 
     async def perform(places):
@@ -114,23 +109,23 @@ def test_seeds_are_shared_out_among_those_who_want_them_at_once(url):
     async def both(*ledgers: Ledger) -> list[list[Act]]:
         return await asyncio.gather(*(ledger.all_of("policy", {}, range(8), perform) for ledger in ledgers))
 
-    with Ledger(url) as one, Ledger(url) as another:
+    with Ledger(ledger_url) as one, Ledger(ledger_url) as another:
         first, second = asyncio.run(both(one, another))
     assert [act.result["n"] for act in first] == [act.result["n"] for act in second] == list(range(8))
     assert sorted(paid) == list(range(8))
 
 
-def test_an_act_that_failed_is_free_for_others(url):
+def test_an_act_that_failed_is_free_for_others(ledger_url):
     async def fails() -> Act:
         raise ValueError("the endpoint gave up")
 
-    with Ledger(url) as one, Ledger(url) as another:
+    with Ledger(ledger_url) as one, Ledger(ledger_url) as another:
         with pytest.raises(ValueError, match="gave up"):
             asyncio.run(one.once("policy", {}, fails))
         assert another.take([act_key("policy", {})]) == [True]
 
 
-def test_who_is_cancelled_while_claiming_keeps_no_claim(url, monkeypatch):
+def test_who_is_cancelled_while_claiming_keeps_no_claim(ledger_url, monkeypatch):
     async def cancelled(ledger: Ledger) -> None:
         task = asyncio.create_task(ledger.once("policy", {}, performed))
         while not is_taking:
@@ -151,22 +146,22 @@ def test_who_is_cancelled_while_claiming_keeps_no_claim(url, monkeypatch):
         return answers
 
     monkeypatch.setattr(Ledger, "take", slow)
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         asyncio.run(asyncio.wait_for(cancelled(ledger), 120))
 
 
-def test_an_act_that_was_finished_since_it_was_looked_for_is_not_performed_again(url, monkeypatch):
+def test_an_act_that_was_finished_since_it_was_looked_for_is_not_performed_again(ledger_url, monkeypatch):
     key = act_key("policy", {})
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         ledger.put(key, "policy", {}, Act({"by": "them"}))
         monkeypatch.setattr(ledger, "read", lambda keys: [None for _ in keys])
         assert ledger.take([key]) == [Act({"by": "them"})]
         assert rows(ledger) == []
 
 
-def test_a_holder_keeps_its_claims_fresh(url, monkeypatch):
+def test_a_holder_keeps_its_claims_fresh(ledger_url, monkeypatch):
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.01)
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         ledger.take(["a" * 64])
         with ledger.engine.begin() as connection:
             connection.execute(sa.text("UPDATE claims SET beat = 0"))
@@ -176,8 +171,8 @@ def test_a_holder_keeps_its_claims_fresh(url, monkeypatch):
                     break
 
 
-def test_a_ledger_that_is_closed_leaves_no_claim(url):
-    with Ledger(url) as ledger:
+def test_a_ledger_that_is_closed_leaves_no_claim(ledger_url):
+    with Ledger(ledger_url) as ledger:
         ledger.take(["a" * 64])
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         assert rows(ledger) == []

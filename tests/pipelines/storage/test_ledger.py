@@ -35,17 +35,6 @@ with Ledger(sys.argv[1]) as ledger:
 """
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-
-
-@pytest.fixture
-def ledger(url):
-    with Ledger(url) as opened:
-        yield opened
-
-
 class Performed:
     """An act that counts how often it was performed."""
 
@@ -92,24 +81,24 @@ def test_a_file_that_is_no_database_is_unavailable(tmp_path):
         Ledger(f"sqlite:///{path}")
 
 
-def test_a_killed_process_loses_nothing_that_was_returned(url):
-    process = subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True)
+def test_a_killed_process_loses_nothing_that_was_returned(ledger_url):
+    process = subprocess.Popen([sys.executable, "-c", KILLED, ledger_url], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     returned = [int(process.stdout.readline()) for _ in range(50)]
     process.send_signal(signal.SIGKILL)
     returned += [int(line) for line in process.stdout.read().splitlines() if line]
     process.wait()
     process.stdout.close()
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         found = [ledger.get(act_key("policy", {"n": n})) for n in returned]
         assert [act.result["text"] for act in found if act] == [str(n) for n in returned]
         assert ledger.totals()["policy"].acts in (len(returned), len(returned) + 1)
 
 
-def test_processes_that_start_at_once_agree_on_who_was_first(url):
+def test_processes_that_start_at_once_agree_on_who_was_first(ledger_url):
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", RACER, url, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", RACER, ledger_url, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for n in range(3)
     ]
@@ -120,7 +109,7 @@ def test_processes_that_start_at_once_agree_on_who_was_first(url):
     said = [racer.communicate(timeout=300)[0].split() for racer in racers]
     assert [racer.returncode for racer in racers] == [0, 0, 0]
     assert said[0] == said[1] == said[2]
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         assert ledger.totals()["policy"].acts == 20
 
 
@@ -252,16 +241,16 @@ def test_totals_add_up_by_kind(ledger):
     assert ledger.totals() == {"policy": Totals(2, 2.0, 0.75), "sandbox": Totals(1, 3.0, 0.0)}
 
 
-def test_the_ledger_outlives_its_process(url):
-    with Ledger(url) as ledger:
+def test_the_ledger_outlives_its_process(ledger_url):
+    with Ledger(ledger_url) as ledger:
         ledger.put("key", "policy", {}, Act({"n": 1}))
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         assert ledger.get("key") == Act({"n": 1})
 
 
-def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(url):
+def test_acts_are_found_by_their_seeds_whatever_a_model_wrote(ledger_url):
     said = 'é, \U0001f600, a NUL \x00, a \ud800 alone, {"seed": 8}'
-    with Ledger(url) as ledger:
+    with Ledger(ledger_url) as ledger:
         for n, seed in enumerate((7, 8)):
             ledger.put(f"{n:064}", "policy", {"seed": seed, "messages": [said]}, Act({"n": n}))
         ledger.put("c" * 64, "policy", {"messages": [said]}, Act({}))

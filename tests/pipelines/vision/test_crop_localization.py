@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from PIL import Image
 from pipelines.models.parsing import literal_boxes
 from pipelines.records.geometry import Box
 from pipelines.vision.crop_localization import locate_crop
+from tests.conftest import jpeg
 
 BOX = Box(200, 120, 330, 230)
 
@@ -28,12 +27,6 @@ def crop(original):
 
 def is_near(found: Box, wanted: Box, slack: int) -> bool:
     return found.contains(wanted, slack=slack) and wanted.contains(found, slack=slack)
-
-
-def jpeg(image: Image.Image, quality: int) -> Image.Image:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(io.BytesIO(buffer.getvalue()))
 
 
 def test_a_crop_of_another_image_is_nowhere(make_image, original):

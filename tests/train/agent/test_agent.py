@@ -12,7 +12,8 @@ from PIL import Image
 from pipelines.publishing.dataset_reader import dataset_files, read_files
 from pipelines.storage.workspace import Workspace
 from tests.asgi import client_of
-from tests.train.evaluation.test_endpoint import found, prompts, url
+from tests.train.evaluation.conftest import prompts
+from tests.train.evaluation.test_endpoint import found, url
 from train.agent.answers import check
 from train.agent.http_api import application
 from train.agent.settings import AgentSettings

@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.publishing.parquet_shards import write_prompts
-from tests.train.evaluation.test_endpoint import COLOURS, row
+from tests.train.evaluation.conftest import COLOURS, row
 
 
 @pytest.fixture(scope="module")

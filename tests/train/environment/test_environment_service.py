@@ -12,8 +12,7 @@ from PIL import Image
 from pipelines.models.protocols import PROTOCOLS, Thyme
 from pipelines.publishing.adapters import ADAPTERS, adapter_files
 from tests.asgi import client_of
-from tests.train.evaluation.conftest import TARGET
-from tests.train.evaluation.test_endpoint import COLOURS
+from tests.train.evaluation.conftest import COLOURS, TARGET
 from train.environment.episodes import Episodes
 from train.environment.http_api import application
 from train.rl.methods import Judges, named_method, settings_of

@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from pipelines.generation.rollout import Rollout
 from pipelines.models.tasks import Task
-from pipelines.records import ImageRef, Observation, Round, Sample, Truth, TruthBox, Usage
+from pipelines.publishing.parquet_shards import write_prompts
+from pipelines.records import Grader, ImageRef, Observation, RLRow, Round, Sample, Truth, TruthBox, Usage
 from pipelines.records.reject_reasons import Reason, RowError
 from pipelines.storage.images import ImageStore
-from pipelines.storage.ledger import Ledger
 from pipelines.vision.visual_tokens import QWEN2_5_VL
 from tests.pipelines.scripted import Scripted
 from train.evaluation.evaluation_run import EvaluationOutcome, report_record
@@ -23,19 +23,31 @@ from train.evaluation.rollouts import EvaluatedPolicy, Score, ScoredRollout
 from train.evaluation.settings import EvaluationSettings
 
 TARGET = (200, 120, 260, 150)
+COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 IMAGE = ImageRef("1" * 64, 640, 480, "RGB", "PNG")
 CROP = ImageRef("2" * 64, 60, 30, "RGB", "PNG")
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with Ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as opened:
-        yield opened
 
 
 def desert(seed=0):
     noise = np.random.default_rng(seed).integers(0, 255, (60, 80, 3), dtype=np.uint8)
     return Image.fromarray(noise).resize((640, 480), Image.Resampling.BICUBIC)
+
+
+def row(store, name, seed):
+    """A prompt about a small sign in a desert, with its box."""
+    image = desert(seed)
+    ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS[name])
+    truth = Truth((TruthBox("sign", *TARGET),))
+    sample = Sample(name, "deserts", name, "", (store.add_pixels(image),), "Which colour?", (), name, truth, "colour")
+    return RLRow(sample, Grader("text"), "public", "unknown", None, None, None)
+
+
+@pytest.fixture(scope="module")
+def prompts(store, tmp_path_factory):
+    """One of each colour."""
+    folder = tmp_path_factory.mktemp("prompts") / "deserts"
+    write_prompts(folder, [row(store, name, n) for n, name in enumerate(COLOURS)], store=store, split="validation")
+    return folder
 
 
 def sample(name="q", *, choices=(), answer="red", category="colour", boxes=(TARGET,), images=(IMAGE,)):

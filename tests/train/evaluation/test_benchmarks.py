@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 
-import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,17 +18,12 @@ from train.evaluation.benchmarks import bundled, download, opened
 from train.evaluation.questions import of_benchmark
 from train.evaluation.rollouts import score
 
+pytestmark = pytest.mark.usefixtures("offline")
+
 ELSEWHERE = {"vstar_bench", "hr_bench_4k", "hr_bench_8k", "mmstar", "infovqa"}
 """Read and scored in ``test_questions.py`` and ``test_evaluate.py``."""
 PAPERS = {"Thyme": 19, "PyVision-RL": 9, "CodeV": 11, "Look Less, Reason More": 5, "FIGR": 7}
 """Files with sets of each paper's tables; MathVision and CharXiv have two files each."""
-
-
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch, tmp_path):
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    datasets.disable_progress_bars()
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,12 @@ from pipelines.models.policies import Completion, PolicyIdentity, RecordedPolicy
 from pipelines.models.protocols import Thyme
 from pipelines.records import Sample, Truth, TruthBox
 from pipelines.records.geometry import Box
-from tests.train.evaluation.conftest import TARGET, desert, played, seen
+from tests.train.evaluation.conftest import COLOURS, TARGET, desert, played, seen
 from train.evaluation.counterfactuals import CounterfactualRunner, effect, eligible, farthest, same_answer
 from train.evaluation.images import ImageTracer
 from train.evaluation.questions import Question
 from train.evaluation.rollouts import EvaluatedPolicy, ScoredRollout, run_rollout, score, task_of
 
-COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 CROP = f"im = Image.open(image_path)\nim.crop({TARGET}).save('c.png')\nprint('c.png')"
 
 

@@ -6,17 +6,14 @@ import json
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from pipelines.models.protocols import Thyme
-from pipelines.publishing.parquet_shards import write_prompts
-from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
 from tests.json_endpoint import JsonHandler, endpoint
-from tests.train.evaluation.conftest import TARGET, desert
+from tests.train.evaluation.conftest import COLOURS, TARGET
 from train.evaluate import evaluate
 from train.evaluation.settings import EvaluationSettings
 
-COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 INSIDE, OUTSIDE = TARGET, (400, 300, 460, 330)
 GUESS = "green"
 
@@ -58,23 +55,6 @@ def images_in(messages):
 def url():
     with endpoint(Handler) as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def prompts(store, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prompts") / "deserts"
-    write_prompts(
-        folder, [row(store, name, seed) for seed, name in enumerate(COLOURS)], store=store, split="validation"
-    )
-    return folder
-
-
-def row(store, name, seed):
-    image = desert(seed)
-    ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS[name])
-    truth = Truth((TruthBox("sign", *TARGET),))
-    sample = Sample(name, "deserts", name, "", (store.add_pixels(image),), "Which colour?", (), name, truth, "colour")
-    return RLRow(sample, Grader("text"), "public", "unknown", None, None, None)
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,12 @@ from zipfile import ZipFile
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
-from PIL import ImageDraw
 from typer.testing import CliRunner
 
-from pipelines.publishing.parquet_shards import write_prompts, write_trajectories
-from pipelines.records import Grader, RLRow, Sample, Truth, TruthBox
+from pipelines.publishing.parquet_shards import write_trajectories
 from pipelines.storage.command_errors import program_of
 from tests.object_store import object_store_server
 from tests.train.conftest import sign
-from tests.train.evaluation.conftest import TARGET, desert
 from train.evaluate import evaluate, main, metadata
 from train.evaluation.settings import EvaluationSettings, ExportFormat
 from train.finetuning.settings import SftSettings
@@ -33,7 +30,6 @@ pytestmark = [
         "ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"
     ),
 ]
-COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
 TURNS = 200
 
 
@@ -55,22 +51,6 @@ def held_out(store, tmp_path_factory):
     folder = tmp_path_factory.mktemp("held_out") / "signs"
     write_trajectories(folder, [sign(store, 24 + index) for index in range(8)], store=store, split="validation")
     return folder
-
-
-@pytest.fixture(scope="module")
-def prompts(store, tmp_path_factory):
-    """RL prompts about a small sign in a desert, with its box."""
-    folder = tmp_path_factory.mktemp("prompts") / "deserts"
-    write_prompts(folder, [_prompt(store, name, n) for n, name in enumerate(COLOURS)], store=store, split="validation")
-    return folder
-
-
-def _prompt(store, name, seed):
-    image = desert(seed)
-    ImageDraw.Draw(image).rectangle(TARGET, fill=COLOURS[name])
-    truth = Truth((TruthBox("sign", *TARGET),))
-    sample = Sample(name, "deserts", name, "", (store.add_pixels(image),), "Which colour?", (), name, truth, "colour")
-    return RLRow(sample, Grader("text"), "public", "unknown", None, None, None)
 
 
 @pytest.fixture(scope="module")

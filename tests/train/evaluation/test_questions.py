@@ -17,14 +17,9 @@ from train.evaluation.benchmarks import bundled, opened
 from train.evaluation.questions import of_benchmark, of_dataset, of_source
 from train.runs import TrainError
 
+pytestmark = pytest.mark.usefixtures("offline")
+
 TEXT, NUMBER = Value("string"), Value("int64")
-
-
-@pytest.fixture(autouse=True)
-def _offline(monkeypatch, tmp_path):
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    datasets.disable_progress_bars()
 
 
 def png(seed=0):

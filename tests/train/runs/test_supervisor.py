@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.waiting import wait_until
 
 STUBBORN = """
     import os, signal, subprocess, sys, time
@@ -43,10 +44,7 @@ def lifeline(parent: int, code: str, note: Path) -> list[str]:
 
 def written(note: Path) -> list[psutil.Process]:
     """The processes whose ids the program wrote down."""
-    deadline = time.monotonic() + 120
-    while not (note.exists() and note.read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: note.exists() and note.read_text())
     return [psutil.Process(int(pid)) for pid in note.read_text().split()]
 
 

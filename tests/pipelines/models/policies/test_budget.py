@@ -16,7 +16,6 @@ from pipelines.models.policies import (
     SpendLimit,
 )
 from pipelines.records import Usage
-from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import map_rows
 
 PRICES = {"usd_per_million_prompt_tokens": 1000.0, "usd_per_million_completion_tokens": 2000.0}
@@ -29,12 +28,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.seconds
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -30,17 +30,6 @@ with Ledger(sys.argv[1]) as ledger:
 wants = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 50))
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-
-
-@pytest.fixture
-def ledger(url):
-    with Ledger(url) as opened:
-        yield opened
-
-
 def leases(ledger):
     with ledger.engine.connect() as connection:
         return dict(connection.execute(sa.text("SELECT holder, leased FROM call_leases")).all())
@@ -91,8 +80,8 @@ def test_endpoints_are_shared_apart(ledger):
     assert SharedCalls(ledger, "there", 8).renew(0, 100) == 8
 
 
-def test_the_calls_of_a_killed_process_are_free_at_once(url, ledger):
-    here, command = SharedCalls(ledger, "here", 8), [sys.executable, "-c", HOLDER, url]
+def test_the_calls_of_a_killed_process_are_free_at_once(ledger_url, ledger):
+    here, command = SharedCalls(ledger, "here", 8), [sys.executable, "-c", HOLDER, ledger_url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "8\n"
@@ -133,8 +122,8 @@ def test_who_closes_gives_back_and_a_limiter_without_a_lease_admits_nothing(ledg
     asyncio.run(run())
 
 
-def test_three_processes_keep_to_the_total_together(url, tmp_path):
-    assert most_in_flight_of_three(url, tmp_path / "moments", total=5, n_calls=20) == 5
+def test_three_processes_keep_to_the_total_together(ledger_url, tmp_path):
+    assert most_in_flight_of_three(ledger_url, tmp_path / "moments", total=5, n_calls=20) == 5
 
 
 def test_a_policy_calls_no_more_than_is_leased(chat, open_policy, turn, ledger):

@@ -11,8 +11,8 @@ import pytest
 
 from pipelines.models.policies import BudgetPool, BudgetSpent, RecordedPolicy, SpendLimit, SpendTracker
 from pipelines.records import Usage
-from pipelines.storage.ledger import Ledger
 from pipelines.storage.stage import map_rows
+from tests.waiting import wait_until
 
 PRICES = {"usd_per_million_prompt_tokens": 1000.0, "usd_per_million_completion_tokens": 2000.0}
 """10 and 5 tokens, as the endpoint counts them: two cents a call."""
@@ -31,17 +31,6 @@ while not SpendTracker(ledger, "crop").others.usage.calls:
     time.sleep(0.05)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-
-
-@pytest.fixture
-def ledger(url):
-    with Ledger(url) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -108,8 +97,8 @@ def test_stages_side_by_side_stop_together(stage):
     assert 100 <= len(asked) <= 140  # each learns of the other's last calls a little later
 
 
-def test_what_a_killed_process_paid_is_spent(url, ledger):
-    killed = subprocess.run([sys.executable, "-c", SPENDS_AND_IS_KILLED, url], check=False)
+def test_what_a_killed_process_paid_is_spent(ledger_url, ledger):
+    killed = subprocess.run([sys.executable, "-c", SPENDS_AND_IS_KILLED, ledger_url], check=False)
     assert killed.returncode == -9
     pool = BudgetPool(SpendLimit(usd=1), tracker=SpendTracker(ledger, "crop"))
     assert pool.spent == Usage(1, 10, 5, 0.75)
@@ -141,10 +130,7 @@ def test_hours_of_earlier_runs_count_and_the_time_between_them_does_not(ledger):
 
 def test_a_report_is_on_record_soon_without_being_asked_for(ledger):
     BudgetPool(tracker=SpendTracker(ledger, "crop")).pay(Usage(1, 1, 1, 0.5))
-    deadline = time.monotonic() + 120
-    while SpendTracker(ledger, "crop").others.usage.cost_usd != 0.5:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: SpendTracker(ledger, "crop").others.usage.cost_usd == 0.5)
 
 
 def test_a_database_that_is_gone_is_told_by_the_next_report(ledger, monkeypatch):

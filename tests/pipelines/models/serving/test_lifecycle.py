@@ -30,6 +30,7 @@ from pipelines.models.serving import (
 )
 from pipelines.models.serving.processes import ProcessMark
 from tests.pipelines.models.serving.conftest import MODEL
+from tests.waiting import wait_until
 
 EngineOf = Callable[..., VllmEngine]
 
@@ -197,7 +198,4 @@ def test_a_starter_that_dies_before_it_wrote_the_record_leaves_no_process(tmp_pa
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     stat = Path(f"/proc/{int(done.stdout)}/stat")
-    deadline = time.monotonic() + 120
-    while stat.exists() and " Z " not in stat.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not stat.exists() or " Z " in stat.read_text())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,15 +10,10 @@ from PIL import Image
 
 from pipelines.demo.images.material import photograph_image
 from pipelines.selection.duplicates import PerceptualHash, exact_images, kept, near_images, perceptual_hash
+from tests.conftest import jpeg
 
 PHOTOGRAPHS = ("astronaut", "cat", "coffee", "pagoda", "motorcycle", "retina")
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=30)
-
-
-def jpeg(image: Image.Image, quality: int) -> Image.Image:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(io.BytesIO(buffer.getvalue()))
 
 
 def framed(image: Image.Image, colour: str) -> Image.Image:
