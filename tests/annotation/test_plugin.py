@@ -1,4 +1,4 @@
-"""The plug-in's pure parts; the rest is tested inside of Label Studio (tests/e2e/test_annotation.py)."""
+"""The plug-in's pure parts; the rest is tested inside of Label Studio (tests/e2e/annotation)."""
 
 from __future__ import annotations
 

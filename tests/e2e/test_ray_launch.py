@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +13,9 @@ import psutil
 import pytest
 
 from assets.launching import LauncherResource
-from tests.assets.launching.test_launching import failure, losses, materialized, run
+from tests.assets.launching.launches import failure, losses, materialized, run
 from tests.e2e.ray_cluster import ray_cluster
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,12 +25,6 @@ def cluster() -> Iterator[str]:
     """The address of a cluster's dashboard."""
     with ray_cluster(n_workers=1) as started:
         yield started.url
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:
-        yield made
 
 
 @pytest.fixture
@@ -60,11 +54,8 @@ def test_a_cancelled_run_stops_its_ray_job(
     settings = {**clean_environment, "DARKROOM_LAUNCH": "ray", "DARKROOM_LAUNCH_URL": cluster}
     with subprocess.Popen([sys.executable, "-m", "tests.e2e.hungry_run"], cwd=root, env=settings) as worker:
         alive = tmp_path / "home" / "checkpoints" / "hungry.job" / "1" / "alive"
-        deadline = time.monotonic() + 600
-        while not alive.exists():
-            assert time.monotonic() < deadline
-            assert worker.poll() is None
-            time.sleep(0.2)
+        wait_until(lambda: worker.poll() is not None or alive.exists())
+        assert worker.poll() is None
         programs = [one for one in psutil.process_iter() if is_hungry(one, tmp_path)]
         assert programs
         worker.send_signal(signal.SIGINT)

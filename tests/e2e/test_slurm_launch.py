@@ -15,22 +15,10 @@ import psutil
 import pytest
 
 from assets.launching import LauncherResource
-from tests.assets.launching.test_launching import failure, losses, materialized, run
-from tests.e2e.slurm_cluster import slurm_cluster, wait_until
+from tests.assets.launching.launches import failure, losses, materialized, run
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with slurm_cluster(tmp_path_factory.mktemp("slurm")) as configuration:
-        yield configuration
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:
-        yield made
 
 
 @pytest.fixture

@@ -8,7 +8,11 @@ import pytest
 from PIL import Image
 
 from sandbox import Group, Limits, SandboxPool, Session
+from sandbox._guest.boxes import Repairs
+from sandbox._guest.video import VideoReader
 from sandbox.doctor import can_run, diagnose
+from tests.sandbox.cells import PLAIN, Cell
+from tests.sandbox.clips import X264, encode
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +60,25 @@ def group(pool: SandboxPool, photo: Path) -> Iterator[Group]:
 def session(group: Group) -> Iterator[Session]:
     with group.session(seed=7) as session:
         yield session
+
+
+@pytest.fixture
+def cell() -> Iterator[Cell]:
+    """Undone after each test: Pillow is everybody's."""
+    repairs = Repairs(enabled=True)
+    repairs.install()
+    try:
+        yield Cell(repairs)
+    finally:
+        repairs.uninstall()
+        assert {name: getattr(Image.Image, name) for name in PLAIN} == PLAIN
+
+
+@pytest.fixture(scope="module")
+def mp4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return encode(tmp_path_factory.mktemp("mp4") / "a.mp4", **X264, g="12")
+
+
+@pytest.fixture
+def reader(mp4: Path) -> VideoReader:
+    return VideoReader(str(mp4))

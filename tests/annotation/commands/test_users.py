@@ -1,4 +1,4 @@
-"""`darkroom annotate users`: what it says; the server's part is in tests/e2e/test_annotation.py."""
+"""`darkroom annotate users`: what it says; the server's part is in tests/e2e/annotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sync decides to do; how it gets there is in test_handover.py and in tests/e2e/test_annotation.py."""
+"""What a sync decides to do; how it gets there is in test_handover.py and in tests/e2e/annotation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The annotation assets in Dagster, from a journal; the server's part is in tests/e2e/test_annotation.py."""
+"""The annotation assets in Dagster, from a journal; the server's part is in tests/e2e/annotation."""
 
 from __future__ import annotations
 

@@ -3,85 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from PIL import Image
 
 from pipelines.generation import engine
 from pipelines.generation.engine import STAGES, Family
-from pipelines.generation.recipes import Recipe, load_recipes
+from pipelines.generation.recipes import Recipe
 from pipelines.models.policies import (
     Completion,
     CompletionRequest,
-    OraclePolicy,
     PolicyError,
-    PolicyIdentity,
-    PolicyUnavailable,
-    oracle_policy,
     oracle_script,
 )
-from pipelines.records import Check, Reject, Trajectory
+from pipelines.records import Reject, Trajectory
 from pipelines.sources import SourceRow
-from pipelines.storage.stage import StageReport
-from pipelines.storage.storage_errors import StorageError
-from pipelines.storage.tables import TableKey, TableMissing, TableReplaced, TableStale
+from pipelines.storage.tables import TableKey
 from pipelines.storage.workspace import Workspace
-
-PARTITION = "small-0000"
-
-
-@pytest.fixture
-def recipe() -> Recipe:
-    return load_recipes()["crop"]
-
-
-@pytest.fixture
-def family(workspace: Workspace, recipe: Recipe, small_source) -> Family:
-    engine.intake(workspace, small_source, 0, PARTITION)
-    return Family(workspace, recipe, PARTITION)
-
-
-def oracle(recipe: Recipe) -> OraclePolicy:
-    return oracle_policy(recipe.family, revision=recipe.digest)
-
-
-def run_all(family: Family, policy: Callable[[], object] | None = None) -> dict[str, StageReport]:
-    make = policy or (lambda: oracle(family.recipe))
-    return {
-        "drafts": family.draft(make()),
-        "runs": family.run(make()),
-        "verdicts": family.check(),
-        "trajectories": family.keep(),
-        "rejects": family.collect_rejects(),
-    }
-
-
-class Scripted:
-    """A policy that writes what it is told to: a fake only where money would be spent."""
-
-    concurrency = 4
-
-    def __init__(self, write: Callable[[CompletionRequest], Completion]) -> None:
-        self.identity = PolicyIdentity("scripted", "scripted")
-        self._write = write
-        self.n_turns = 0
-
-    async def check(self) -> None:
-        pass
-
-    async def write(self, turn: CompletionRequest) -> Completion:
-        self.n_turns += 1
-        return self._write(turn)
-
-    async def close(self) -> None:
-        pass
+from tests.pipelines.generation.conftest import PARTITION
+from tests.pipelines.scripted import Scripted, oracle, run_all
 
 
 def table_bytes(home: Path) -> dict[str, bytes]:
@@ -138,9 +81,9 @@ def test_a_sample_that_its_source_keeps_for_other_families_is_not_paid_for(
     everywhere = Family(workspace, recipe, "all-0000")
     engine.intake(workspace, small_source, 0, "all-0000")
     engine.intake(workspace, source, 0, PARTITION)
-    policy = Scripted(lambda turn: Completion(oracle_script(recipe.family)(turn)))
+    policy = Scripted(oracle_script(recipe.family))
     report = Family(workspace, recipe, PARTITION).draft(policy)
-    assert report.n_out == policy.n_turns == everywhere.draft(oracle(recipe)).n_out - 1
+    assert report.n_out == len(policy.turns) == everywhere.draft(oracle(recipe)).n_out - 1
     rejects = workspace.tables.read_rejects(TableKey((recipe.family, "drafts"), PARTITION))
     assert {reject.evidence for reject in rejects if reject.source_row == "row/2"} == {"its source keeps it for direct"}
 
@@ -174,73 +117,9 @@ def test_another_workspace_gives_the_same_bytes(family: Family, recipe: Recipe, 
         assert table_bytes(other.home) == table_bytes(family.workspace.home)
 
 
-def test_a_stage_without_its_input_names_the_command_that_makes_it(workspace: Workspace, recipe: Recipe) -> None:
-    with pytest.raises(TableMissing, match="Run: darkroom materialize nowhere"):
-        Family(workspace, recipe, "nowhere-0000").draft(oracle(recipe))
-
-
-def test_a_policy_that_writes_nonsense_gives_only_typed_rejects_that_keep_its_words(family: Family) -> None:
-    reports = run_all(family, lambda: Scripted(lambda turn: Completion("blub <co")))
-    assert reports["trajectories"].n_out == 0
-    rejects = family.workspace.tables.read(family.key("rejects"), Reject)
-    malformed = [reject for reject in rejects if reject.reason == "malformed_turn"]
-    assert len(malformed) == 4
-    assert all("blub" in reject.row for reject in malformed)
-
-
-def test_a_turn_that_the_token_limit_cut_is_rejected_as_truncated(family: Family) -> None:
-    reports = run_all(family, lambda: Scripted(lambda turn: Completion("<think>I", finished=False)))
-    assert reports["drafts"].reasons == {"not_applicable": 1, "truncated_turn": 4}
-
-
-def test_what_a_rejected_row_cost_is_part_of_the_stages_cost(family: Family) -> None:
-    from pipelines.records import Usage
-
-    paid = Completion("no code at all", usage=Usage(calls=1, prompt_tokens=10, completion_tokens=2, cost_usd=0.5))
-    reports = run_all(family, lambda: Scripted(lambda turn: paid))
-    assert reports["drafts"].usage == Usage(calls=4, prompt_tokens=40, completion_tokens=8, cost_usd=2.0)
-
-
-def test_a_row_whose_endpoint_gave_up_is_quarantined_and_tried_again_by_the_next_run(family: Family) -> None:
-    def give_up(turn: CompletionRequest) -> Completion:
-        raise PolicyError("HTTP 503")
-
-    first = family.draft(Scripted(give_up))
-    assert first.n_quarantined == 4
-    again = Scripted(lambda turn: Completion(oracle(family.recipe)._script(turn)))
-    second = family.draft(again)
-    assert (second.reused, second.n_out, again.n_turns) == (False, 4, 4)
-
-
-def test_turns_that_were_paid_for_are_not_paid_for_again_when_one_row_failed(family: Family) -> None:
-    script = oracle_script(family.recipe.family)
-
-    def fail_once(turn: CompletionRequest) -> Completion:
-        if turn.task.sample.source_row == "row/2":
-            raise PolicyError("HTTP 503")
-        return Completion(script(turn))
-
-    family.draft(Scripted(fail_once))
-    again = Scripted(lambda turn: Completion(script(turn)))
-    family.draft(again)
-    assert again.n_turns == 1
-
-
-def test_an_unreachable_policy_is_said_before_any_row_is_touched(family: Family) -> None:
-    class Absent(Scripted):
-        async def check(self) -> None:
-            raise PolicyUnavailable("set DARKROOM_POLICY_URL")
-
-    policy = Absent(lambda turn: Completion(""))
-    with pytest.raises(PolicyUnavailable, match="DARKROOM_POLICY_URL"):
-        family.draft(policy)
-    assert policy.n_turns == 0
-    assert not family.workspace.tables.exists(family.key("drafts"))
-
-
 def test_a_policy_that_never_answers_is_stopped_after_the_recipes_rounds(family: Family) -> None:
     looping = Completion("<think>again\n<code>\n```python\nprint(1)\n```\n</code>")
-    reports = run_all(family, lambda: Scripted(lambda turn: looping))
+    reports = run_all(family, Scripted(lambda turn: looping))
     assert reports["runs"].reasons == {"too_many_rounds": 4}
     reject = family.workspace.tables.read_rejects(family.key("runs"))[0]
     assert reject.row.count("again") == family.recipe.max_rounds
@@ -253,7 +132,7 @@ def test_state_lives_across_the_rounds_of_one_rollout(family: Family) -> None:
             return Completion(f"so</think>\n<answer>{turn.rounds[1].observation.text.strip()}</answer>")
         return Completion(f"<think>go\n<code>\n```python\n{code}\n```\n</code>")
 
-    run_all(family, lambda: Scripted(counts))
+    run_all(family, Scripted(counts))
     runs = family.workspace.tables.read(family.key("runs"), Trajectory)
     assert {made.answer for made in runs} == {"42"}
 
@@ -280,40 +159,9 @@ def test_a_killed_rollout_replays_its_first_program_and_executes_only_the_second
     assert report.performed == 4 * (2 + 1)
 
 
-def test_a_failed_check_is_a_reject_that_names_the_check_and_keeps_the_whole_row(family: Family) -> None:
-    def wrong(turn: CompletionRequest) -> Completion:
-        if turn.rounds:
-            return Completion("so</think>\n<answer>something else</answer>")
-        return Completion(oracle_script(family.recipe.family)(turn))
-
-    reports = run_all(family, lambda: Scripted(wrong))
-    assert reports["trajectories"].reasons == {"check_failed: answer_matches": 4}
-    reject = family.workspace.tables.read_rejects(family.key("trajectories"))[0]
-    assert "something else" in reject.row
-    assert "expected 'S0X'" in reject.evidence
-
-
-def test_an_error_of_a_check_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
-    def broken(case) -> Check:
-        raise ZeroDivisionError("a bug in a check")
-
-    faulty = dataclasses.replace(family, recipe=replace(family.recipe, checks=(broken,)))
-    reports = run_all(faulty)
-    assert reports["verdicts"].n_quarantined == 4
-    assert "a bug in a check" in faulty.workspace.tables.read_rejects(faulty.key("verdicts"))[0].evidence
-
-
-def test_an_error_of_a_recipe_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
-    def broken(sample, store):
-        raise KeyError("a bug in a recipe")
-
-    faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=broken))
-    assert run_all(faulty)["drafts"].n_quarantined == 5
-
-
 def test_editing_the_prompt_pays_for_its_rows_and_keeps_the_old_ones_in_the_ledger(family: Family) -> None:
     def make() -> Scripted:
-        return Scripted(lambda turn: Completion(oracle_script(family.recipe.family)(turn)))
+        return Scripted(oracle_script(family.recipe.family))
 
     family.draft(make())
     edited = replace(family.recipe.prompt, user=family.recipe.prompt.user + "\nBe brief.", digest="edited")
@@ -322,51 +170,7 @@ def test_editing_the_prompt_pays_for_its_rows_and_keeps_the_old_ones_in_the_ledg
     changed.draft(second)
     third = make()
     family.draft(third)
-    assert (second.n_turns, third.n_turns) == (4, 0)
-
-
-def test_an_error_of_the_oracles_script_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
-    def broken(turn: CompletionRequest) -> str:
-        if turn.task.sample.source_row == "row/2":
-            raise KeyError("a bug in a script")
-        return oracle_script(family.recipe.family)(turn)
-
-    report = family.draft(OraclePolicy(broken, revision="broken"))
-    assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
-
-
-def test_an_error_in_the_second_turn_quarantines_the_row_and_the_run_goes_on(family: Family) -> None:
-    def broken(turn: CompletionRequest) -> str:
-        if turn.rounds and turn.task.sample.source_row == "row/2":
-            raise KeyError("a bug in a script")
-        return oracle_script(family.recipe.family)(turn)
-
-    family.draft(OraclePolicy(broken, revision="broken"))
-    report = family.run(OraclePolicy(broken, revision="broken"))
-    assert (report.n_out, report.reasons) == (3, {"stage_failed": 1})
-
-
-def test_a_broken_disk_is_no_rows_error_and_stops_the_stage(family: Family) -> None:
-    def full(turn: CompletionRequest) -> str:
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(StorageError, match=r"No space left on device\. To do: free or enlarge the disk"):
-        family.draft(OraclePolicy(full, revision="full"))
-    assert not family.workspace.tables.exists(family.key("drafts"))
-
-
-def test_another_policy_than_the_one_that_drafted_is_refused(family: Family) -> None:
-    family.draft(oracle(family.recipe))
-    with pytest.raises(TableStale, match="materialise the drafts again"):
-        family.run(Scripted(lambda turn: Completion("")))
-
-
-def test_a_stage_made_from_samples_that_are_gone_says_what_to_run(family: Family, small_source) -> None:
-    family.draft(oracle(family.recipe))
-    fewer = dataclasses.replace(small_source, n_rows=3, fingerprint="fewer")
-    engine.intake(family.workspace, fewer, 0, PARTITION)
-    with pytest.raises(TableStale, match=r"run: darkroom materialize small --family crop$"):
-        family.run(oracle(family.recipe))
+    assert (len(second.turns), len(third.turns)) == (4, 0)
 
 
 def test_what_a_turn_cost_is_counted_by_the_stage_that_paid_for_it(family: Family) -> None:
@@ -375,7 +179,7 @@ def test_what_a_turn_cost_is_counted_by_the_stage_that_paid_for_it(family: Famil
     def paid(turn: CompletionRequest) -> Completion:
         return Completion(oracle_script(family.recipe.family)(turn), usage=Usage(calls=1, cost_usd=1.0))
 
-    reports = run_all(family, lambda: Scripted(paid))
+    reports = run_all(family, Scripted(paid))
     costs = {stage: report.usage.cost_usd for stage, report in reports.items()}
     assert costs == {"drafts": 4.0, "runs": 4.0, "verdicts": 0.0, "trajectories": 0.0, "rejects": 0.0}
     assert family.workspace.ledger.totals()["policy"].cost_usd == 8.0
@@ -410,31 +214,20 @@ def test_a_target_without_a_name_reads_as_a_sentence(workspace: Workspace, recip
     assert "  " not in made.rounds[0].thought
 
 
-def test_an_image_that_a_recipe_cannot_read_is_that_rows_error_alone(family: Family) -> None:
-    def unreadable(sample, store):
-        if sample.source_row == "row/2":
-            Image.open(io.BytesIO(b"no image"))
-        return family.recipe.prepare(sample, store)
-
-    faulty = dataclasses.replace(family, recipe=replace(family.recipe, prepare=unreadable))
-    report = faulty.draft(oracle(faulty.recipe))
-    assert (report.n_out, report.reasons["stage_failed"]) == (3, 1)
-
-
 def test_with_a_limit_no_more_samples_are_drawn_and_paid_for(family: Family) -> None:
     script = oracle_script(family.recipe.family)
-    policy = Scripted(lambda turn: Completion(script(turn)))
+    policy = Scripted(script)
     report = family.draft(policy, n_most=2)
-    assert (report.n_out, policy.n_turns) == (2, 2)
+    assert (report.n_out, len(policy.turns)) == (2, 2)
     assert report.reasons["not_drawn"] + report.reasons.get("not_applicable", 0) == report.n_in - 2
 
 
 def test_a_larger_limit_pays_for_the_difference_alone(family: Family) -> None:
     script = oracle_script(family.recipe.family)
-    family.draft(Scripted(lambda turn: Completion(script(turn))), n_most=2)
-    more = Scripted(lambda turn: Completion(script(turn)))
+    family.draft(Scripted(script), n_most=2)
+    more = Scripted(script)
     assert family.draft(more, n_most=3).n_out == 3
-    assert more.n_turns == 1
+    assert len(more.turns) == 1
 
 
 def test_a_limit_counts_drafts_and_not_samples_that_came_to_nothing(family: Family) -> None:
@@ -449,22 +242,3 @@ def test_a_limit_counts_drafts_and_not_samples_that_came_to_nothing(family: Fami
 
 def test_more_than_there_are_is_all_there_are(family: Family) -> None:
     assert family.draft(oracle(family.recipe), n_most=100).n_out == 4
-
-
-def test_a_stage_whose_input_another_run_replaces_meanwhile_writes_nothing(
-    family: Family, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_all(family)
-    tables, key = family.workspace.tables, family.key("verdicts")
-    rows, keep = tables.read(key, Trajectory), engine.Trajectories.measure
-
-    async def measure(stage: engine.Trajectories, *row: Any) -> Any:
-        tables.write(key, Trajectory, rows[:-1], [], inputs="another run's", facts=tables.facts(key))
-        return await keep(stage, *row)
-
-    kept = tables.path(family.key("trajectories")).read_bytes()
-    tables.write(key, Trajectory, rows[::-1], [], inputs="", facts=tables.facts(key))
-    monkeypatch.setattr(engine.Trajectories, "measure", measure)
-    with pytest.raises(TableReplaced, match="DARKROOM_HOME each"):
-        family.keep()
-    assert tables.path(family.key("trajectories")).read_bytes() == kept
