@@ -24,7 +24,6 @@ import jinja2
 import yaml
 from markdown_it import MarkdownIt
 
-from annotation._plugin.darkroom_studio.content import to_corners
 from pipelines.records.geometry import Box
 from pipelines.records.reject_reasons import Reason, RowError
 
@@ -114,13 +113,8 @@ def signer_of(raw: Mapping[str, Any]) -> int:
     return signed
 
 
-def to_pixels(value: Mapping[str, Any], original_width: int, original_height: int) -> Box:
-    """The smallest box of whole pixels that covers the rectangle, clipped to the image; see ``to_corners``."""
-    return Box(*to_corners(value, original_width, original_height))
-
-
 def to_percent(box: tuple[int, int, int, int], original_width: int, original_height: int) -> dict[str, float]:
-    """The inverse of ``to_pixels``. Raises ``ValueError`` for a box that does not fit the image."""
+    """The inverse of ``to_corners``. Raises ``ValueError`` for a box that does not fit the image."""
     pixels = Box(*box)
     if not pixels.fits(original_width, original_height):
         raise ValueError(f"{tuple(box)} is no box inside {original_width}x{original_height} pixels")

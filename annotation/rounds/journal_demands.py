@@ -61,10 +61,6 @@ class DemandJournal(JournalFile):
         rows = [(value.digest, value.to_json()) for value in terms]
         self._db.executemany("insert or ignore into terms values (?, ?)", rows)
 
-    def demanded(self, keys: Sequence[str]) -> set[str]:
-        """The keys that are demands of this campaign."""
-        return {row[0] for row in self._by_key("select key from demands", keys)}
-
     def excluded(self, keys: Sequence[str]) -> dict[str, int]:
         """How many people each key that is a demand of this campaign excludes."""
         return dict(self._by_key("select key, overlap - n_wanted from demands", keys))

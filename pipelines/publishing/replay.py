@@ -80,7 +80,7 @@ def replay(folders: Sequence[Place], *, limit: int | None = None, progress: Prog
     ``sandbox.SandboxUnavailable`` when none can be had on this machine.
     """
     n_rows, replayed = count_rows(folders, limit=limit), list[RowReplay]()
-    rows, perform = read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox())
+    rows, perform = read_rows(folders, limit=limit), partial(replay_row, execute=in_sandbox)
     for row_replay in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):
         replayed.append(row_replay)
         if progress is not None:
@@ -119,15 +119,11 @@ class SetupFailed(Exception):
     """The protocol's setup did not run, or the protocol is unknown."""
 
 
-def in_sandbox(limits: sandbox.Limits | None = None) -> Execute:
-    """Runs rows in this process's pool, each in a session of its own; the pool starts with the first code."""
-    return partial(_executed, limits=limits or sandbox.Limits())
-
-
-def _executed(row: Mapping[str, Any], *, limits: sandbox.Limits) -> Iterator[sandbox.Observation]:
+def in_sandbox(row: Mapping[str, Any]) -> Iterator[sandbox.Observation]:
+    """Runs a row in this process's pool, in a session of its own; the pool starts with the first code."""
     if not row["rounds"]:
         return
-    pool = process_pool(limits)
+    pool = process_pool(sandbox.Limits())
     images = [image["bytes"] for image in row["images"][: row["n_question_images"]]]
     videos = [video["bytes"] for video in row.get("videos") or ()]
     with (

@@ -64,25 +64,17 @@ class SequentialTest:
 
     def acceptance(self, rate: float) -> float:
         """The exact probability that ``rate`` is taken for low."""
-        return self._outcome(rate)[0]
-
-    def mean_trials(self, rate: float) -> float:
-        """The exact mean number of trials at ``rate``."""
-        return self._outcome(rate)[1]
-
-    @cached_property
-    def error_rates(self) -> tuple[float, float]:
-        """Exact, at the two rates, where they are largest: ``low`` taken for high, ``high`` taken for low."""
-        return 1 - self.acceptance(self.low), self.acceptance(self.high)
-
-    def _outcome(self, rate: float) -> tuple[float, float]:
-        undecided, accepted, trials = {0: 1.0}, 0.0, 0.0
+        undecided, accepted = {0: 1.0}, 0.0
         for n in range(1, self.most + 1):
-            trials += sum(undecided.values())
             reached: dict[int, float] = {}
             for n_right, probability in undecided.items():
                 reached[n_right] = reached.get(n_right, 0.0) + probability * (1 - rate)
                 reached[n_right + 1] = reached.get(n_right + 1, 0.0) + probability * rate
             accepted += sum(share for n_right, share in reached.items() if self.decide(n_right, n) is False)
             undecided = {n_right: share for n_right, share in reached.items() if self.decide(n_right, n) is None}
-        return accepted, trials
+        return accepted
+
+    @cached_property
+    def error_rates(self) -> tuple[float, float]:
+        """Exact, at the two rates, where they are largest: ``low`` taken for high, ``high`` taken for low."""
+        return 1 - self.acceptance(self.low), self.acceptance(self.high)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from annotation._plugin.darkroom_studio.content import to_corners
 from annotation.label_studio.client import LabelStudioClient
-from annotation.label_studio.forms import to_pixels
 from annotation.label_studio.server import connect, find_task_url, server_of, wait_until_ready
 from annotation.rounds.campaign import Campaign
 from annotation.rounds.image_pool import materialize_pool
@@ -254,7 +254,7 @@ def check_saved(page: Labelling, campaign: Campaigning, target: Box, item: PoolI
     saved = next(json.loads(one.body) for one in page.visitor.answers("/annotations?") if one.status == 201)
     box = next(one for one in saved["result"] if one["type"] == "rectanglelabels")
     assert (box["original_width"], box["original_height"]) == (item.image.width, item.image.height)
-    drawn = to_pixels(box["value"], item.image.width, item.image.height)
+    drawn = to_corners(box["value"], item.image.width, item.image.height)
     step = item.image.width / page.frame()[2] + 1  # a pixel of the window, and one for rounding
     assert max(abs(a - b) for a, b in zip(drawn, target, strict=True)) <= step, (drawn, target)
     assert saved["lead_time"] > 0

@@ -16,7 +16,6 @@ from pipelines.records.samples import FAMILIES
 from pipelines.selection.stratified import mixture
 from pipelines.sources import SourceRow
 
-MOST_FAMILIES = 3
 _SHARES = data_beside(__file__)
 
 

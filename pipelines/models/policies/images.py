@@ -60,7 +60,6 @@ class ImageEncoder:
         self._n_bytes = 0
         self._encoding: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._threads = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "images")
-        self.n_encoded = 0
 
     def size(self, image: ImageRef) -> tuple[int, int]:
         """Width and height of what is sent for ``image``."""
@@ -82,7 +81,6 @@ class ImageEncoder:
         self._urls.clear()
 
     def _cache(self, sha256: str, url: bytes) -> None:
-        self.n_encoded += 1
         self._urls[sha256] = url
         self._n_bytes += len(url)
         while self._n_bytes > self._max_bytes:

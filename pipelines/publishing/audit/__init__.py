@@ -81,7 +81,7 @@ def _splits_of(folder: Place) -> Iterator[_Split]:
 def executing(executor: Executor) -> Iterator[Execute]:
     """What runs rows' code in that place, as long as the context lasts."""
     if executor == "sandbox":
-        yield in_sandbox()
+        yield in_sandbox
     else:
         with PlainPython() as python:
             yield python.execute
@@ -103,7 +103,7 @@ def audit(
     """
     splits = [split for folder in folders for split in _splits_of(folder)]
     n_all = sum(n if limit is None else min(n, limit) for n in (n_rows_of(split.files) for split in splits))
-    report, run = AuditReport(), execute or in_sandbox()
+    report, run = AuditReport(), execute or in_sandbox
     with KnownTruth(workspace) if workspace else nullcontext() as truth:
         for folder in folders:
             mine = [split for split in splits if split.folder == folder]
@@ -131,7 +131,7 @@ def audit_conversations(
     progress: Progress | None = None,
 ) -> AuditReport:
     """Audits another trainer's export, or a released trajectory file (``find_conversations``)."""
-    report, run = AuditReport(), execute or in_sandbox()
+    report, run = AuditReport(), execute or in_sandbox
     rows = islice(conversations.rows, limit)
     perform = partial(_audited_conversation, conversations=conversations, execute=run)
     for result in map_in_threads(rows, perform, n_threads=os.cpu_count() or 1):

@@ -45,8 +45,8 @@ class PlainPython:
     ...     observations = list(python.execute(row))
     """
 
-    def __init__(self, limits: sandbox.Limits | None = None) -> None:
-        self._limits = limits or sandbox.Limits()
+    def __init__(self) -> None:
+        self._limits = sandbox.Limits()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -74,7 +74,7 @@ class StepReward:
         hint = {} if row["angle"] is None else {"angle": row["angle"]}
         unset = {"final_thought": "", "answer": "", "loss_policy": "all_rounds", "checks": []}
         return cls(
-            row, Case(sample, trajectory_of({**row, **unset}), hint, RowImages(files, None)), execute or in_sandbox()
+            row, Case(sample, trajectory_of({**row, **unset}), hint, RowImages(files, None)), execute or in_sandbox
         )
 
     def __call__(self, text: str) -> Check:

@@ -35,10 +35,6 @@ View = Literal["blind", "without_tools"]
 VIEWS: tuple[View, ...] = ("blind", "without_tools")
 NEEDS_IMAGE, NEEDS_TOOLS = "needs_image", "needs_tools"
 VERSIONS = {NEEDS_IMAGE: 2, NEEDS_TOOLS: 1}
-DESCRIPTIONS = {
-    NEEDS_IMAGE: "The question is not answered with a blank image; the score is the share of answers that were right.",
-    NEEDS_TOOLS: "The question is not answered without tools; the score is the share of answers that were right.",
-}
 
 _PROMPT = bundled_prompt("necessity")
 _GREY = 127

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from annotation._plugin.darkroom_studio.content import share_of
-from annotation.label_studio.forms import largest_square, to_percent, to_pixels
+from annotation._plugin.darkroom_studio.content import share_of, to_corners
+from annotation.label_studio.forms import largest_square, to_percent
 from pipelines.records.geometry import Box
 from pipelines.storage.images import ImageStore
 
@@ -41,9 +41,9 @@ def test_ten_thousand_boxes_come_back_from_percent() -> None:
 
 def comes_back(box: Box, width: int, height: int) -> bool:
     value = to_percent(box, width, height)
-    again = to_percent(to_pixels(value, width, height), width, height)
+    again = to_percent(to_corners(value, width, height), width, height)
     is_same = all(math.isclose(again[name], value[name], abs_tol=1e-9) for name in value)
-    return to_pixels(value, width, height) == box and is_same
+    return to_corners(value, width, height) == box and is_same
 
 
 @given(st.floats(-50, 150), st.floats(-50, 150), st.floats(0.01, 150), st.floats(0.01, 150), sides, sides)
@@ -52,7 +52,7 @@ def test_a_box_is_clipped_to_the_image_or_refused(
 ) -> None:
     value = {"x": x, "y": y, "width": wide, "height": high, "rotation": 0}
     try:
-        box = to_pixels(value, width, height)
+        box = Box(*to_corners(value, width, height))
     except ValueError:
         outside = x + wide <= 0.01 or y + high <= 0.01 or x >= 99.9 or y >= 99.9
         assert (
@@ -68,13 +68,13 @@ def test_a_box_is_clipped_to_the_image_or_refused(
 
 def test_what_a_browser_snapped_to_pixels_is_exact() -> None:
     value = {"x": 59.8828125, "y": 68.81944444444444, "width": 7.7734375, "height": 7.569444444444443, "rotation": 0}
-    assert to_pixels(value, 2560, 1440) == (1533, 991, 1732, 1100)
+    assert to_corners(value, 2560, 1440) == (1533, 991, 1732, 1100)
 
 
 @pytest.mark.parametrize("rotation", [90, -15, 0.5, 359])
 def test_a_rotated_rectangle_is_refused(rotation: float) -> None:
     with pytest.raises(ValueError, match="rotated"):
-        to_pixels({"x": 10, "y": 10, "width": 10, "height": 10, "rotation": rotation}, 100, 100)
+        to_corners({"x": 10, "y": 10, "width": 10, "height": 10, "rotation": rotation}, 100, 100)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_a_rotated_rectangle_is_refused(rotation: float) -> None:
 def test_what_is_no_rectangle_in_the_image_is_refused(changed: dict[str, object]) -> None:
     value = {"x": 10, "y": 10, "width": 10, "height": 10, "rotation": 0} | changed
     with pytest.raises(ValueError, match=r"."):
-        to_pixels(value, 100, 100)
+        to_corners(value, 100, 100)
 
 
 def test_an_image_without_a_size_is_refused() -> None:
     with pytest.raises(ValueError, match="expected a positive image size"):
-        to_pixels({"x": 1, "y": 1, "width": 1, "height": 1}, 0, 100)
+        to_corners({"x": 1, "y": 1, "width": 1, "height": 1}, 0, 100)
 
 
 @pytest.mark.parametrize("box", [(0, 0, 0, 5), (-1, 0, 5, 5), (0, 0, 101, 5), (5, 5, 2, 2)])
@@ -122,7 +122,7 @@ def test_boxes_are_on_the_upright_image_whatever_exif_said(orientation: int, tmp
     store = ImageStore(str(tmp_path))
     ref = store.ingest(buffer.getvalue())
     assert (ref.width, ref.height) == (80, 60)
-    box = to_pixels({"x": 10, "y": 10, "width": 20, "height": 20, "rotation": 0}, ref.width, ref.height)
+    box = to_corners({"x": 10, "y": 10, "width": 20, "height": 20, "rotation": 0}, ref.width, ref.height)
     assert store.open(ref).convert("RGB").crop(box).getcolors() == [(16 * 12, (255, 0, 0))]
 
 
