@@ -4,9 +4,8 @@ import typer
 from dotenv import load_dotenv
 
 from annotation.cli import app as annotation_app
-from assets.commands.annotation import finish
 from assets.commands.audit import audit
-from assets.commands.build import demo, home, materialize_command, pivots, rl_command, ui
+from assets.commands.build import demo, finish, home, materialize_command, pivots, rl_command, ui
 from assets.commands.new import new
 from assets.commands.planning import app as planning_app
 from assets.commands.policies import calibrate, pre_annotate

@@ -1,4 +1,4 @@
-"""``darkroom demo``, ``materialize``, ``rl``, ``pivots`` build datasets; ``ui`` and ``home`` are for Dagster."""
+"""``darkroom demo``, ``materialize``, ``rl``, ``annotate finish``, ``pivots`` build; ``ui``, ``home``: Dagster."""
 
 import os
 import sys
@@ -93,6 +93,19 @@ def rl_command(
     from assets.runs.build import build_rl
 
     build_rl(CONSOLE, source, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"), place=on)
+
+
+def finish(rows: RlRows = None, quota: RlQuota = None) -> None:
+    """Build the RL dataset from the accepted records, as of the last sync.
+
+    The journal becomes the tables annotations, cross_checks and accepted_annotations; accepted records with an answer
+    that a grader can tell from wrong ones, in no benchmark and without near-duplicates, become RL rows beside those of
+    other sources. Run it at any time, also while a campaign goes on: finished work is skipped, an interrupted run
+    resumes. In the UI it is the job `finished_annotations`.
+    """
+    from assets.runs.build import build_annotated
+
+    build_annotated(CONSOLE, n_rows=rows, source_quotas=quotas_of(quota or [], "SOURCE"))
 
 
 def pivots() -> None:

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal.tables import folding
+from assets.terminal import folding
 from pipelines.publishing.audit import AuditReport, Executor
 
 _N_LISTED = 50

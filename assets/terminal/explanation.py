@@ -11,7 +11,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal.tables import folding
+from assets.terminal import folding
 from pipelines.publishing.explain import RL, Explanation, FamilyHistory, Passage, RowAmbiguous
 from pipelines.publishing.row_acts import RowAct
 

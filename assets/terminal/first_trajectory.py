@@ -6,7 +6,7 @@ import dagster as dg
 from rich.console import Console
 from rich.text import Text
 
-from assets.terminal.paths import relative
+from assets.terminal import relative
 from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample, Trajectory
 from pipelines.storage.tables import TableKey

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal.tables import folding
+from assets.terminal import folding
 from pipelines.generation.judge_calibration import Calibrated, JudgedLabel
 from pipelines.publishing.replay import Replay
 from pipelines.records import Reject

@@ -15,8 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from assets.terminal.paths import relative
-from assets.terminal.tables import folding
+from assets.terminal import folding, relative
 from pipelines.generation.engine import STAGES
 from pipelines.generation.funnel import Funnel, funnel_of
 from pipelines.generation.recipes import Recipe

@@ -2,7 +2,7 @@
 
 Where weights are sharded (FSDP, DeepSpeed ZeRO-3), every layer's forward pass is a collective operation: all processes
 must make the same passes in the same order, in training and while they generate. Two things differ between processes
-otherwise: how many tokens and turns are generated (``train.rl.rollouts.lockstep``), and whether a batch has images,
+otherwise: how many tokens and turns are generated (``Lockstep``), and whether a batch has images,
 without which the vision tower does not run (``always_sees``).
 
 FSDP needs GPUs: on a CPU (``use_cpu: true``) accelerate 1.15 ignores an FSDP configuration and trains with DDP.
@@ -102,6 +102,31 @@ def always_sees(model: Any) -> None:
     core.register_forward_hook(mark(False))
     core.register_forward_pre_hook(before, with_kwargs=True)
     core.language_model.register_forward_pre_hook(within, with_kwargs=True)
+
+
+class Lockstep:
+    """Lets processes that share sharded weights take their turns together, each a collective operation.
+
+    The rollouts of one process may need more turns than those of another. Before each turn all processes say whether
+    they have one to write; one without writes an ``empty_turn`` of a single token, which is not read, until none has
+    any. Without this the processes would wait for one another for ever.
+    """
+
+    def __init__(self, accelerator: Any, empty_turn: Callable[[], None]) -> None:
+        self._accelerator, self._empty_turn = accelerator, empty_turn
+
+    def begin_turn(self) -> None:
+        """Called before this process writes a turn."""
+        self._anyone_writes(True)
+
+    def finish(self) -> None:
+        """Called when this process has no more turns to write; returns when no process has any."""
+        while self._anyone_writes(False):
+            self._empty_turn()
+
+    def _anyone_writes(self, writes: bool) -> bool:
+        count = torch.tensor(float(writes), device=self._accelerator.device)
+        return bool(self._accelerator.reduce(count, reduction="sum").item())
 
 
 def _nothing(core: Any) -> torch.Tensor:

@@ -18,14 +18,13 @@ from pipelines.models.tasks import Task
 from pipelines.records import Sample
 from pipelines.records.digest import seed_from
 from pipelines.verification.repetition import Repetition
-from train.models.sharding import always_sees, is_sharded
+from train.models.sharding import Lockstep, always_sees, is_sharded
 from train.rl.methods import Method
 from train.rl.methods.base import RolloutOutcome
 from train.rl.rollouts.active_rollout import ActiveRollout, EngineClock, ModelInTraining, TurnWriter
 from train.rl.rollouts.batched_turns import BatchedTurns
 from train.rl.rollouts.environment import MixedGRPOTrainer, SandboxEnvironment
 from train.rl.rollouts.images import processed_once
-from train.rl.rollouts.lockstep import Lockstep
 from train.rl.rollouts.sampling import Ending, TurnWatcher, greedily, repetition_rule, watched
 from train.rl.rollouts.server_turns import ServerTurns
 from train.rl.rollouts.transcript import GeneratedTurn, Transcript
