@@ -27,7 +27,7 @@ from pipelines.publishing.turn_dataset import Keeps, TurnDataset
 from pipelines.records import Reject, Trajectory
 from pipelines.sources import SourceError
 from pipelines.sources.catalog import Catalog
-from pipelines.storage.settings import EnvironmentSettings, SettingsError, setting
+from pipelines.storage.settings import EnvironmentSettings, setting
 from pipelines.storage.workspace import Workspace
 
 GROUP = "flywheel"
@@ -49,10 +49,7 @@ class FlywheelResource(EnvironmentSettings, dg.ConfigurableResource):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """The settings of ``DARKROOM_FLYWHEEL_…``. Raises ``PolicyUnavailable``, naming the variable that is wrong."""
-        try:
-            return cls.read(environment, PREFIX)
-        except SettingsError as error:
-            raise PolicyUnavailable(str(error)) from error
+        return cls.read(environment, PREFIX, error=PolicyUnavailable)
 
     @property
     def recipe(self) -> Recipe:

@@ -13,7 +13,7 @@ from typing import Literal, Self
 import dagster as dg
 
 from assets.launching.jobs import LaunchError
-from pipelines.storage.settings import EnvironmentSettings, SettingsError, setting
+from pipelines.storage.settings import EnvironmentSettings, setting
 
 Value = str | int | float | bool | Path | Sequence[str] | None
 Kind = Literal["local", "ray", "slurm", "kubernetes"]
@@ -58,10 +58,7 @@ class LauncherResource(EnvironmentSettings, dg.ConfigurableResource):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """The settings of ``DARKROOM_LAUNCH…``. Raises ``LaunchError``, naming the variable that is wrong."""
-        try:
-            return cls.read(environment, PREFIX)
-        except SettingsError as error:
-            raise LaunchError(str(error)) from error
+        return cls.read(environment, PREFIX, error=LaunchError)
 
 
 @dataclass(frozen=True, slots=True)

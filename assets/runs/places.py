@@ -20,7 +20,7 @@ from dagster._core.launcher.base import RunLauncher
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 
 from assets.runs.worker import LocalRunLauncher
-from pipelines.storage.settings import EnvironmentSettings, SettingsError, setting
+from pipelines.storage.settings import EnvironmentSettings, setting
 from sandbox.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ class RunSettings(EnvironmentSettings):
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Raises ``PlaceError``, naming the variable that is wrong."""
-        try:
-            return cls.read(environment, PREFIX)
-        except SettingsError as error:
-            raise PlaceError(str(error)) from error
+        return cls.read(environment, PREFIX, error=PlaceError)
 
 
 def kind_of(place: str) -> Kind:

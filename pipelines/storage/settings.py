@@ -41,20 +41,27 @@ class EnvironmentSettings(BaseModel):
         return {name: f"{prefix}{suffix}" for name, suffix in suffixes.items() if suffix is not None}
 
     @classmethod
-    def read(cls, environment: Mapping[str, str], prefix: str, *fallbacks: str, **defaults: Any) -> Self:
+    def read(
+        cls,
+        environment: Mapping[str, str],
+        prefix: str,
+        *fallbacks: str,
+        error: type[Exception] = SettingsError,
+        **defaults: Any,
+    ) -> Self:
         """The settings of ``prefix``; what it leaves unset comes from the ``fallbacks`` in order, then ``defaults``.
 
-        Raises ``SettingsError`` for the first value that does not fit its field.
+        Raises ``error`` for the first value that does not fit its field.
         """
         variables: dict[str, str] = {}
         for each in reversed((prefix, *fallbacks)):
             variables |= {field: name for field, name in cls.variables(each).items() if environment.get(name)}
         try:
             return cls(**{**defaults, **{field: environment[name] for field, name in variables.items()}})
-        except ValidationError as error:
-            first = error.errors()[0]
+        except ValidationError as invalid:
+            first = invalid.errors()[0]
             name = variables.get(str(first["loc"][0]), prefix)
-            raise SettingsError(f"{name} is {first['input']!r}: {first['msg']}") from error
+            raise error(f"{name} is {first['input']!r}: {first['msg']}") from invalid
 
 
 class WorkspaceSettings(EnvironmentSettings):

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pipelines.models.policies.base import PolicyIdentity, PolicyUnavailable
 from pipelines.models.policies.budget import SpendLimit
-from pipelines.storage.settings import EnvironmentSettings, SettingsError, setting
+from pipelines.storage.settings import EnvironmentSettings, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +159,7 @@ class EndpointSettings(EnvironmentSettings):
         ``defaults`` replace those of the fields. Raises ``PolicyUnavailable``, naming the variable, for a value that
         does not fit.
         """
-        try:
-            settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", **defaults)
-        except SettingsError as error:
-            raise PolicyUnavailable(str(error)) from error
+        settings = cls.read(environment, f"DARKROOM_{role}", "DARKROOM_POLICY", error=PolicyUnavailable, **defaults)
         own = cls.variables(f"DARKROOM_{role}")
         has_budget = any(environment.get(own[field]) for field in ("budget_usd", "budget_tokens", "budget_hours"))
         if role == "POLICY" or not has_budget or environment.get(own["purse"]):
