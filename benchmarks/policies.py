@@ -9,11 +9,9 @@ bare client and the layer take turns; a ratio compares two values of one turn. `
 ``CURATOR_PYTHON`` name interpreters with those (benchmarks/toolkit_client.py), to be measured beside them.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from benchmarks.mock_endpoint import MockEndpoint
 from benchmarks.policy_bars import (
@@ -25,7 +23,7 @@ from benchmarks.policy_bars import (
 )
 from benchmarks.policy_images import measure_image_flight, measure_images, measure_toolkits
 from benchmarks.policy_kills import measure_kills
-from benchmarks.report import describe_machine, report
+from benchmarks.report import describe_machine, options_of, report
 from benchmarks.rows import Row
 
 _MEASURES: dict[str, Callable[..., list[Row]]] = {
@@ -43,21 +41,10 @@ _LIBRARIES = ("openai", "aiohttp", "sqlalchemy")
 
 
 def main() -> None:
-    options = _parse_options()
+    options = options_of(__doc__, _MEASURES, "fewer turns and fewer kills").parse_args()
     with MockEndpoint() as endpoint:
         measures = (partial(_MEASURES[name], endpoint, quick=options.quick) for name in options.only or _MEASURES)
         sys.exit(report(describe_machine(_LIBRARIES), measures, options.json))
-
-
-def _parse_options() -> argparse.Namespace:
-    summary, _, details = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser(
-        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", action="append", choices=[*_MEASURES], help="measure this; repeat for more")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--quick", action="store_true", help="fewer turns and fewer kills")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

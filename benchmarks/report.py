@@ -1,5 +1,6 @@
 """The table that a benchmark prints and the file that it may write; where it ran."""
 
+import argparse
 import json
 import os
 import platform
@@ -25,6 +26,18 @@ def report(machine: Mapping[str, str], measures: Iterable[Callable[[], list[Row]
         figures = {"machine": machine, "rows": [_record(row) for row in rows]}
         file.write_text(json.dumps(figures, indent=2) + "\n")
     return int(any(row.met is False for row in rows))
+
+
+def options_of(doc: str, only: Iterable[str], quick: str) -> argparse.ArgumentParser:
+    """What every such program takes; ``doc`` is its module's text, ``only`` what it measures."""
+    summary, _, details = doc.partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", choices=[*only], help="measure this; repeat for more")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    return parser
 
 
 def describe_machine(libraries: Iterable[str]) -> dict[str, str]:

@@ -11,7 +11,6 @@ neighbours. What a process does first (500 problems) is not counted. Slopes are 
 machine disturbs less than the wall clock.
 """
 
-import argparse
 import os
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.mock_endpoint import MockEndpoint
-from benchmarks.report import describe_machine, report
+from benchmarks.report import describe_machine, options_of, report
 from benchmarks.rl_runs import Way, vote_on
 from benchmarks.rl_slopes import rows_of
 from benchmarks.rows import Row
@@ -30,7 +29,7 @@ _LIBRARIES = ("openai", "aiohttp", "sqlalchemy", "pyarrow")
 
 
 def main() -> None:
-    options = _parse_options()
+    options = options_of(__doc__, WAYS, "10,000 problems at most").parse_args()
     n_most = 10_000 if options.quick else 100_000
     machine = describe_machine(_LIBRARIES) | {"load when it began": f"{os.getloadavg()[0]:.1f}"}
     with MockEndpoint() as endpoint:
@@ -43,17 +42,6 @@ def main() -> None:
 def _measure(endpoint: MockEndpoint, way: Way, n_most: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         return rows_of(vote_on(endpoint, way, n_most, Path(folder)))
-
-
-def _parse_options() -> argparse.Namespace:
-    summary, _, details = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser(
-        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", action="append", choices=WAYS, help="measure this way; repeat for more")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--quick", action="store_true", help="10,000 problems at most")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from benchmarks.calls import measure_calls, measure_fresh, measure_spawn
 from benchmarks.cpu import CLOCK_NAMES, busy_machine, cpu_clock
 from benchmarks.fleet import measure_fleet, measure_idle_memory
 from benchmarks.latency import measure_latency
-from benchmarks.report import describe_machine, report
+from benchmarks.report import describe_machine, options_of, report
 from benchmarks.rows import Row
 from benchmarks.task import make_photo
 from benchmarks.workers import measure_workers
@@ -56,13 +56,7 @@ def main() -> None:
 
 
 def _parse_options() -> argparse.Namespace:
-    summary, _, details = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser(
-        description=summary, epilog=details, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", action="append", choices=[*_MEASURES], help="measure this; repeat for more")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--quick", action="store_true", help="fewer turns, 80 sessions instead of 1,000")
+    parser = options_of(__doc__, _MEASURES, "fewer turns, 80 sessions instead of 1,000")
     parser.add_argument("--load", type=int, default=0, metavar="N", help="so many processes that compute beside it")
     parser.add_argument("--clock", choices=CLOCK_NAMES, help="what counts CPU time; by default the best that works")
     return parser.parse_args()
