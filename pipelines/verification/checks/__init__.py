@@ -29,7 +29,6 @@ from pipelines.verification.checks.crop import (
     second_round_is_explained,
     two_programs,
 )
-from pipelines.verification.checks.figure_need import drawing_needed
 from pipelines.verification.checks.frames import (
     frames_within_budget,
     relevant_frames_shown,
@@ -39,7 +38,12 @@ from pipelines.verification.checks.hint import hint_stays_hidden, solution_stays
 from pipelines.verification.checks.leak import judge_leak
 from pipelines.verification.checks.necessity import BlindScores, Necessity, blind_scores
 from pipelines.verification.checks.operation import judge_effective, operation_applied
-from pipelines.verification.checks.output import figure_rendered, output_supports_answer, program_computes
+from pipelines.verification.checks.output import (
+    drawing_needed,
+    figure_rendered,
+    output_supports_answer,
+    program_computes,
+)
 from pipelines.verification.checks.text import not_repetitive, not_too_long
 
 EVERY_FAMILY: tuple[MeasuredCheck, ...] = (not_repetitive, not_too_long, answer_not_anticipated, claims_hold)

@@ -1,4 +1,4 @@
-"""Checks on what code printed and drew: that it carries the answer, that it was computed, that a figure is its own."""
+"""Checks on what code printed and drew: it carries the answer, was computed; a figure is its own, and was needed."""
 
 import ast
 import re
@@ -122,6 +122,32 @@ def figure_rendered(case: Case) -> CheckResult:
             return failed(Flaw.FIGURE_BLANK, f"image {n} shows no drawing: {what}", score=round(share, 4))
         shares.append(share)
     return passed(f"images: {len(images)}", score=round(min(shares), 4))
+
+
+@check()
+def drawing_needed(case: Case) -> CheckResult:
+    """No program printed the answer or holds it as a text of its own: it has to be read off the drawing.
+
+    FIGR §3.1. What is read off is compared by ``answer_verified``. Not found is an answer that a program
+    computed and wrote into its own drawing.
+    """
+    printed = output_supports_answer.judge(case)
+    if printed.flaw is None:
+        return failed(Flaw.ANSWER_PRINTED, f"the drawing was not needed: {printed.detail}")
+    for n, turn in enumerate(case.trajectory.rounds, 1):
+        for text in _texts(turn.code):
+            values = {text.strip(), text.replace("=", ":").rpartition(":")[2].strip()}
+            if any(grade(value, case.sample).right for value in values):
+                return failed(Flaw.ANSWER_PRINTED, f"round {n} writes {text[:60]!r} into the drawing")
+    return passed()
+
+
+def _texts(code: str, most: int = 40) -> list[str]:
+    """Texts in the code that hold a number and are short enough to be a value with a name before it."""
+    tree = parsed(code)
+    nodes = ast.walk(tree) if tree is not None else iter(())
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [text for text in dict.fromkeys(texts) if len(text) <= 80 and re.search(r"\d", text)][:most]
 
 
 def _grey(case: Case, image: ImageRef) -> Grey:
