@@ -111,8 +111,13 @@ class GcsServer(ObjectStore):
 
     @property
     def environment(self) -> dict[str, str]:
-        # the emulator has no folders: gcsfs would ask Google for the kind of each bucket
-        return {"STORAGE_EMULATOR_HOST": self.address, "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
+        # the emulator has no folders: gcsfs would ask Google for the kind of each bucket; every process would look for
+        # a machine of Google's that gives it credentials, for seven seconds
+        return {
+            "STORAGE_EMULATOR_HOST": self.address,
+            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+            "NO_GCE_CHECK": "true",
+        }
 
     def command(self) -> list[str]:
         code = "from gcp_storage_emulator.__main__ import main; main()"

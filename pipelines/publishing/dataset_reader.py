@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import pyarrow.parquet as pq
 
 from pipelines.storage.atomic_write import MARKER
-from pipelines.storage.places import Place, children, opened, place
+from pipelines.storage.places import Place, children, content, has_file, opened, place
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.table_files import footer
 from pipelines.storage.tables import TableMissing
@@ -86,7 +86,7 @@ def dataset_files(folder: P, *, split: str | None = None, nested: bool = False) 
     """
     with storage_errors(str(folder)):
         names = sorted(_file_names(folder, nested=nested))
-        if not isinstance(folder, Path) and not nested and names and not (folder / MARKER).exists():
+        if not isinstance(folder, Path) and not nested and names and not has_file(folder / MARKER):
             return []
     files = [cast(P, folder / name) for name in names if not any(part.startswith(".") for part in name.split("/"))]
     return [file for file in files if split in (None, split_of(file))]
@@ -110,8 +110,8 @@ def marker_facts(folder: Place) -> dict[str, Any]:
 
 def read_marker(folder: Place) -> dict[str, Any]:
     """``marker_facts`` that raises ``ValueError`` for a broken marker."""
-    marker = folder / MARKER
-    facts = json.loads(marker.read_text(encoding="utf-8")) if marker.is_file() else {}
+    marker = content(folder / MARKER)
+    facts = {} if marker is None else json.loads(marker)
     if not isinstance(facts, dict):
         raise ValueError("it is no JSON object")
     return facts

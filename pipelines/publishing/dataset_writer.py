@@ -26,7 +26,7 @@ from pipelines.selection.decontamination import read_benchmarks
 from pipelines.selection.splits import SPLITS, Split
 from pipelines.sources.catalog import Catalog
 from pipelines.storage.atomic_write import MARKER, remove_folder, replace_folder
-from pipelines.storage.places import Place
+from pipelines.storage.places import Place, content
 from pipelines.storage.row_streams import RowSpill, RowStream
 from pipelines.storage.stage import Outcome, StageReport, run_stage
 from pipelines.storage.tables import Mask, TableKey
@@ -237,9 +237,10 @@ def benchmark_names(workspace: Workspace) -> list[str]:
 
 def _read_marker(folder: Place, inputs: str) -> Shipped | None:
     """What is in ``folder``, if it is complete, from the same ``inputs``, and its card is unchanged."""
-    facts, card = marker_facts(folder), folder / _CARD
-    if facts.get("inputs") != inputs or not dataset_files(folder) or not card.exists():
+    facts = marker_facts(folder)
+    if facts.get("inputs") != inputs or not dataset_files(folder):
         return None
-    if digest_bytes(card.read_bytes()) != facts.get("card"):
+    card = content(folder / _CARD)
+    if card is None or digest_bytes(card) != facts.get("card"):
         return None
     return Shipped(folder, facts["n_rows"], facts["n_images"], facts["n_bytes"])

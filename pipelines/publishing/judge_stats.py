@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.records import Check, Review
 from pipelines.records.digest import digest
 from pipelines.records.stand_ins import measured_on
-from pipelines.storage.tables import TableKey, Tables
+from pipelines.storage.tables import TableKey, TableMissing, Tables
 from pipelines.verification.checks.necessity import NEEDS_IMAGE, NEEDS_TOOLS, error_rates_in_words
 from pipelines.verification.proportion import Proportion, proportion_of
 
@@ -101,8 +101,10 @@ def reviews_key(family: str) -> TableKey:
 
 def read_reviews(tables: Tables, family: str) -> list[Review]:
     """The family's reviews; empty without any."""
-    key = reviews_key(family)
-    return tables.read(key, Review) if tables.exists(key) else []
+    try:
+        return tables.read(reviews_key(family), Review)
+    except TableMissing:
+        return []
 
 
 def review_checks(reviews: Iterable[Review]) -> Mapping[str, Check]:

@@ -56,7 +56,7 @@ class Screening:
     _begins: dict[int, int] = field(default_factory=dict, init=False, repr=False)
     """Where looks begin in the spill, by their images' keys."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Changes with the list of benchmarks; empty without one."""
         path = self.workspace.benchmarks
@@ -80,7 +80,7 @@ class Screening:
     def _screened(self, name: str, rows: Collection[TrainingRow]) -> dict[str, RowError]:
         """Reads the rows twice."""
         errors = self._duplicates(ScreenedRows(rows, self._folder))
-        if self.workspace.benchmarks.exists():
+        if self.fingerprint:
             for row_id, error in self._contaminated(name, rows):
                 errors.setdefault(row_id, error)
         return errors

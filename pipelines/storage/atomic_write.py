@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from upath import UPath
 
-from pipelines.storage.places import Place, remove, upload
+from pipelines.storage.places import Place, remove, remove_file, upload
 from pipelines.storage.storage_errors import storage_errors
 
 MARKER = ".darkroom.json"
@@ -92,7 +92,7 @@ def replace_folder(folder: Place, part: Path) -> None:
 def remove_folder(folder: Place) -> None:
     """Deletes a folder, if it is there; in an object store its marker first."""
     if not isinstance(folder, Path):
-        remove(folder / MARKER)
+        remove_file(folder / MARKER)
     remove(folder)
 
 

@@ -7,7 +7,6 @@ What is read from a remote store is kept in a local cache (``image_cache.py``).
 
 import io
 from pathlib import Path
-from typing import cast
 
 from fsspec.implementations.local import LocalFileSystem
 from PIL import Image
@@ -18,7 +17,7 @@ from pipelines.storage.atomic_write import write_whole
 from pipelines.storage.decoded_images import DecodedImages
 from pipelines.storage.image_cache import ImageCache
 from pipelines.storage.media_validation import MAX_PIXELS, decode, eight_bit, probe, probe_video
-from pipelines.storage.places import filesystem
+from pipelines.storage.places import filesystem, read_at_once
 from pipelines.storage.storage_errors import storage_errors
 
 
@@ -92,7 +91,7 @@ class ImageStore:
         path = self._path(sha256)
         try:
             with storage_errors(self.url):
-                data = cast(bytes, self._fs.cat_file(path))
+                data = read_at_once(self._fs, path)
         except FileNotFoundError as error:
             raise ImageMissing(
                 f"{path} is not in the image store; restore it, or delete its rows' table to take the source in again"

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from pipelines.storage.atomic_write import MARKER, one_at_a_time, replace_folder, upload_folder
-from pipelines.storage.places import Place, children
+from pipelines.storage.places import Place, children, content, read_at_once
 from pipelines.storage.storage_errors import storage_errors
 
 
@@ -17,10 +17,10 @@ def local_copy(folder: Place, to: Path) -> Path:
     if isinstance(folder, Path):
         return folder
     with storage_errors(str(folder)):
-        if not (folder / MARKER).exists():
+        if content(folder / MARKER) is None:
             return _local_copies(folder, to)
         with one_at_a_time(to.with_name(f".{to.name}.lock")):
-            if _marker_of(to) != (folder / MARKER).read_bytes():
+            if content(to / MARKER) != read_at_once(folder.fs, (folder / MARKER).path):
                 part = to.with_name(f".{to.name}.part")
                 shutil.rmtree(part, ignore_errors=True)
                 folder.fs.get(folder.path.rstrip("/") + "/", f"{part}/", recursive=True)
@@ -42,7 +42,7 @@ def share_folder(folder: Path, to: Place) -> None:
 
 def _local_copies(folder: Place, to: Path) -> Path:
     """Of the folders below."""
-    if _marker_of(to) is not None:
+    if content(to / MARKER) is not None:
         shutil.rmtree(to)
     names = [child.name for child in children(folder) if child.name[0] != "." and child.is_dir()]
     for old in to.glob("[!.]*/") if to.is_dir() else ():
@@ -51,8 +51,3 @@ def _local_copies(folder: Place, to: Path) -> Path:
     for name in names:
         local_copy(folder / name, to / name)
     return to
-
-
-def _marker_of(folder: Path) -> bytes | None:
-    path = folder / MARKER
-    return path.read_bytes() if path.is_file() else None

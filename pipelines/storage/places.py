@@ -10,7 +10,7 @@ import logging
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
@@ -19,7 +19,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 from upath import UPath
 
-from pipelines.storage.storage_errors import STORES, StorageError, no_bucket, replaced_while_read, storage_errors
+from pipelines.storage.storage_errors import AZURE, STORES, StorageError, no_bucket, replaced_while_read, storage_errors
 
 # Google's client logs tracebacks of what it raises, and a line per request where it may not ask for a bucket's kind
 logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
@@ -82,9 +82,35 @@ def _reach_bucket(where: UPath) -> None:
 def children(folder: Place) -> list[Place]:
     """What lies in a folder, sorted by name; nothing where there is none."""
     try:
-        return cast(list[Place], sorted(folder.iterdir(), key=str))
+        if isinstance(folder, Path):
+            return sorted(folder.iterdir(), key=str)
+        paths = [path.strip("/") for path in folder.fs.ls(folder.path, detail=False)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+    own = folder.path.strip("/")  # which is listed where it is an object itself
+    return [folder / path.rpartition("/")[2] for path in sorted(paths) if path != own]
+
+
+def has_file(path: Place) -> bool:
+    """Whether a file is there that is not empty.
+
+    In a store it is one request for a byte: clients ask for a folder of this name, too, by a listing, which costs ten
+    times as much.
+    """
+    if isinstance(path, Path):
+        return path.is_file()
+    try:
+        return bool(path.fs.cat_file(path.path, start=0, end=1))
+    except FileNotFoundError:
+        return False
+
+
+def content(path: Place) -> bytes | None:
+    """Of a small file; None where there is none. In a store it is one request."""
+    try:
+        return path.read_bytes() if isinstance(path, Path) else read_at_once(path.fs, path.path)
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager
@@ -121,14 +147,21 @@ def whole(path: Place) -> Path | BinaryIO:
     if isinstance(path, Path):
         return path
     with storage_errors(str(path)):
-        return BytesIO(path.fs.cat_file(path.path))
+        return BytesIO(read_at_once(path.fs, path.path))
+
+
+def read_at_once(fs: Any, path: str) -> bytes:
+    """An object that is not empty, by one request: S3's client asks for the length first, unless a range is named, and
+    reads a long object in pieces, which may be those of two objects. Raises ``FileNotFoundError``.
+    """
+    return cast(bytes, fs.cat_file(path, start=0))
 
 
 def end_of(path: UPath, n_bytes: int) -> bytes:
     """The last bytes of an object, or all of them."""
-    # S3 alone gives them without a question for the length
-    start = -n_bytes if "s3" in path.fs.protocol else max(0, path.stat().st_size - n_bytes)
-    return cast(bytes, path.fs.cat_file(path.path, start=start))
+    # Azure needs the place where they begin; a server that knows no such ranges sends all
+    start = max(0, path.stat().st_size - n_bytes) if STORES[path.protocol] is AZURE else -n_bytes
+    return cast(bytes, path.fs.cat_file(path.path, start=start))[-n_bytes:]
 
 
 def upload(part: Path, to: UPath) -> None:
@@ -144,5 +177,12 @@ def remove(path: Place) -> None:
             shutil.rmtree(path)
         elif isinstance(path, Path):
             path.unlink(missing_ok=True)
-        elif path.exists():
-            path.fs.rm(path.path, recursive=True)
+        else:
+            with suppress(FileNotFoundError):
+                path.fs.rm(path.path, recursive=True)
+
+
+def remove_file(path: Place) -> None:
+    """Deletes a file, if it is there; in a store by one request. Raises ``StorageError``."""
+    with storage_errors(str(path)), suppress(FileNotFoundError):
+        path.unlink() if isinstance(path, Path) else path.fs.rm_file(path.path)

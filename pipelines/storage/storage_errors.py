@@ -30,8 +30,8 @@ class Store(NamedTuple):
 
 _S3 = Store("s3", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE", "AWS_ENDPOINT_URL")
 _GCS = Store("gcs", "GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST")
-_AZURE = Store("azure", "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY", "the account's name")
-STORES = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE, "memory": None}
+AZURE = Store("azure", "AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY", "the account's name")
+STORES = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "az": AZURE, "abfs": AZURE, "abfss": AZURE, "memory": None}
 """The URLs that a home may have; ``memory`` is one process's own."""
 
 _DISK = {

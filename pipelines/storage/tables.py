@@ -30,7 +30,7 @@ from pipelines.records import Reject
 from pipelines.records.digest import digest
 from pipelines.records.schemas import from_table
 from pipelines.storage.atomic_write import one_at_a_time
-from pipelines.storage.places import Place, children, opened, remove, upload, whole
+from pipelines.storage.places import Place, children, has_file, opened, remove_file, upload, whole
 from pipelines.storage.storage_errors import storage_errors
 from pipelines.storage.table_files import file_digest, footer, rows_digest, write_part
 from sandbox.errors import UserError
@@ -160,11 +160,11 @@ class Tables:
                 return {_REJECTS: name.encode(), _ROWS: digest([file_digest(part), of_rejects]).encode()}
 
             part = write_part(Path(folder) / "table", kind, rows, metadata, footer=own_facts)
-            earlier = self.rejects_path(key)
+            earlier = self._metadata(key)
             upload(rejects_part, path.with_name(name))
             upload(part, path)
-            if earlier.name != name:
-                remove(earlier)
+            if earlier is not None and (old := self._rejects_path(key, earlier)).name != name:
+                remove_file(old)
 
     def read(self, key: TableKey, kind: type[R]) -> list[R]:
         """The rows. Raises ``TableMissing``, naming the asset to materialise."""
@@ -197,7 +197,7 @@ class Tables:
         """Whether the stage has finished for this partition."""
         path = self.path(key)
         with storage_errors(str(path)):
-            return path.exists()
+            return has_file(path)
 
     def existing(self, keys: Iterable[TableKey]) -> list[TableKey]:
         """Those whose stage has finished, in their order; in an object store by one listing for each asset."""
@@ -240,7 +240,7 @@ class Tables:
     def inputs(self, key: TableKey) -> str | None:
         """The digest of what the table was made from; None when it is not there."""
         metadata = self._metadata(key)
-        if metadata is None or not self._rejects_path(key, metadata).exists():
+        if metadata is None or not has_file(self._rejects_path(key, metadata)):
             return None
         return metadata[_INPUTS].decode()
 

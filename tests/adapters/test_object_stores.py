@@ -48,6 +48,6 @@ def emulators() -> Path:
 def test_what_holds_on_s3_holds_on(kind: str, emulators: Path) -> None:
     path = os.pathsep.join([str(ROOT), str(emulators)])
     variables = {"PYTHONPATH": path, EMULATORS: str(emulators), KIND: kind}
-    command = [sys.executable, "-m", "pytest", "-q", *UNIT, "tests/e2e/test_object_store_home.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "--timeout", "3600", *UNIT, "tests/e2e/test_object_store_home.py"]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:]

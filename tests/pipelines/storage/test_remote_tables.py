@@ -166,6 +166,19 @@ def test_two_processes_that_write_one_table_settle_on_the_table_of_one(object_st
     assert [row.source_row for row in reader.read_rejects(KEY)] == [f"row/{n}"] * (n + 1)
 
 
+def test_a_first_table_is_a_question_and_two_uploads_and_what_is_there_is_one_request(s3, tmp_path):
+    tables = Tables(place(s3.url("tables")), tmp_path)
+    with s3_traffic() as traffic:
+        write(tables, [1], [2], inputs="a")
+        assert traffic.n_requests == 3
+        assert (tables.exists(KEY), tables.exists(TableKey(SAMPLES, "other"))) == (True, False)
+        assert traffic.n_requests == 5
+        assert tables.keys(SAMPLES) == [KEY]
+        assert traffic.n_requests == 6
+        assert [row.sample_id for row in tables.read(KEY, Sample)] == ["id1"]
+        assert traffic.n_requests == 7
+
+
 def test_what_a_footer_says_is_one_request(s3, tmp_path):
     tables = Tables(place(s3.url("tables")), tmp_path)
     facts = {"long": random.Random(0).randbytes(100_000).hex()}
