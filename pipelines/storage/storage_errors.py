@@ -3,7 +3,7 @@
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from sandbox.errors import UserError
 
@@ -44,11 +44,15 @@ _DISK = {
     errno.EEXIST: "a file stands where a folder is needed: choose another folder (DARKROOM_HOME, DARKROOM_LOCAL)",
     errno.EIO: "check the disk",
 }
+_NO_NAME = ("invalid bucket name", "parameter validation failed", "specified resource name")
+"""What Google's store, S3's client and Azure's store say of a name."""
 _NO_BUCKET = ("specified bucket does not exist", "specified container does not exist", "bucket not found")
 _NOT_LET_IN = (
     *("credential", "forbidden", "access denied", "unauthorized", "signature", "authenticat", "access key"),
-    "anonymous caller",
+    *("anonymous caller", "not authorized", "config profile", "base64", "invalid_grant", "is disabled"),
 )
+_CLOCK = ("request time", "request date", "reasonable timeframe")
+"""Of Amazon, Azure and Google."""
 _FULL = ("quotaexceeded", "quota exceeded", "insufficient storage", "storage is full", "free drive threshold")
 """Of Ceph, MinIO and Google; Amazon's and Azure's own stores do not fill up."""
 DATABASES = frozenset({"sqlalchemy", "sqlite3", "psycopg", "alembic"})
@@ -81,7 +85,9 @@ def storage_errors(where: str, *, writes: bool = False) -> Iterator[None]:
             raise replaced_while_read(where) from error
         if writes and isinstance(error, FileNotFoundError):
             raise no_bucket(where) from error
-        explained = _explained(where, error)
+        # of the reason why Google gives no token, its client says "Invalid Credentials" alone
+        is_token = type(error.__cause__).__name__ == "RefreshError"
+        explained = _explained(where, cast(Exception, error.__cause__) if is_token else error)
         if explained is None:
             raise
         raise explained from error
@@ -107,6 +113,8 @@ def _explained(where: str, error: Exception) -> StorageError | None:
         )
     if isinstance(error, ValueError) and "unable to connect to account" in reason:  # Azure's, of credentials
         return _not_let_in(where, reason, store)
+    if store and isinstance(error, ValueError) and "nvalid endpoint" in reason:  # S3's
+        return StorageError(f"{where}: {reason}. Write http://HOST:PORT or https://HOST in {store.address}")
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in CLIENTS:
         return _answer_of_store(where, error, reason, store)
     return None
@@ -120,12 +128,14 @@ def disk_message(where: str, error: OSError) -> str | None:
 
 def _answer_of_store(where: str, error: Exception, reason: str, store: Store | None) -> StorageError | None:
     """What a store, or the way to it, answered."""
-    said = reason.lower()
+    said = str(error).lower()
     if any(words in said for words in _NO_BUCKET):
         return no_bucket(where)
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
         return None
-    if "request time" in said:
+    if any(words in said for words in _NO_NAME):
+        return StorageError(f"{where}: no bucket can have this name. Correct the URL")
+    if any(words in said for words in _CLOCK):
         return StorageError(f"{where} refuses this machine's clock: {reason}. To do: set the clock (NTP)")
     if any(words in said for words in _FULL):
         return StorageError(f"{where} is full: {reason}. To do: free or enlarge the store, then run again")

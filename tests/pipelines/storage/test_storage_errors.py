@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.generation.stage import row_error
 from pipelines.storage.atomic_write import write_whole
-from pipelines.storage.places import place
+from pipelines.storage.places import place, reach
 from pipelines.storage.storage_errors import ReplacedWhileRead, StorageError, StoreAway, storage_errors
 from tests.json_endpoint import endpoint
 
@@ -34,10 +34,60 @@ def test_errors_of_others_stay_what_they_are(error):
     assert caught.value is error
 
 
-def test_a_clock_that_is_wrong_is_said():
-    skewed = PermissionError("The difference between the request time and the server's time is too large.")
-    with pytest.raises(StorageError, match=r"refuses this machine's clock.*set the clock"), storage_errors("s3://b"):
-        raise skewed
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "The difference between the request time and the server's time is too large.",
+        "Server failed to authenticate the request.\nAuthenticationErrorDetail:Request date header too old: 'Thu'",
+        "('invalid_grant: Invalid JWT: Token must be a short-lived token and in a reasonable timeframe.', {})",
+    ],
+)
+def test_a_clock_that_is_wrong_is_said(reason):
+    message = r"^s3://b refuses this machine's clock.*set the clock"
+    with pytest.raises(StorageError, match=message) as raised, storage_errors("s3://b"):
+        raise PermissionError(reason)
+    assert "\n" not in str(raised.value)
+
+
+class RefreshError(Exception):
+    """As Google's, whose library is in no developer's environment."""
+
+    __module__ = "google.auth.exceptions"
+
+
+def test_why_google_gives_no_token_is_said():
+    message = r"^gs://b does not let you in: .*Invalid JWT Signature"
+    with pytest.raises(StorageError, match=message), storage_errors("gs://b"):
+        raise OSError("Invalid Credentials, 401") from RefreshError("invalid_grant: Invalid JWT Signature.")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "url", "mend"),
+    [
+        ("AWS_ENDPOINT_URL", "localhost:9000", "s3://bucket/home", r"Invalid endpoint: .* Write http://HOST:PORT or"),
+        (
+            "AWS_PROFILE",
+            "nobody",
+            "s3://bucket/home",
+            r"does not let you in: The config profile \(nobody\).*AWS_PROFILE$",
+        ),
+        (
+            "AWS_ENDPOINT_URL",
+            "http://127.0.0.1:9",
+            "s3://No_Bucket!/x",
+            "no bucket can have this name. Correct the URL$",
+        ),
+    ],
+)
+def test_settings_of_a_store_that_cannot_be_right_are_said_at_once(variable, value, url, mend, s3, monkeypatch):
+    monkeypatch.setenv(variable, value)
+    clients = place("s3://any/home").fs
+    clients.clear_instance_cache()
+    with pytest.raises(StorageError, match=mend) as raised:
+        reach(place(url))
+    clients.clear_instance_cache()
+    assert "\n" not in str(raised.value)
+    assert not isinstance(raised.value, StoreAway)
 
 
 @pytest.mark.parametrize(
