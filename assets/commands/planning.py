@@ -25,12 +25,17 @@ def environment(
 
     It lies below DARKROOM_ENVIRONMENTS; versions are those of train/launch/vllm.lock, on a CPU of vllm_cpu.lock.
     """
+    from pipelines.models.serving.engines import has_nvidia_gpu
     from pipelines.storage.workspace import Workspace
     from train.runs.vllm_environment import training_environment
 
     with Workspace.from_environment() as workspace:
         folder = workspace.environments / f"train-{name}{'-cpu' if device == 'cpu' else ''}"
     installed = training_environment(folder, device)
+    if device == "gpu" and not installed.is_installed and not has_nvidia_gpu():
+        typer.echo(
+            "this machine shows no NVIDIA GPU, which the environment needs; for this CPU: --device cpu", err=True
+        )
     installed.ensure()
     print_line(str(installed.program))
 
