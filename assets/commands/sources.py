@@ -23,12 +23,14 @@ app = typer.Typer(
     "For your own images and questions: `darkroom ingest`. The format of a source's file: docs/sources.md.",
 )
 
+_WIDE = 120
+"""From here on a table holds the hub's names without breaking the words of its other columns."""
 _Shards = Annotated[int, typer.Option(min=1, help="Shards, each a partition in Dagster.")]
 
 
 @app.command(name="list")
 def list_sources() -> None:
-    """List the public datasets, and which of them were added: hub name, rows, questions, licence.
+    """List the public datasets, and which of them were added: hub name (in a wide terminal), rows, questions, licence.
 
     Rows and licence are from the dataset's card; `darkroom sources show NAME` gives the origin of the column mapping.
     Sources marked `files` keep images or videos beside their questions: download them, then add them with --path.
@@ -36,7 +38,8 @@ def list_sources() -> None:
     from pipelines.sources.catalog import Catalog, public_sources
 
     with open_workspace() as workspace:
-        CONSOLE.print(sources_table(public_sources(), Catalog(workspace.sources).configs()), highlight=False)
+        table = sources_table(public_sources(), Catalog(workspace.sources).configs(), width=CONSOLE.width)
+        CONSOLE.print(table, highlight=False)
         print_line("Next: darkroom sources show NAME, darkroom sources add NAME")
 
 
@@ -169,20 +172,25 @@ def _print_added(workspace: "Workspace", name: str, config: "SourceConfig", path
     print_line(f"Next:   darkroom {'rl' if config.uses == ('rl',) else 'materialize'} {name}")
 
 
-def sources_table(public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"]) -> Table:
-    """Public datasets by name, then the sources of the user."""
+def sources_table(
+    public: Mapping[str, "SourceConfig"], added: Mapping[str, "SourceConfig"], *, width: int = _WIDE
+) -> Table:
+    """Public datasets by name, then the sources of the user; a narrow table lacks where they come from."""
     from pipelines.sources.catalog import needs_folder
 
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True, min_width=max(map(len, [*public, *added]), default=0))  # to be copied
-    for column in ("hub", "rows", "questions", "licence", "from", "added"):
+    places = ("hub",) if width >= _WIDE else ()
+    for column in (*places, "rows", "questions", "licence", "from", "added"):
         table.add_column(column, overflow="fold")
     for name, config in public.items():
         if (about := config.about) is not None:
             origin = "files" if needs_folder(config) else "hub"
-            cells = (about.hub, about.rows, about.asks, config.license or "not stated", origin)
-            table.add_row(name, *cells, "yes" if name in added else "")
+            cells = (about.rows, about.asks, config.license or "not stated", origin)
+            table.add_row(name, *(about.hub for _ in places), *cells, "yes" if name in added else "")
     for name, config in added.items():
         if name not in public:
-            table.add_row(name, config.path, "", "", config.license or "not stated", config.kind, "yes")
+            table.add_row(
+                name, *(config.path for _ in places), "", "", config.license or "not stated", config.kind, "yes"
+            )
     return table

@@ -105,12 +105,12 @@ def conformance(
 
 
 def _folders(dataset: str) -> list[Path]:
-    from pipelines.publishing.dataset_reader import find_datasets
+    from pipelines.publishing.dataset_reader import find_trajectories
     from pipelines.storage.local_copy import local_copy
     from pipelines.storage.workspace import Workspace
 
     with Workspace.from_environment() as workspace:
-        folders = find_datasets(dataset, workspace.home / "datasets" / "sft")
+        folders = find_trajectories(dataset, workspace.home / "datasets" / "sft")
         copies = workspace.local / "datasets"
         return [local_copy(folder, copies / folder.parent.name / folder.name) for folder in folders]
 

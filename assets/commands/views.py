@@ -42,7 +42,9 @@ def gallery(
     dataset: _Dataset = "all",
     out: Annotated[Path | None, typer.Option(help="HTML file; default: DATASET.html in DARKROOM_HOME/views.")] = None,
     rejects: Annotated[bool, typer.Option("--rejects", help="Show rejected rows too, with their reasons.")] = False,
-    limit: _Limit = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Maximum rows per family; of rejects, all are on the page.")
+    ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Serve the rows instead of writing a page; for many.")] = False,
     beside: Annotated[
         str | None, typer.Option(help="With --serve: a folder with another run's datasets, to see each row twice.")
@@ -64,7 +66,7 @@ def gallery(
 
     `darkroom gallery all --rejects --serve`
     """
-    from pipelines.publishing.dataset_reader import ALL, find_datasets
+    from pipelines.publishing.dataset_reader import ALL, find_trajectories
     from pipelines.publishing.gallery import read_rejects, write_gallery
 
     if (serve and (out or limit)) or (beside and not serve):
@@ -73,7 +75,7 @@ def gallery(
         reject_rows = None
         families_run = workspace.tables.families()
         has_rejects = rejects and bool(families_run if dataset == ALL else dataset in families_run)
-        folders = find_datasets(dataset, workspace.home / "datasets" / "sft", may_be_empty=has_rejects)
+        folders = find_trajectories(dataset, workspace.home / "datasets" / "sft", may_be_empty=has_rejects)
         if rejects:
             families = None if dataset == ALL else [folder.name for folder in folders] or [dataset]
             reject_rows = read_rejects(workspace, families)
@@ -101,7 +103,7 @@ def _serve_gallery(
     host: str,
     port: int,
 ) -> None:
-    from pipelines.publishing.dataset_reader import find_datasets
+    from pipelines.publishing.dataset_reader import find_trajectories
     from pipelines.publishing.gallery.index import open_index
     from pipelines.publishing.gallery.served import open_server
     from pipelines.services import TOKEN_VARIABLE
@@ -113,7 +115,7 @@ def _serve_gallery(
     with progress_bar("index") as progress:
         index = open_index(views / f"{title}.index", folders, rejected, progress=progress)
         if beside is not None:
-            other_folders = find_datasets(beside, Path(beside))
+            other_folders = find_trajectories(beside, Path(beside))
             other = open_index(views / f"{title}.beside.index", other_folders, None, progress=progress)
     with open_server(index, workspace.images, title=title, beside=other, host=host, port=port, token=token) as server:
         print_line(f"{server.address} shows {index.n_entries:,} rows; Ctrl-C stops it")
@@ -134,11 +136,11 @@ def replay(
     `darkroom replay crop --limit 100`
     """
     from assets.terminal.reports import print_replay
-    from pipelines.publishing.dataset_reader import find_datasets
+    from pipelines.publishing.dataset_reader import find_trajectories
     from pipelines.publishing.replay import replay as replay_datasets
 
     with open_workspace() as workspace:
-        folders = find_datasets(dataset, workspace.home / "datasets" / "sft")
+        folders = find_trajectories(dataset, workspace.home / "datasets" / "sft")
         with progress_bar("rows") as progress:
             comparison = replay_datasets(folders, limit=limit, progress=progress)
         print_replay(CONSOLE, comparison)

@@ -68,6 +68,15 @@ def find_datasets(name: str, root: Place, *, may_be_empty: bool = False) -> list
     return folders
 
 
+def find_trajectories(name: str, root: Place, *, may_be_empty: bool = False) -> list[Place]:
+    """As ``find_datasets``. Raises ``DatasetError`` for a dataset of another kind."""
+    folders = find_datasets(name, root, may_be_empty=may_be_empty)
+    for folder in folders:
+        if (kind := kind_of(dataset_files(folder)[0])) != "trajectories":
+            raise DatasetError(f"{folder} holds {kind}, no trajectories. For these: darkroom audit, darkroom export")
+    return folders
+
+
 def dataset_folders(root: P) -> list[P]:
     """The folders in ``root`` that hold a dataset, sorted. Hidden ones are being written."""
     folders = [cast(P, root / name) for name in _names_of(root)]

@@ -48,8 +48,14 @@ def image_bytes(signs: Path) -> bytes:
 def listed(width: int) -> str:
     """The list on a terminal so wide: the command's own is as wide as where the tests run."""
     console = Console(width=width, record=True, file=io.StringIO())
-    console.print(sources_table(public_sources(), {}), highlight=False)
+    console.print(sources_table(public_sources(), {}, width=width), highlight=False)
     return console.export_text()
+
+
+def test_a_terminal_of_80_columns_breaks_no_word_of_the_list() -> None:
+    words = set(listed(80).split())
+    asked = {word for config in public_sources().values() if config.about for word in config.about.asks.split()}
+    assert {word for word in asked if len(word) < 14} <= words
 
 
 def test_the_list_names_every_public_source_with_its_hub_name_and_licence() -> None:

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from typer.testing import CliRunner
 
+from assets.cli import app
 from pipelines.models.protocols import PROTOCOLS
 from pipelines.publishing.layouts import PROMPT_LAYOUTS, LayoutError, Unfit, Unrenderable, layout_of
 from pipelines.publishing.layouts.base import ExportRow
@@ -307,3 +309,10 @@ def test_a_protocol_is_for_prompts_and_must_be_one(rl, mixed):
         rl("morse")
     with pytest.raises(LayoutError, match="--mode of thyme is one of free"):
         rl("thyme", "forced")
+
+
+@pytest.mark.parametrize("command", ["gallery", "replay"])
+def test_what_takes_trajectories_says_so_of_prompts(prompts: Path, command: str) -> None:
+    result = CliRunner().invoke(app, [command, str(prompts)])
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "holds prompts, no trajectories. For these: darkroom audit" in result.stderr
