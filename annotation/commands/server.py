@@ -123,8 +123,9 @@ def status() -> None:
     with open_workspace() as workspace:
         info = server_of(workspace).find()
         running = info is not None and info.process.is_running and is_ready(info)
-        name = f"{info.url} ({info.database})" if info else "no server was started"
-        CONSOLE.print(f"{name}: {'answers' if running else 'does not answer'}", highlight=False)
+        state = "answers" if running else "does not answer. Run: darkroom annotate up"
+        line = f"{info.url} ({info.database}): {state}" if info else "no server was started. Run: darkroom annotate up"
+        CONSOLE.print(line, highlight=False, soft_wrap=True)
         raise typer.Exit(0 if running else 1)
 
 

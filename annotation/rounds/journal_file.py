@@ -85,7 +85,9 @@ def open_journal(path: Path) -> sqlite3.Connection:
         if version < SCHEMA:
             _migrate(database)
     except sqlite3.DatabaseError as error:
-        raise AnnotationError(f"{path} cannot be opened ({error}); restore it from a backup") from error
+        is_sound = isinstance(error, sqlite3.OperationalError)  # read-only, full, locked
+        mend = "let it and its folder be written, and check the disk" if is_sound else "restore it from a backup"
+        raise AnnotationError(f"{path} cannot be opened ({error}). To do: {mend}") from error
     if version > SCHEMA:
         database.close()
         raise AnnotationError(

@@ -54,6 +54,8 @@ def mix(groups: Mapping[str, Mapping[str, int]], *, title: str) -> bytes:
     axes.set_yticks(list(ticks), labels=list(ticks.values()), parse_math=False)
     axes.set_title(title, fontsize=10, color=INK, loc="left")
     axes.margins(x=0.1)
+    axes.set_xlim(0, max(1, axes.get_xlim()[1]))  # of zeros alone, matplotlib centres 0
+    mark_integers(axes.xaxis)
     axes.set_ylim(place - 0.8, -0.7)
     styled(axes)
     return png(figure)

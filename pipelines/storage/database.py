@@ -11,11 +11,13 @@ from sandbox.errors import UserError
 _PAGE_KB, _CACHE_KB, _LOG_KB = 8, 32_768, 65_536
 """Of SQLite: a page, what a connection keeps in memory, and how long the log gets before it goes into the file."""
 _DAMAGED = "restore a copy of it, or move the file away: what it holds is then paid for again"
+_NOT_WRITABLE = "make it and its folder writable, or set DARKROOM_LEDGER to another file"
 _MEND = {
     "file is not a database": _DAMAGED,
     "database disk image is malformed": _DAMAGED,
     "database or disk is full": "free or enlarge the disk",
-    "readonly database": "make it and its folder writable, or set DARKROOM_LEDGER to another file",
+    "readonly database": _NOT_WRITABLE,
+    "unable to open database file": _NOT_WRITABLE,
 }
 """By what SQLite says."""
 _CREATING = 0x6461726B  # any number that no other program locks

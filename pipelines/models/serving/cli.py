@@ -210,7 +210,7 @@ def _look_after(console: Console, workspace: Workspace, model: str | None, stop:
         selected = [server for server in selected if server.model == name]
         if not selected:
             raise ServingError(f"no server of {name} was started here; darkroom serve --status shows all")
-    if stop:
+    if stop and selected:
         for server in selected:
             if model is not None or server.process.is_local:
                 was_running = lifecycle.stop(servers, server)

@@ -79,6 +79,12 @@ def test_a_second_sync_is_told_to_wait(journal: Journal, tmp_path: Path) -> None
         pass
 
 
+def test_a_file_that_cannot_be_opened_is_not_called_damaged(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").mkdir()
+    with pytest.raises(AnnotationError, match=r"unable to open .*To do: let it and its folder be written"):
+        Journal(tmp_path)
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "journal.sqlite").write_bytes(b"no database" * 100)
     with pytest.raises(AnnotationError, match=r"journal\.sqlite cannot be opened"):

@@ -7,6 +7,7 @@ import io
 import pytest
 from PIL import Image
 
+from pipelines.publishing import charts
 from pipelines.publishing.charts import histogram, mix
 
 
@@ -38,3 +39,10 @@ def test_a_mix_takes_any_name_and_any_group(groups):
 def test_a_mix_grows_with_its_bars():
     small, large = (size(mix({"a": {str(n): n for n in range(k)}}, title="t"))[1] for k in (3, 30))
     assert large > 3 * small
+
+
+def test_a_mix_of_no_rows_counts_from_zero(monkeypatch):
+    monkeypatch.setattr(charts, "png", lambda figure: figure)
+    (axes,) = mix({"a": {"b": 0}}, title="t").axes
+    assert axes.get_xlim()[0] == 0
+    assert [tick for tick in axes.get_xticks() if 0 <= tick <= 1] == [0, 1]

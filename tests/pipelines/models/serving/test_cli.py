@@ -126,6 +126,12 @@ def test_stop_without_a_model_stops_all(engine, servers: ServerRegistry) -> None
     assert server.process.members() == []
 
 
+def test_without_servers_status_and_stop_say_so() -> None:
+    for action in ("--status", "--stop"):
+        said = runner.invoke(app, [action])
+        assert (said.exit_code, "no servers" in said.output) == (0, True)
+
+
 def test_a_model_that_is_not_served_has_no_status_and_cannot_be_stopped() -> None:
     for action in ("--status", "--stop"):
         said = runner.invoke(app, ["never/started", action])
