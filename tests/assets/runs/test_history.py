@@ -64,3 +64,10 @@ def test_a_database_of_garbage_is_a_message(dagster_home: Path) -> None:
     (dagster_home / "history" / "runs.db").write_bytes(b"garbage" * 1000)
     with pytest.raises(InstanceUnavailable, match="history is broken"):
         open_instance()
+
+
+def test_a_database_that_cannot_be_opened_is_not_to_be_deleted(dagster_home: Path) -> None:
+    (dagster_home / "history" / "runs.db").mkdir(parents=True)
+    with pytest.raises(InstanceUnavailable, match="writable") as caught:
+        open_instance()
+    assert "rm -r" not in str(caught.value)
