@@ -66,7 +66,7 @@ class TableReplaced(TableStale):
         )
 
 
-_WHOLE = {
+_WHOLE: Mapping[tuple[str, ...], str] = {
     ("annotation_pool",): "darkroom annotate sync",
     ("sft_dataset",): "darkroom materialize SOURCE",
     ("rl_dataset",): "darkroom rl SOURCE",
