@@ -9,7 +9,7 @@ import numpy as np
 from pipelines.generation.stage import SAMPLES
 from pipelines.records import Sample
 from pipelines.records.digest import key64
-from pipelines.storage.row_streams import RowSpill
+from pipelines.storage.row_streams import KeyedSpill
 from pipelines.storage.tables import TableKey, Tables
 
 
@@ -29,18 +29,17 @@ class SampleJoin:
             places.extend([place] * len(own))
         self._keys, first, counts = np.unique(np.frombuffer(keys, np.uint64), return_index=True, return_counts=True)
         self._places = np.frombuffer(places, np.int32)[first]
-        self._repeated: dict[str, int] = {}
-        self._spill = RowSpill(tables.scratch)
+        self._repeated = KeyedSpill(tables.scratch)
         self._spill_repeated(set(self._keys[counts > 1].tolist()))
         self._samples_at = lru_cache(maxsize=1)(self._read)
 
     def __getitem__(self, sample_id: str) -> Sample:
         """Raises ``KeyError`` for a sample that no partition holds."""
-        begin = self._repeated.get(sample_id)
-        if begin is not None:
-            sample: Sample = self._spill.read(begin)
-            return sample
-        place = int(np.searchsorted(self._keys, np.uint64(key64(sample_id))))
+        key = key64(sample_id)
+        repeated: Sample | None = self._repeated.get(key)
+        if repeated is not None:
+            return repeated
+        place = int(np.searchsorted(self._keys, np.uint64(key)))
         if place == len(self._keys):
             raise KeyError(sample_id)
         return self._samples_at(int(self._places[place]))[sample_id]
@@ -52,5 +51,5 @@ class SampleJoin:
     def _spill_repeated(self, repeated: set[int]) -> None:
         for place in range(len(self._partitions)) if repeated else ():
             for sample_id, sample in self._read(place).items():
-                if key64(sample_id) in repeated:
-                    self._repeated[sample_id] = self._spill.add(sample)
+                if (key := key64(sample_id)) in repeated:
+                    self._repeated.add(key, sample)

@@ -10,7 +10,7 @@ rejected.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -35,7 +35,7 @@ from pipelines.selection.duplicates.same_image import ImageComparison, same_imag
 from pipelines.selection.duplicates.texts import banded_texts, near_in
 from pipelines.selection.screened_rows import DistinctImages, Mapped, ScreenedRows
 from pipelines.storage.atomic_write import whole_file
-from pipelines.storage.row_streams import RowSpill, RowStream
+from pipelines.storage.row_streams import KeyedSpill, RowStream
 from pipelines.storage.workspace import Workspace
 
 _TEXT_KINDS = frozenset({"question", "phrase"})
@@ -53,8 +53,6 @@ class Screening:
     """Looks at one family after the other."""
 
     workspace: Workspace
-    _begins: dict[int, int] = field(default_factory=dict, init=False, repr=False)
-    """Where looks begin in the spill, by their images' keys."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -158,16 +156,15 @@ class Screening:
     def _spilled_look(self, image: ImageRef) -> Look:
         """The look on disk, where it is put when it is computed."""
         key = key64(image.sha256)
-        if key in self._begins:
-            look: Look = self._spill.read(self._begins[key])
-            return look
-        look = look_of(self.workspace.images.open(image))
-        self._begins[key] = self._spill.add(look)
+        look: Look | None = self._spill.get(key)
+        if look is None:
+            look = look_of(self.workspace.images.open(image))
+            self._spill.add(key, look)
         return look
 
     @cached_property
-    def _spill(self) -> RowSpill:
-        return RowSpill(self._folder)
+    def _spill(self) -> KeyedSpill:
+        return KeyedSpill(self._folder)
 
     @property
     def _folder(self) -> Path:

@@ -22,7 +22,7 @@ from pipelines.records import Reject, Sample
 from pipelines.records.digest import key64
 from pipelines.storage.atomic_write import whole_file
 from pipelines.storage.places import Place
-from pipelines.storage.row_streams import RowSpill, RowStream
+from pipelines.storage.row_streams import KeyedSpill, RowStream
 from pipelines.storage.stage import Progress
 from pipelines.storage.tables import TableKey, Tables
 from pipelines.storage.workspace import Workspace
@@ -60,17 +60,16 @@ class _SamplesOf:
     """The samples of rejects, on disk; of one that several partitions hold the last one's."""
 
     def __init__(self, tables: Tables, rejects: Iterable[Reject]) -> None:
-        self._spill, self._begins = RowSpill(tables.scratch), dict[int, int]()
+        self._spill = KeyedSpill(tables.scratch)
         wanted = {key64(reject.sample_id) for reject in rejects if reject.sample_id}
         for key in tables.keys(SAMPLES) if wanted else ():
             ids = (sample_id for (sample_id,) in tables.columns(key, "sample_id"))
             mask = np.fromiter((key64(sample_id) in wanted for sample_id in ids), np.bool_)
             for sample in tables.stream(key, Sample, mask=mask) if mask.any() else ():
-                self._begins[key64(sample.sample_id)] = self._spill.add(sample)
+                self._spill.add(key64(sample.sample_id), sample)
 
     def get(self, sample_id: str) -> Sample | None:
-        begin = self._begins.get(key64(sample_id))
-        sample: Sample | None = None if begin is None else self._spill.read(begin)
+        sample: Sample | None = self._spill.get(key64(sample_id))
         return sample
 
 
