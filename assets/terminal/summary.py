@@ -169,7 +169,7 @@ def _reject_groups(paths: Sequence[Place]) -> pl.DataFrame:
     check = pl.col("check")
     reason = pl.when(check == "").then(pl.col("reason")).otherwise(pl.format("{}: {}", "reason", check))
     return (
-        pl.concat([columns_of(path, *_GROUPED, *_EXAMPLE) for path in paths])
+        columns_of(paths, *_GROUPED, *_EXAMPLE)
         .group_by("stage", reason.alias("reason"), "disposition", maintain_order=True)
         .agg(pl.len(), *map(pl.first, _EXAMPLE))
         .collect()

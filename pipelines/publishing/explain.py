@@ -122,9 +122,12 @@ def _order(file: TableFile) -> tuple[int, tuple[str, ...], str, bool]:
 
 def _find_subject(files: Sequence[TableFile], query: str, root: Place) -> Subject:
     """The one row that ``query`` means. Raises ``RowUnknown`` and ``RowAmbiguous``."""
-    subjects = _distinct(_by_place(files, query))
-    if not subjects and len(query) >= MIN_PREFIX:
-        subjects = _distinct(subject for column in _IDS for subject in _by_id(files, column, query))
+    has_prefix = len(query) >= MIN_PREFIX
+    by_id = [pl.col(column).str.starts_with(query) for column in _IDS] if has_prefix else []
+    holding = files_with(files, (), pl.any_horizontal(_is_at(query), *by_id))  # all are read only once
+    subjects = _distinct(_by_place(holding, query))
+    if not subjects and has_prefix:
+        subjects = _distinct(subject for column in _IDS for subject in _by_id(holding, column, query))
         subjects = [subject for subject in subjects if subject.id == query] or subjects
     if not subjects:
         raise RowUnknown(_unknown(query, len(files), root))
@@ -150,9 +153,7 @@ def _unknown(query: str, n_files: int, root: Place) -> str:
 
 def _by_place(files: Sequence[TableFile], query: str) -> Iterator[Subject]:
     """Samples and intake's rejects by the row of their source, with or without the source's name."""
-    source, _, rest = query.partition(":")
-    row = pl.col("source_row")
-    is_meant = (row == query) | ((pl.col("source") == source) & (row == rest))
+    is_meant = _is_at(query)
     # annotations name an image's row, no sample
     for file in files_with(files, {"source", "source_row", "sample_id"}, is_meant):
         for match in file.rows(is_meant):
@@ -161,6 +162,12 @@ def _by_place(files: Sequence[TableFile], query: str) -> Iterator[Subject]:
                 yield Subject("sample", match["sample_id"], match["sample_id"], place)
             elif file.asset == SAMPLES:
                 yield Subject("source row", place)
+
+
+def _is_at(query: str) -> pl.Expr:
+    source, _, rest = query.partition(":")
+    row = pl.col("source_row")
+    return (row == query) | ((pl.col("source") == source) & (row == rest))
 
 
 def _by_id(files: Sequence[TableFile], column: str, prefix: str) -> Iterator[Subject]:

@@ -5,7 +5,6 @@ Of an object in a store the columns are read that are searched, then the row gro
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +21,6 @@ from pipelines.storage.table_files import footer
 from pipelines.storage.tables import Tables
 
 _PATH = "path of the file"
-_ANY_FIELDS = pl.ScanCastOptions(missing_struct_fields="insert", extra_struct_fields="ignore")
-"""Of columns that are not read: earlier versions wrote fewer."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +42,25 @@ class TableFile:
             return rows.filter(condition).collect().to_dicts()
 
 
-def columns_of(path: Place, *names: str) -> pl.LazyFrame:
-    """Some columns of a parquet file."""
-    if isinstance(path, Path):
-        return pl.scan_parquet(path).select(names)
+def columns_of(paths: Sequence[Place], *names: str) -> pl.LazyFrame:
+    """Some columns of parquet files, which are texts, one file after the other."""
+    local = [path for path in paths if isinstance(path, Path)]
+    if len(local) == len(paths):
+        return _together(local, names)
+    return pl.concat([_columns_of_object(path, names) for path in paths])
+
+
+def _columns_of_object(path: Place, names: Sequence[str]) -> pl.LazyFrame:
     with opened(path, ahead=False) as source:
         return _frame(pq.read_table(source, columns=list(names), partitioning=None))
+
+
+def _together(paths: Sequence[Path], names: Sequence[str], **options: Any) -> pl.LazyFrame:
+    """A source may have thousands of shards: no other column is looked at. What a file has not is null."""
+    schema = dict.fromkeys(names, pl.String())
+    if not paths:
+        return pl.LazyFrame(schema=schema)
+    return pl.scan_parquet(paths, schema=schema, missing_columns="insert", extra_columns="ignore", **options)
 
 
 def _groups_with(path: Place, condition: pl.Expr) -> pl.LazyFrame:
@@ -77,21 +87,10 @@ def table_files(tables: Tables) -> Iterator[TableFile]:
 
 
 def files_with(files: Sequence[TableFile], columns: Collection[str], condition: pl.Expr) -> list[TableFile]:
-    """Those with ``columns`` that have such a row, in their order; in an object store all with the columns.
-
-    Files of the same columns are read together, and no other column: a source may have thousands of shards.
-    """
-    groups: defaultdict[frozenset[str], dict[str, TableFile]] = defaultdict(dict)
-    for file in files:
-        if file.columns.issuperset(columns):
-            groups[file.columns][str(file.path)] = file
-    found: set[TableFile] = set()
-    for group in groups.values():
-        paths = [file.path for file in group.values() if isinstance(file.path, Path)]
-        if len(paths) < len(group):
-            found.update(group.values())
-            continue
-        rows = pl.scan_parquet(paths, include_file_paths=_PATH, cast_options=_ANY_FIELDS).filter(condition)
-        names = rows.select(_PATH).unique().collect()
-        found.update(group[name] for name in names[_PATH])
-    return [file for file in files if file in found]
+    """Those with ``columns``, which are texts, that have such a row, in their order; of objects all with the columns."""
+    local = [file.path for file in files if isinstance(file.path, Path)]
+    if local:
+        rows = _together(local, condition.meta.root_names(), include_file_paths=_PATH).filter(condition)
+        paths = set(rows.select(_PATH).unique().collect()[_PATH])
+        files = [file for file in files if str(file.path) in paths]
+    return [file for file in files if file.columns.issuperset(columns)]

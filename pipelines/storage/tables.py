@@ -41,7 +41,7 @@ _INPUTS, _FACTS = b"darkroom.inputs", b"darkroom.facts"
 _REJECTS, _ROWS = b"darkroom.rejects", b"darkroom.rows"
 """Of a table in an object store: the name of its rejects' file, and the digest of its rows and theirs."""
 _SUFFIX, _LOCK = ".rejects", ".writing.lock"
-_N_LISTED = 3
+_N_LISTED, _N_LISTED_LOCALLY = 3, 100
 """Of so many keys of one asset, a listing is cheaper than a question for each."""
 Mask = NDArray[np.bool_]
 """Of every row in its order whether it is meant."""
@@ -200,14 +200,14 @@ class Tables:
             return has_file(path)
 
     def existing(self, keys: Iterable[TableKey]) -> list[TableKey]:
-        """Those whose stage has finished, in their order; in an object store by one listing for each asset."""
+        """Those whose stage has finished, in their order; many of an asset by one listing."""
         by_asset: dict[tuple[str, ...], list[TableKey]] = defaultdict(list)
         for key in (asked := list(keys)):
             by_asset[key.asset].append(key)
         there: set[TableKey] = set()
+        n_listed = _N_LISTED_LOCALLY if isinstance(self.root, Path) else _N_LISTED
         for asset, own in by_asset.items():
-            is_listed = len(own) >= _N_LISTED and not isinstance(self.root, Path)
-            there |= set(self.keys(asset)) if is_listed else {key for key in own if self.exists(key)}
+            there |= set(self.keys(asset)) if len(own) >= n_listed else {key for key in own if self.exists(key)}
         return [key for key in asked if key in there]
 
     def keys(self, asset: tuple[str, ...]) -> list[TableKey]:

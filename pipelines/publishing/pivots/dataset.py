@@ -130,9 +130,7 @@ class PivotDataset(Publication[Pivot, PivotFacts]):
             for family in self.families
             for file in dataset_files(self.workspace.dataset("sft", family), split="validation")
         ]
-        return InheritedSplits(
-            frozenset(name for file in files for name in columns_of(file, "sample_id").collect()["sample_id"])
-        )
+        return InheritedSplits(frozenset(columns_of(files, "sample_id").collect()["sample_id"]))
 
     def shipped(self) -> Iterator[tuple[Pivot, Sample]]:
         samples = SampleJoin(self.workspace.tables, self._sampled)

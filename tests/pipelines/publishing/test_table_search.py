@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipelines.publishing.table_search import TableFile, files_with
+from pipelines.publishing.table_search import TableFile, columns_of, files_with
 
 ROUNDS = {"code": "crop()", "thought": "look"}
 
@@ -29,3 +29,13 @@ def test_the_files_that_hold_a_row_are_found_whatever_else_their_version_wrote(t
     assert [row["rounds"] for file in found for row in file.rows(is_meant)] == [{"code": "crop()"}, ROUNDS, ROUNDS]
     assert files_with(files, {"sample_id", "family"}, is_meant) == [files[3]]
     assert files_with([], {"sample_id"}, is_meant) == []
+
+
+def test_columns_of_many_files_follow_one_another_whatever_else_these_have(tmp_path):
+    files = [
+        table(tmp_path, "second", check=["x"], stage=["runs"], rounds=[ROUNDS]),
+        table(tmp_path, "first", stage=["drafts", "intake"], n=[1, 2]),
+    ]
+    rows = columns_of([file.path for file in files], "stage", "check").collect().rows()
+    assert rows == [("runs", "x"), ("drafts", None), ("intake", None)]
+    assert columns_of([], "stage").collect().rows() == []
