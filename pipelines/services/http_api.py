@@ -9,7 +9,7 @@ GET    /health, /metrics
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -135,28 +135,21 @@ def _call(sessions: Sessions, tool: type[SandboxTool], compression: int) -> Call
     async def call(session: str, arguments: Any) -> Response:
         outcome = await sessions.call(session, tool.tool, arguments)
         images = await encoded(outcome.images, compression=compression)
-        return Response(_with_images(_shown(outcome), images), media_type="application/json")
+        result = _shown(outcome, images)
+        return Response(result.model_dump_json(exclude_none=True), media_type="application/json")
 
     call.__name__ = tool.tool
     call.__annotations__["arguments"] = tool
     return call
 
 
-def _with_images(result: ToolResult, images: Sequence[str]) -> str:
-    """As JSON. ``images`` are put into their empty list as they are: an encoder would search them for what to escape,
-    which base64 has not. No text before it can be taken for the list: quotation marks are escaped there."""
-    listed = ",".join(f'"{image}"' for image in images)
-    return result.model_dump_json(exclude_none=True).replace('"images":[]', f'"images":[{listed}]', 1)
-
-
-def _shown(outcome: ToolOutcome) -> ToolResult:
-    """Without its images."""
+def _shown(outcome: ToolOutcome, images: list[str]) -> ToolResult:
     record = outcome.observation
     return ToolResult(
         status=record.status,
         text=record.text,
         error=record.error,
-        images=[],
+        images=images,
         parts=ObservationPart.of(outcome.parts),
         edits=[AppliedEdit(kind=edit.kind, before=edit.before, after=edit.after) for edit in record.edits],
         seconds=outcome.seconds,

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pipelines.services import LOOPBACK
 from pipelines.services.access import is_let_in
 from pipelines.services.errors import STATUS, ServiceError, invalid
+from pipelines.services.inserted_images import InsertedImages
 from sandbox.errors import UserError
 
 STOP_SECONDS = 15
@@ -58,11 +59,12 @@ def _not_served(_: Request, error: Exception) -> Response:
 
 
 def guarded(app: ASGIApp, *, host: str, token: str) -> ASGIApp:
-    """``app`` for clients that bring ``token`` (empty: for all).
+    """``app``, its images in its answers, for clients that bring ``token`` (empty: for all).
 
     On this machine's own address it answers to no other name, so that no page in a browser reaches it under a name of
     its own.
     """
+    app = InsertedImages(app)
     if token:
         app = _WithToken(app, token)
     return TrustedHostMiddleware(app, list(LOOPBACK)) if host in LOOPBACK else app
