@@ -55,7 +55,7 @@ def _columns_of_object(path: Place, names: Sequence[str]) -> pl.LazyFrame:
         return _frame(pq.read_table(source, columns=list(names), partitioning=None))
 
 
-def _together(paths: Sequence[Path], names: Sequence[str], **options: Any) -> pl.LazyFrame:
+def _together(paths: list[Path], names: Sequence[str], **options: Any) -> pl.LazyFrame:
     """A source may have thousands of shards: no other column is looked at. What a file has not is null."""
     schema = dict.fromkeys(names, pl.String())
     if not paths:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 R = TypeVar("R")
 _UNSORTED = 1 << 14
@@ -74,7 +75,8 @@ class KeyedSpill:
 
     def __init__(self, folder: Path) -> None:
         self._spill = RowSpill(folder)
-        self._keys, self._begins = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        self._keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._begins: NDArray[np.int64] = np.zeros(0, np.int64)
         self._unsorted: dict[int, int] = {}
 
     def add(self, key: int, row: Any) -> None:

@@ -83,7 +83,8 @@ class _KeyShelf:
 
     def __init__(self, folder: Path | None, pieces: Iterator[tuple[Keys, Items]]) -> None:
         self._keys, self._items = MappedFile(folder), MappedFile(folder)
-        self._length, signposts = 0, [np.zeros(0, np.uint64)]
+        self._length = 0
+        signposts: list[Keys] = [np.zeros(0, np.uint64)]
         for keys, items in pieces:
             self._keys.append(keys)
             self._items.append(items)
@@ -123,7 +124,7 @@ class _KeyShelf:
         places = np.maximum(_STRIDE * (np.searchsorted(self._signposts, keys, side) - 1) + 1, 0)
         for step in _STEPS:
             places += step * passes(own[np.minimum(places + step - 1, len(self) - 1)], keys)
-        return np.minimum(places, len(self))
+        return np.asarray(np.minimum(places, len(self)), np.int64)
 
     def cuts(self, borders: Keys) -> Iterator[int]:
         """Where the keys from each of the ``borders`` on begin; before them 0, after them the end."""
