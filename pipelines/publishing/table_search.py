@@ -91,6 +91,11 @@ def files_with(files: Sequence[TableFile], columns: Collection[str], condition: 
     local = [file.path for file in files if isinstance(file.path, Path)]
     if local:
         rows = _together(local, condition.meta.root_names(), include_file_paths=_PATH).filter(condition)
-        paths = set(rows.select(_PATH).unique().collect()[_PATH])
+        try:
+            paths = set(rows.select(_PATH).unique().collect()[_PATH])
+        except pl.exceptions.ComputeError:
+            for file in files:
+                file.columns  # noqa: B018  # raises the error that names the damaged file
+            raise
         files = [file for file in files if str(file.path) in paths]
     return [file for file in files if file.columns.issuperset(columns)]

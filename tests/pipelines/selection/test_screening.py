@@ -155,6 +155,6 @@ def test_what_screening_leaves_in_memory_of_a_row_is_small(workspace: Workspace,
 
     monkeypatch.setattr(text_bands, "BLOCK", 64)
     monkeypatch.setattr(text_bands, "_IN_MEMORY", 1_000)
-    monkeypatch.setattr(key_index, "_PIECE", 256)
+    monkeypatch.setattr(key_index, "_PIECE", 1)
     peak(10)
     assert peak(2_000) - peak(500) < 1_500 * 400

@@ -120,13 +120,15 @@ def _by_datasketch(texts: list[str], threshold: float) -> list[tuple[int, int, f
     return found
 
 
+_STEPS = key_index._STEPS
 _FEW_WORDS = st.lists(st.sampled_from([*"abcde", "3", "?"]), max_size=12).map(" ".join)
 
 
-@given(st.lists(_FEW_WORDS, max_size=24), st.sampled_from([1, 3, 7, 4096]), st.sampled_from([2, 1 << 18]))
+@given(st.lists(_FEW_WORDS, max_size=24), st.sampled_from([1, 3, 7, 4096]), st.sampled_from([[1], [2, 1], _STEPS]))
 @settings(max_examples=30, deadline=None)
-def test_the_search_on_disk_finds_what_one_in_memory_does(texts, block, piece):
-    with mock.patch.object(text_bands, "BLOCK", block), mock.patch.object(key_index, "_PIECE", piece):
+def test_the_search_on_disk_finds_what_one_in_memory_does(texts, block, steps):
+    pieces = mock.patch.multiple(key_index, _PIECE=1, _STEPS=steps, _STRIDE=1 + sum(steps))
+    with mock.patch.object(text_bands, "BLOCK", block), pieces:
         found = near_texts(texts, threshold=0.5)
     assert [(one.index, one.of, one.distance) for one in found] == _by_datasketch(texts, 0.5)
 
