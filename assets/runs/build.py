@@ -26,6 +26,7 @@ from assets.definitions import (
 )
 from assets.graph.families import stage_key
 from assets.graph.resources import PolicyResource
+from assets.graph.training_config import DEMO_SETTINGS
 from assets.launching import Program
 from assets.runs.beside import beside
 from assets.runs.instance import MaterializationFailed
@@ -83,15 +84,18 @@ def build_sft(
             )
         summarise = partial(print_summary, console, workspace, recipes, list(catalog))
         is_demo = source == EMBEDDED
-        other_parts = [part for part, is_built in (("rl", with_rl), ("train", train and is_demo)) if is_built]
-        with (
-            _summarised(summarise),
-            _beside(console, workspace, other_parts) as start_beside,
-            open_jobs(console, workspace, used, place, on_first_trajectory=start_beside) as jobs,
-        ):
-            _build_families(jobs, chosen, partitions, mixture)
-            if train and not is_demo:
-                _train(jobs, chosen)
+        others = [part for part, is_built in (("rl", with_rl), ("street_signs", train and is_demo)) if is_built]
+        with _summarised(summarise):
+            with (
+                _beside(console, workspace, others) as start_beside,
+                open_jobs(console, workspace, used, place, on_first_trajectory=start_beside) as jobs,
+            ):
+                _build_families(jobs, chosen, partitions, mixture)
+                if train and not is_demo:
+                    _train(jobs, chosen)
+            if train and is_demo:  # Dagster takes checkpoints for stale that are older than a dataset
+                with open_jobs(console, workspace, used, place) as jobs:
+                    _train_on_street_signs(jobs)
 
 
 def build_pivots(console: Console) -> None:
@@ -266,6 +270,16 @@ def _train(jobs: Jobs, recipes: Sequence[Recipe]) -> None:
     # without RL prompts, as after `darkroom materialize`, GRPO takes the questions of the trajectories
     prompts = "rl" if rl_folder(jobs.workspace).exists() else "sft"
     jobs.run(TRAIN, settings={"grpo_checkpoint": {"prompts": prompts}})
+
+
+def _train_on_street_signs(jobs: Jobs) -> None:
+    """The tiny model on the questions that it can learn; it is evaluated untrained, too."""
+    settings = dict(DEMO_SETTINGS)
+    base, trained = ["base_model", "evaluation"], ["sft_checkpoint", "grpo_checkpoint", "evaluation"]
+    untrained = settings | {"evaluation": {**settings["evaluation"], "checkpoint": "base"}}
+    for names, chosen in ((base, untrained), (trained, settings)):
+        only = [dg.AssetKey(name) for name in names]
+        jobs.run(TRAIN, settings={name: chosen[name] for name in names}, only=only)
 
 
 async def _check_policies(workspace: Workspace, recipes: Sequence[Recipe]) -> None:
